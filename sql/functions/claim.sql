@@ -1,0 +1,90 @@
+-- Claim the next range of a partition for a group, in the caller's open transaction: the group's
+-- offset moves now and commits, or not, with whatever the handler writes (I6).
+--
+-- Returns one row per segment that overlaps the range, or a single row that says why there is none:
+--   outcome 'claimed'  offsets first_offset .. last_offset (both inclusive) are this transaction's;
+--                      the n-th id of message_ids has offset base_offset + n - 1
+--   outcome 'idle'     nothing new; nothing was written: no xid, no WAL
+--   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
+-- The range has batch_size events at most, but is extended to the end of its last unit (I5).
+-- claim_xid goes back to gapless.finish_batch() before COMMIT.
+-- locks: the consumer_offsets row until the transaction ends
+create or replace function gapless.claim(
+  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int
+)
+returns table (
+  outcome text, first_offset bigint, last_offset bigint, claim_xid text,
+  base_offset bigint, message_ids bigint[], unit_ends text
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  fence gapless.consumer_offsets;
+  head gapless.log_segment;
+  goal bigint;
+  upto bigint;
+  from_base bigint;
+begin
+  select * into fence from gapless.consumer_offsets c
+  where c.group_id = claim.group_id and c.topic_id = claim.topic_id
+    and c.partition_id = claim.partition_id;
+  if not found or fence.epoch <> claim.epoch or fence.token is distinct from claim.token then
+    return query select 'fenced', null::bigint, null::bigint, null, null::bigint, null::bigint[], null;
+    return;
+  end if;
+
+  -- The segment that holds next_offset, if it was written yet.
+  select s.base_offset, s.last_offset into from_base, upto from gapless.log_segment s
+  where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
+    and s.base_offset <= fence.next_offset
+  order by s.base_offset desc limit 1;
+  if not found or upto < fence.next_offset then
+    return query select 'idle', fence.next_offset, null::bigint, null, null::bigint, null::bigint[], null;
+    return;
+  end if;
+
+  -- The first unit end at or after the goal; a run's last event always ends a unit.
+  goal := fence.next_offset + batch_size - 1;
+  select s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1
+    into upto
+  from gapless.log_segment s
+  cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
+  where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
+    and s.base_offset >= coalesce(
+      (
+        select b.base_offset from gapless.log_segment b
+        where b.topic_id = claim.topic_id and b.partition_id = claim.partition_id
+          and b.base_offset <= goal
+        order by b.base_offset desc limit 1
+      ), 0)
+    and s.last_offset >= goal
+    and position(b'1' in substring(s.unit_ends from x.skip + 1)) > 0
+  order by s.base_offset
+  limit 1;
+  if not found then
+    select s.last_offset into upto from gapless.log_segment s
+    where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
+    order by s.base_offset desc limit 1;
+  end if;
+
+  update gapless.consumer_offsets c set next_offset = upto + 1
+  where c.group_id = claim.group_id and c.topic_id = claim.topic_id
+    and c.partition_id = claim.partition_id
+    and c.epoch = claim.epoch and c.token = claim.token and c.next_offset = fence.next_offset;
+  if not found then
+    return query select 'fenced', null::bigint, null::bigint, null, null::bigint, null::bigint[], null;
+    return;
+  end if;
+
+  return query
+  select 'claimed', fence.next_offset, upto, pg_current_xact_id()::text,
+    s.base_offset, s.message_ids, s.unit_ends::text
+  from gapless.log_segment s
+  where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
+    and s.base_offset between from_base and upto
+  order by s.base_offset;
+end
+$$;

@@ -1,0 +1,30 @@
+-- Create a topic; returns its id. One that exists with the same number of partitions is left as it
+-- is; with another number it is refused, since the keys would move between partitions.
+create or replace function gapless.create_topic(name text, partitions int)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  existing gapless.topic;
+begin
+  perform pg_advisory_xact_lock(7427001, 6);
+  select * into existing from gapless.topic t where t.name = create_topic.name;
+  if found then
+    if existing.partitions <> create_topic.partitions then
+      raise exception 'topic "%" has % partitions in the database, not %',
+        create_topic.name, existing.partitions, create_topic.partitions
+        using errcode = 'GL409';
+    end if;
+    return existing.topic_id;
+  end if;
+  -- An id may have been taken by an INSERT that named it (see sequence_events).
+  insert into gapless.topic (topic_id, name, partitions)
+  select coalesce(max(t.topic_id), 0) + 1, create_topic.name, create_topic.partitions
+  from gapless.topic t
+  returning topic_id into existing.topic_id;
+  return existing.topic_id;
+end
+$$;

@@ -1,0 +1,64 @@
+-- Remove members that are gone; returns how many were. Any member may call it at any time.
+--
+-- Gone is: its presence lock is free, and no worker session holds a lock of a partition it owns
+-- (nothing is left that could work), or it has been free, with no heartbeat, for reconnect_grace;
+-- or it is overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks,
+-- because the database's clock may jump. After a server start everyone gets 5 s to come back.
+-- locks: the rows of other members, skipping those another session looks at
+create or replace function gapless.evict(
+  me uuid, suspect_grace interval default '3 s', reconnect_grace interval default '1 s'
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  other record;
+  absent boolean;
+  suspected boolean;
+  evicted int := 0;
+begin
+  for other in
+    select m.* from gapless.member m
+    where m.member_id <> evict.me
+    order by m.member_no
+    for update skip locked
+  loop
+    absent := pg_try_advisory_xact_lock_shared(7427002, other.member_no);
+    suspected := other.suspect_at is not null and other.suspect_beat = other.beat;
+    if absent and pg_postmaster_start_time() < clock_timestamp() - interval '5 s' and (
+        not gapless.works(other.member_id)
+        or (suspected and other.suspect_at < clock_timestamp() - evict.reconnect_grace)
+      )
+      or other.expires_at < clock_timestamp() and suspected
+        and other.suspect_at < clock_timestamp() - evict.suspect_grace
+    then
+      delete from gapless.member m where m.member_id = other.member_id;
+      evicted := evicted + 1;
+    elsif (absent or other.expires_at < clock_timestamp()) and not suspected then
+      update gapless.member m
+      set suspect_at = clock_timestamp(), suspect_beat = m.beat
+      where m.member_id = other.member_id;
+    end if;
+  end loop;
+  return evicted;
+end
+$$;
+
+-- Does any session hold the lock of a partition that this member owns?
+create or replace function gapless.works(member_id uuid)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select from gapless.lease l
+    join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid
+      and k.objid = l.lease_no::oid and k.objsubid = 2 and k.granted
+      and k.database = (select d.oid from pg_database d where d.datname = current_database())
+    where l.owner = works.member_id
+  )
+$$;

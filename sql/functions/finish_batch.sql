@@ -1,0 +1,44 @@
+-- Declare a claimed batch finished; the caller's next statement is COMMIT. Returns false when this is
+-- no longer the transaction that claimed: the handler committed or rolled back by itself.
+create or replace function gapless.finish_batch(claim_xid text)
+returns boolean
+language sql
+as $$
+  select case
+    when pg_current_xact_id_if_assigned()::text = claim_xid
+      then set_config('gapless.finished', claim_xid, true) = claim_xid
+    else false
+  end
+$$;
+
+-- Refuses the COMMIT of a claimed batch that was not declared finished: a handler that says COMMIT
+-- would otherwise move the group's offset over events it has not seen (I6).
+create or replace function gapless.refuse_early_commit()
+returns trigger
+language plpgsql
+as $$
+begin
+  if new.next_offset > old.next_offset
+    and current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text
+    and current_setting('gapless.seeking', true) is distinct from pg_current_xact_id()::text
+  then
+    raise exception 'a gapless handler must not COMMIT: its effects commit together with the offset'
+      using errcode = 'GL001';
+  end if;
+  return null;
+end
+$$;
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger t
+    where t.tgrelid = 'gapless.consumer_offsets'::regclass and t.tgname = 'refuse_early_commit'
+  ) then
+    create constraint trigger refuse_early_commit
+      after update of next_offset on gapless.consumer_offsets
+      deferrable initially deferred
+      for each row execute function gapless.refuse_early_commit();
+  end if;
+end
+$$;

@@ -1,0 +1,110 @@
+-- Write a target for every partition of a group: balanced to within one (inside capacities), and with
+-- the fewest moves there can be. Returns how many targets changed.
+--
+-- Water level: quota is min(capacity, level), and one more for as many members as the remainder
+-- allows, those first who hold most now: that order is what makes the moves minimal. A member keeps
+-- what it holds up to its quota; the rest goes to members below theirs. Without room anywhere the
+-- target is null: the partition is unserved, and status says so.
+create or replace function gapless.plan(
+  group_id text, topic_id int, live uuid[], generation bigint
+)
+returns int
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with recursive
+  parts as (
+    select l.partition_id, l.target, l.owner, coalesce(l.target, l.owner) as holder
+    from gapless.lease l
+    where l.group_id = plan.group_id and l.topic_id = plan.topic_id
+  ),
+  members as (
+    select
+      m.member_id,
+      m.member_no,
+      least(
+        (select count(*) from parts),
+        greatest(0, coalesce(m.capacity - e.elsewhere, (select count(*) from parts)))
+      ) as cap,
+      (select count(*) from parts p where p.holder = m.member_id) as held,
+      e.elsewhere
+    from gapless.member m
+    cross join lateral (
+      select count(*) as elsewhere from gapless.lease x
+      where x.target = m.member_id
+        and (x.group_id, x.topic_id) <> (plan.group_id, plan.topic_id)
+    ) e
+    where m.member_id = any (plan.live)
+  ),
+  -- Members in the order of their capacity: each takes its fill while it has less than a fair share.
+  filling as (
+    select 0::bigint as n, (select count(*) from parts) as remaining,
+      (select count(*) from members) as waiting
+    union all
+    select f.n + 1,
+      f.remaining - least(o.cap, f.remaining / f.waiting),
+      f.waiting - 1
+    from filling f
+    join (select cap, row_number() over (order by cap, member_no) as n from members) o
+      on o.n = f.n + 1
+    where f.waiting > 0 and o.cap <= f.remaining / f.waiting
+  ),
+  rest as (
+    select f.n as filled, f.remaining, f.waiting from filling f order by f.n desc limit 1
+  ),
+  quotas as (
+    select
+      m.member_id, m.member_no, m.held, m.elsewhere,
+      case
+        when m.by_cap <= r.filled then m.cap
+        else r.remaining / r.waiting + case
+          when row_number() over (
+            partition by m.by_cap > r.filled
+            order by m.held desc, m.elsewhere, m.member_no
+          ) <= r.remaining % r.waiting then 1 else 0 end
+      end as quota
+    from (select *, row_number() over (order by cap, member_no) as by_cap from members) m
+    cross join rest r
+  ),
+  kept as (
+    select k.partition_id, k.holder as member_id
+    from (
+      select p.partition_id, p.holder, q.quota,
+        row_number() over (
+          partition by p.holder order by p.owner is distinct from p.holder, p.partition_id
+        ) as n
+      from parts p
+      join quotas q on q.member_id = p.holder
+    ) k
+    where k.n <= k.quota
+  ),
+  free as (
+    select p.partition_id, row_number() over (order by p.partition_id) as n
+    from parts p
+    where not exists (select from kept k where k.partition_id = p.partition_id)
+  ),
+  slots as (
+    select q.member_id,
+      row_number() over (order by k.taken + s.slot, q.elsewhere, q.member_no) as n
+    from quotas q
+    cross join lateral (
+      select count(*) as taken from kept where kept.member_id = q.member_id
+    ) k
+    cross join lateral generate_series(1, q.quota - k.taken) as s (slot)
+  ),
+  wanted as (
+    select k.partition_id, k.member_id from kept k
+    union all
+    select f.partition_id, s.member_id from free f left join slots s using (n)
+  ),
+  moved as (
+    update gapless.lease l
+    set target = w.member_id, generation = plan.generation
+    from wanted w
+    where l.group_id = plan.group_id and l.topic_id = plan.topic_id
+      and l.partition_id = w.partition_id and l.target is distinct from w.member_id
+    returning 1
+  )
+  select count(*)::int from moved
+$$;

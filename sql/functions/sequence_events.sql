@@ -1,0 +1,252 @@
+-- Give offsets to all events committed since the last run; returns how many, or null when another
+-- session is sequencing right now.
+--
+-- Call it alone, in autocommit: it is one short transaction of its own. Safe to call from anywhere,
+-- as often as you like; a run that finds nothing writes nothing.
+--
+-- How: the newest row of gapless.sequencer holds the snapshot of the last run. What that snapshot
+-- could not see is what is pending: rows whose xid is at or above its xmax, or was in progress then.
+-- MVCC itself hides what has not committed, so nothing is lost to a late commit (I1) and nothing of a
+-- rolled-back transaction is seen (I2). Within a partition the order is (highest id of the row's
+-- transaction, id): with the lowest id a transaction that committed before another one inserted
+-- could come after it (I4).
+--
+-- MUST stay one statement where it says so: under READ COMMITTED each statement has its own
+-- snapshot, and the one that is stored must be the one that was read.
+--
+-- locks: transaction-level advisory (7427001, 1)
+-- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
+--   analysed looks as if a third of it were pending, and a sequential scan wins.
+create or replace function gapless.sequence_events()
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set jit = off
+as $$
+declare
+  state gapless.sequencer;
+  cluster bigint;
+  xmax_seen xid8;
+  in_progress xid8[];
+  allocated bigint;     -- ids up to here were taken by transactions that already had an xid
+  rebase boolean;
+  sequenced bigint;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'gapless.sequence_events() needs READ COMMITTED, not %: an older snapshot would miss events',
+      upper(current_setting('transaction_isolation'))
+      using errcode = 'invalid_transaction_state';
+  end if;
+  if pg_current_xact_id_if_assigned() is not null then
+    raise exception 'gapless.sequence_events() must run in a transaction of its own: this one has already written'
+      using errcode = 'invalid_transaction_state';
+  end if;
+  if not pg_try_advisory_xact_lock(7427001, 1) then
+    return null;
+  end if;
+
+  select * into strict state from gapless.sequencer s order by s.run desc limit 1;
+  select c.system_identifier into cluster from pg_control_system() c;
+  rebase := state.system_identifier <> cluster
+    or pg_snapshot_xmax(state.snapshot) > pg_snapshot_xmax(pg_current_snapshot());
+
+  if rebase then
+    -- Restored into another cluster: its xids mean nothing here. Jump to an id no restored row and
+    -- no publisher has; below it, what stands in no segment is pending.
+    select setval('gapless.outbox_message_id_seq', (s.last_value / c.chunk_events + 1) * c.chunk_events, false)
+      into allocated
+    from gapless.outbox_message_id_seq s, gapless.log_config c;
+    allocated := allocated - 1;
+    state.floor_id := allocated;
+    state.stragglers := '{}';
+    xmax_seen := '0';
+    in_progress := '{}';
+  else
+    select s.last_value - (not s.is_called)::int into allocated
+    from gapless.outbox_message_id_seq s;
+    xmax_seen := pg_snapshot_xmax(state.snapshot);
+    in_progress := array(select pg_snapshot_xip(state.snapshot));
+
+    -- Look first: an idle log costs no xid and no WAL.
+    if not exists (
+        select from gapless.outbox_message_t o
+        where o.xid >= xmax_seen and o.id > state.floor_id
+        order by o.xid limit 1
+      ) and not exists (
+        select from gapless.outbox_message_t o
+        where o.xid = any (in_progress) and o.id > state.floor_id
+      ) and not exists (
+        select from gapless.outbox_message_t o
+        where o.xid = any (state.stragglers) and o.id <= state.floor_id
+          and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
+      )
+    then
+      return 0;
+    end if;
+  end if;
+
+  -- ONE statement, one snapshot, from here …
+  with
+  known as (    -- read only by a re-base
+    select unnest(s.message_ids) as id from gapless.log_segment s
+  ),
+  pending as materialized (
+    (
+      select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+      from gapless.outbox_message_t o
+      where o.xid >= xmax_seen and o.id > state.floor_id
+      order by o.xid
+    )
+    union all
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+    from gapless.outbox_message_t o
+    where o.xid = any (in_progress) and o.id > state.floor_id
+    union all
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+    from gapless.outbox_message_t o
+    where o.xid = any (state.stragglers) and o.id <= state.floor_id
+      and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
+    union all
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+    from gapless.outbox_message_t o
+    where rebase and o.id <= state.floor_id
+      and not exists (select from known k where k.id = o.id)
+  ),
+  -- A topic_id nobody created keeps its events all the same (I1).
+  adopted as (
+    insert into gapless.topic (topic_id, name, partitions)
+    select distinct p.topic_id, 'topic-' || p.topic_id, 8
+    from pending p
+    where not exists (select from gapless.topic t where t.topic_id = p.topic_id)
+    returning topic_id, partitions
+  ),
+  topics as (
+    select t.topic_id, t.partitions from gapless.topic t
+    union all
+    select a.topic_id, a.partitions from adopted a
+  ),
+  ranked as (
+    select p.*, max(p.id) over (partition by p.xid) as last_id
+    from pending p
+  ),
+  routed as (
+    select
+      r.topic_id,
+      gapless.partition_of(
+        coalesce(r.key, r.host_id, r.transaction_id::text, r.xid::text), t.partitions
+      ) as partition_id,
+      r.last_id,
+      r.id,
+      r.transaction_id,
+      case when r.transaction_id is null then r.xid end as own_xid
+    from ranked r
+    join topics t using (topic_id)
+  ),
+  placed as (
+    select
+      r.topic_id,
+      r.partition_id,
+      r.id,
+      row_number() over w - 1 as n,
+      -- A unit is a run of neighbours of one transaction, never gathered across others (I5).
+      (r.transaction_id, r.own_xid) is distinct from
+        (lead(r.transaction_id) over w, lead(r.own_xid) over w)
+        or lead(r.id) over w is null as ends_unit
+    from routed r
+    window w as (partition by r.topic_id, r.partition_id order by r.last_id, r.id)
+  ),
+  chains as (
+    select
+      p.topic_id,
+      p.partition_id,
+      p.n / 200 as link,
+      array_agg(p.id order by p.n) as message_ids,
+      string_agg(case when p.ends_unit then '1' else '0' end, '' order by p.n)::varbit as unit_ends
+    from placed p
+    group by p.topic_id, p.partition_id, p.n / 200
+  ),
+  heads as (
+    select
+      c.topic_id,
+      c.partition_id,
+      coalesce(
+        (
+          select s.last_offset from gapless.log_segment s
+          where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+          order by s.base_offset desc limit 1
+        ), 0
+      ) as last_offset
+    from (select distinct topic_id, partition_id from chains) c
+  ),
+  segments as (
+    insert into gapless.log_segment
+      (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run)
+    select
+      c.topic_id,
+      c.partition_id,
+      h.last_offset + 1 + c.link * 200,
+      h.last_offset + c.link * 200 + cardinality(c.message_ids),
+      c.message_ids,
+      c.unit_ends,
+      state.run + 1
+    from chains c
+    join heads h using (topic_id, partition_id)
+    returning topic_id, partition_id, cardinality(message_ids) as events
+  ),
+  grown as (
+    select s.topic_id, s.partition_id, sum(s.events) as events
+    from segments s
+    group by s.topic_id, s.partition_id
+  ),
+  total as (
+    select
+      coalesce(sum(g.events), 0)::bigint as events,
+      count(pg_notify('gapless_p_' || g.topic_id || '_' || g.partition_id, ''))
+    from grown g
+  ),
+  own as (
+    select pg_current_snapshot() as snapshot, pg_current_xact_id() as xid
+  )
+  insert into gapless.sequencer
+    (run, system_identifier, snapshot, floor_id, stragglers, next_floor_id, next_floor_xid, events)
+  select
+    state.run + 1,
+    cluster,
+    o.snapshot,
+    case when f.raised then state.next_floor_id else state.floor_id end,
+    case
+      when rebase then
+        -- in progress now, so they may still hold an id below the jump
+        array(select pg_snapshot_xip(o.snapshot))
+        || array(
+          select x::text::xid8
+          from generate_series(
+            pg_snapshot_xmax(o.snapshot)::text::bigint, o.xid::text::bigint - 1
+          ) x
+        )
+      else array(select x from unnest(state.stragglers) x where not pg_visible_in_snapshot(x, o.snapshot))
+    end,
+    -- Every id up to `allocated` belongs to an xid below ours (see the table's comment).
+    case when f.raised or rebase then allocated else state.next_floor_id end,
+    case when f.raised or rebase then o.xid else state.next_floor_xid end,
+    t.events
+  from own o
+  cross join total t
+  cross join lateral (
+    select not rebase and pg_snapshot_xmin(o.snapshot) >= state.next_floor_xid as raised
+  ) f
+  returning events into sequenced;
+  -- … to here.
+
+  -- The newest row is all that is needed; keep some for people.
+  if (state.run + 1) % 1000 = 0 then
+    delete from gapless.sequencer s where s.run < state.run - 1000;
+  end if;
+  return sequenced;
+end
+$$;

@@ -1,0 +1,39 @@
+-- Bring the plan of a group (for one topic) up to date with its members. Any member may call it.
+-- Returns true when leases changed; null when another session is planning right now.
+-- locks: the consumer_group row (skipped when busy), then lease rows. Waits for no worker.
+create or replace function gapless.sync(group_id text, topic_id int)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  grp gapless.consumer_group;
+  live uuid[];
+  moved int;
+begin
+  select * into grp from gapless.consumer_group g
+  where g.group_id = sync.group_id and g.topic_id = sync.topic_id
+  for update skip locked;
+  if not found then
+    return null;
+  end if;
+  live := gapless.live_members(sync.group_id, sync.topic_id);
+  if live = grp.planned_for and (cardinality(live) = 0 or not exists (
+    select from gapless.lease l
+    where l.group_id = sync.group_id and l.topic_id = sync.topic_id and l.target is null
+  )) then
+    return false;
+  end if;
+
+  moved := gapless.plan(sync.group_id, sync.topic_id, live, grp.generation + 1);
+  update gapless.consumer_group g
+  set planned_for = live, generation = g.generation + 1
+  where g.group_id = sync.group_id and g.topic_id = sync.topic_id
+    and (g.planned_for <> live or moved > 0);
+  if moved > 0 then
+    perform pg_notify('gapless_g_' || grp.group_no, 'plan');
+  end if;
+  return moved > 0;
+end
+$$;

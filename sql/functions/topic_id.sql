@@ -1,0 +1,17 @@
+-- The id of a topic by its name, for INSERT and COPY; an unknown name is an error that says so.
+create or replace function gapless.topic_id(name text)
+returns int
+language plpgsql
+stable
+as $$
+declare
+  found_id int;
+begin
+  select t.topic_id into found_id from gapless.topic t where t.name = topic_id.name;
+  if not found then
+    raise exception 'topic "%" does not exist: create it with gapless topics create %', name, name
+      using errcode = 'GL404';
+  end if;
+  return found_id;
+end
+$$;

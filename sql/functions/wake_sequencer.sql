@@ -1,0 +1,23 @@
+-- The producer's side of the wake handshake (DESIGN 3): a sleeping sequencer holds lock (7427001, 2)
+-- exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep before we end:
+-- nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
+-- `set gapless.wake = off` leaves the wake-up to the poll, for those who PREPARE TRANSACTION
+-- (PostgreSQL refuses to prepare a transaction that has notified).
+create or replace function gapless.wake_sequencer()
+returns trigger
+language plpgsql
+as $$
+begin
+  if current_setting('gapless.wake', true) = 'off' then
+    return null;
+  end if;
+  if not pg_try_advisory_xact_lock_shared(7427001, 2) then
+    perform pg_notify('gapless_sequencer', '');
+  end if;
+  return null;
+end
+$$;
+
+create or replace trigger wake_sequencer
+  before insert on gapless.outbox_message_t
+  for each statement execute function gapless.wake_sequencer();

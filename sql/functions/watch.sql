@@ -1,0 +1,45 @@
+-- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
+-- True when the next member in the ring has lost its session, when some member is overdue, or when
+-- the newest plan of one of its groups does not fit the members that are there.
+create or replace function gapless.watch(member_id uuid)
+returns boolean
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    exists (
+      select from (
+        select m.member_no from gapless.member m, gapless.member me
+        where me.member_id = watch.member_id and m.member_id <> me.member_id
+        order by m.member_no <= me.member_no, m.member_no
+        limit 1
+      ) successor
+      where pg_try_advisory_xact_lock_shared(7427002, successor.member_no)
+    )
+    or exists (
+      select from gapless.member m
+      where m.expires_at < clock_timestamp() and m.member_id <> watch.member_id
+    )
+    or exists (
+      select from gapless.member_group mine
+      join gapless.consumer_group g using (group_id, topic_id)
+      where mine.member_id = watch.member_id
+        and g.planned_for <> gapless.live_members(g.group_id, g.topic_id)
+    )
+$$;
+
+-- The members a plan is made for, in a fixed order.
+create or replace function gapless.live_members(group_id text, topic_id int)
+returns uuid[]
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(m.member_id order by m.member_no), '{}')
+  from gapless.member_group mg
+  join gapless.member m using (member_id)
+  where mg.group_id = live_members.group_id and mg.topic_id = live_members.topic_id
+    and m.state = 'active'
+$$;

@@ -1,0 +1,25 @@
+-- name: guard_session
+-- A lock or an open transaction must not outlive its client (LEASING.md, E1 and E5): keepalives find a
+-- dead host, user_timeout a cut with data in flight, the check interval a client gone mid-query.
+do $$
+begin
+  perform set_config('tcp_keepalives_idle', '5', false);
+  perform set_config('tcp_keepalives_interval', '2', false);
+  perform set_config('tcp_keepalives_count', '3', false);
+  perform set_config('tcp_user_timeout', '10000', false);
+  perform set_config('default_transaction_isolation', 'read committed', false);
+  perform set_config('default_transaction_read_only', 'off', false);
+  begin
+    perform set_config('client_connection_check_interval', '500', false);
+  exception when others then
+    null;    -- not on every operating system
+  end;
+end
+$$
+
+-- name: guard_worker
+-- The last back-stop against a paused worker: its open transaction ends, and its locks with it.
+select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::text, false)
+
+-- name: who
+select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int

@@ -1,0 +1,22 @@
+-- name: claim
+select outcome, first_offset, last_offset, claim_xid, base_offset, message_ids, unit_ends
+from gapless.claim(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s
+)
+
+-- name: finish
+select gapless.finish_batch(%(claim_xid)s)
+
+-- name: check_constraints
+select gapless.check_constraints()
+
+-- name: dead_letter
+select gapless.dead_letter(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(message_ids)s,
+  %(exception)s, %(sqlstate)s, %(attempts)s
+)
+
+-- name: record_attempt
+select gapless.record_attempt(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
+)

@@ -1,0 +1,48 @@
+-- name: sequence
+select gapless.sequence_events()
+
+-- name: create_chunks
+select gapless.create_chunks()
+
+-- name: fetch
+-- The events of the ids given, in any order. `between` lets the planner drop the other chunks; the
+-- sub-select hides how many ids there are, so that the plan is an index look-up whatever it guesses.
+-- index: primary key of a chunk
+select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
+  o.xid::text, o.created_ts
+from gapless.outbox_message_t o
+where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[]))
+
+-- name: topic_id
+select gapless.topic_id(%(name)s)
+
+-- name: publish_one
+select gapless.publish(
+  %(topic)s, %(payload)s::json, %(key)s, %(event_type)s, %(headers)s::jsonb, %(host_id)s,
+  %(user_id)s, %(transaction_id)s::uuid
+)
+
+-- name: copy_events
+copy gapless.outbox_message_t
+  (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
+from stdin
+
+-- name: publishing_transaction
+select gapless.transaction_uuid(pg_current_xact_id())
+
+-- name: create_topic
+select gapless.create_topic(%(name)s, %(partitions)s)
+
+-- name: topic
+select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(name)s
+
+-- name: try_role
+-- The role of the active sequencer: whoever holds it runs; the others look again.
+select pg_try_advisory_lock(7427001, 3)
+
+-- name: try_sleep
+-- The sequencer's side of the wake handshake: exclusive means no open publisher believes it awake.
+select pg_try_advisory_lock(7427001, 2)
+
+-- name: wake_up
+select pg_advisory_unlock(7427001, 2)

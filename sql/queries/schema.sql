@@ -1,0 +1,33 @@
+-- name: lock_migrations
+-- One migrates at a time; the others wait, then find nothing to do. Bodies are not checked while
+-- functions that call each other arrive in the order of their names.
+select pg_advisory_xact_lock(7427001, 4),
+  set_config('check_function_bodies', 'off', true),
+  set_config('client_min_messages', 'warning', true);
+
+-- name: create_schema
+do $$
+begin
+  if to_regclass('gapless.migration') is null then
+    create schema if not exists gapless;
+    create table gapless.migration (
+      kind text not null,
+      name text not null,
+      digest text not null,
+      applied_ts timestamptz not null default now(),
+      primary key (kind, name)
+    );
+  end if;
+end
+$$;
+
+-- name: applied
+select m.kind, m.name, m.digest from gapless.migration m;
+
+-- name: record
+insert into gapless.migration (kind, name, digest)
+values (%(kind)s, %(name)s, %(digest)s)
+on conflict (kind, name) do update set digest = excluded.digest, applied_ts = now();
+
+-- name: drop_schema
+drop schema if exists gapless cascade;

@@ -1,0 +1,38 @@
+-- Three group roles; grant them to the roles your programs log in as. Roles belong to the whole
+-- cluster: without the right to make them (CREATEROLE) they are skipped, and the owner does all.
+-- A producer may not set xid, id or created_ts: offsets and order rest on them.
+do $$
+declare
+  wanted text;
+begin
+  foreach wanted in array array['gapless_producer', 'gapless_consumer', 'gapless_operator'] loop
+    if not exists (select from pg_roles r where r.rolname = wanted) then
+      begin
+        execute format('create role %I nologin', wanted);
+      exception
+        when insufficient_privilege then
+          raise warning 'role % was not made: % may not create roles', wanted, current_user;
+          return;
+        when duplicate_object or unique_violation then
+          null;    -- another database of this cluster was faster
+      end;
+    end if;
+  end loop;
+
+  revoke all on all functions in schema gapless from public;
+  grant usage on schema gapless to gapless_producer, gapless_consumer, gapless_operator;
+
+  grant insert (topic_id, key, host_id, user_id, transaction_id, event_type, payload, headers)
+    on gapless.outbox_message_t to gapless_producer;
+  grant usage on sequence gapless.outbox_message_id_seq to gapless_producer;
+  grant select on gapless.topic, gapless.migration to gapless_producer, gapless_consumer;
+  grant execute on function
+    gapless.publish, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
+    gapless.partition_of
+    to gapless_producer;
+
+  grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
+  grant execute on all functions in schema gapless to gapless_consumer, gapless_operator;
+  grant gapless_producer to gapless_operator;
+end
+$$;

@@ -1,0 +1,31 @@
+"""gapless: an ordered, partitioned, transactional event log inside PostgreSQL.
+
+Publish in your own transaction:
+
+    gapless.publish(conn, "orders", {"total": 5}, key="AA", event_type="order.created")
+
+Handle each event exactly once, in order:
+
+    @gapless.handler(topic="orders", group="billing")
+    def bill(unit: gapless.Unit, conn: psycopg.Connection) -> None: ...
+
+What is not named here is not public.
+"""
+
+from gapless.consume.handler import Handler, handler
+from gapless.consume.unit import Batch, Unit
+from gapless.errors import GaplessError, PublishError
+from gapless.log.event import Event, NewEvent
+from gapless.log.publish import publish
+
+__all__ = [
+    "Batch",
+    "Event",
+    "GaplessError",
+    "Handler",
+    "NewEvent",
+    "PublishError",
+    "Unit",
+    "handler",
+    "publish",
+]

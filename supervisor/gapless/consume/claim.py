@@ -1,0 +1,66 @@
+"""Claim the next range of a partition, in the transaction that is open (I5, I6, I7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from psycopg import Connection
+
+from gapless.consume.unit import Span, split
+from gapless.db.queries import query
+from gapless.errors import HoleError
+from gapless.keys import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What was claimed. `spans` are its units in offset order; empty unless claimed."""
+
+    outcome: Literal["claimed", "idle", "fenced"]
+    first_offset: int = 0
+    last_offset: int = -1
+    claim_xid: str = ""
+    spans: tuple[Span, ...] = ()
+
+
+def claim(conn: Connection, assignment: Assignment, batch_size: int) -> Claim:
+    """Claim up to `batch_size` events, extended to the end of the last unit.
+
+    Before: a transaction is open. After: the group's offset row is locked, and moved past the range.
+    Raises HoleError when the segments read do not cover the range.
+    """
+    rows = conn.execute(
+        query("consume", "claim"), {**assignment.params, "batch_size": batch_size}
+    ).fetchall()
+    outcome, first, last, xid = rows[0][:4]
+    if outcome != "claimed":
+        return Claim(outcome=outcome)
+    ids: list[int] = []
+    ends: list[str] = []
+    expected = rows[0][4]
+    for *_, base, message_ids, unit_ends in rows:
+        if base != expected:
+            raise HoleError(f"offsets {expected} to {base - 1} are in no segment")
+        expected = base + len(message_ids)
+        low, high = max(first - base, 0), last - base + 1
+        ids += message_ids[low:high]
+        ends.append(unit_ends[low:high])
+    if len(ids) != last - first + 1:
+        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
+    return Claim(
+        outcome="claimed",
+        first_offset=first,
+        last_offset=last,
+        claim_xid=xid,
+        spans=tuple(split(first, ids, "".join(ends))),
+    )
+
+
+def record_attempt(conn: Connection, assignment: Assignment) -> int | None:
+    """Write down, in a transaction of its own, that the next unit is about to be tried.
+
+    Returns how often it was tried, this time included; None when fenced.
+    """
+    row = conn.execute(query("consume", "record_attempt"), assignment.params).fetchone()
+    return None if row is None else row[0]

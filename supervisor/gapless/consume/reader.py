@@ -1,0 +1,84 @@
+"""Turn a claimed range into units, reading a bounded number of events at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from psycopg import Connection
+
+from gapless.consume.claim import Claim
+from gapless.consume.unit import Span, Unit, merge_by_user
+from gapless.keys import Partition
+from gapless.log.event import Row
+from gapless.log.read import fetch
+
+FETCH_EVENTS = 1000
+
+
+class ReadLimits(Protocol):
+    """What reading needs to know of the limits of a step."""
+
+    @property
+    def group_by(self) -> str: ...
+    @property
+    def stream_above_events(self) -> int: ...
+
+
+def load_units(
+    conn: Connection[Any], partition: Partition, claimed: Claim, limits: ReadLimits
+) -> tuple[Sequence[Span], Iterator[Unit]]:
+    """Return the units of a claim: their places, and an iterator that reads them as it goes.
+
+    Raises HoleError while iterating when an event is missing (I3).
+    """
+    reader = _Reader(conn, partition, limits.stream_above_events)
+    events = claimed.last_offset - claimed.first_offset + 1
+    if limits.group_by == "user" and events <= limits.stream_above_events:
+        rows = fetch(conn, [message_id for span in claimed.spans for message_id in span.ids])
+        spans: Sequence[Span] = merge_by_user(claimed.spans, rows)
+        return spans, reader.from_rows(spans, rows)
+    return claimed.spans, reader.units(claimed.spans)
+
+
+class _Reader:
+    def __init__(self, conn: Connection[Any], partition: Partition, stream_above: int) -> None:
+        self._conn = conn
+        self._partition = partition
+        self._stream_above = stream_above
+
+    def units(self, spans: Sequence[Span]) -> Iterator[Unit]:
+        for group in self._groups(spans):
+            if len(group[0].ids) > self._stream_above:
+                yield self._unit(group[0], None)
+            else:
+                yield from self.from_rows(group, self._fetch([i for s in group for i in s.ids]))
+
+    def from_rows(self, spans: Sequence[Span], rows: list[Row]) -> Iterator[Unit]:
+        at = 0
+        for span in spans:
+            yield self._unit(span, rows[at : at + len(span.ids)])
+            at += len(span.ids)
+
+    def _groups(self, spans: Sequence[Span]) -> Iterator[list[Span]]:
+        """Gather neighbours up to FETCH_EVENTS events; a unit to be streamed is alone."""
+        group: list[Span] = []
+        events = 0
+        for span in spans:
+            size = len(span.ids)
+            if group and (events + size > FETCH_EVENTS or size > self._stream_above):
+                yield group
+                group, events = [], 0
+            group.append(span)
+            events += size
+            if size > self._stream_above:
+                yield group
+                group, events = [], 0
+        if group:
+            yield group
+
+    def _unit(self, span: Span, rows: list[Row] | None) -> Unit:
+        return Unit(self._partition, span, rows, self._fetch, FETCH_EVENTS)
+
+    def _fetch(self, ids: Sequence[int]) -> list[Row]:
+        return fetch(self._conn, ids)

@@ -1,0 +1,1 @@
+"""How gapless speaks to PostgreSQL: connections, named queries, migrations, an embedded server."""

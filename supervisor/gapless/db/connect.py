@@ -1,0 +1,84 @@
+"""Open a connection the way gapless needs it, or say in one line why it cannot be had."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
+
+from gapless.db.queries import query
+from gapless.errors import ConnectError
+
+MIN_SERVER_VERSION = 140000
+
+# SQLSTATEs that are the environment's, not the event's: they are retried and never dead-lettered.
+# 40 rollback (serialization, deadlock), 53 resources, 57 operator intervention, 58 system error,
+# 08 connection, 55P03 lock timeout, 55006 object in use, 25P03 idle in transaction, 25006 read-only.
+_TRANSIENT_CLASSES = ("40", "53", "57", "58", "08")
+_TRANSIENT_STATES = frozenset({"55P03", "55006", "25P03", "25P04", "25006"})
+
+
+def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
+    """Open a direct session in autocommit; `role` becomes its application_name.
+
+    Raises ConnectError with one line: unreachable, refused, too old, or behind a pooler that gives
+    each transaction another session (advisory locks and LISTEN would silently fail there).
+    """
+    try:
+        conn = Connection.connect(
+            dsn,
+            autocommit=True,
+            application_name=f"gapless/{role}"[:63],
+            connect_timeout=connect_timeout_s,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=10000,
+        )
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise ConnectError(_explain(dsn, error)) from error
+    try:
+        _check(conn)
+        conn.execute(query("connect", "guard_session"))
+    except psycopg.Error as error:
+        conn.close()
+        raise ConnectError(_explain(dsn, error)) from error
+    except ConnectError:
+        conn.close()
+        raise
+    return conn
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether an error is the environment's: to be retried, never counted against an event."""
+    if not isinstance(error, psycopg.Error):
+        return isinstance(error, ConnectError)
+    if error.sqlstate is None:
+        # Without SQLSTATE it never reached the server, or the connection broke on the way.
+        return isinstance(error, psycopg.OperationalError)
+    return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
+
+
+def _check(conn: Connection) -> None:
+    row = conn.execute(query("connect", "who")).fetchone()
+    assert row is not None
+    backend_pid, in_recovery, version = row
+    where = f"the server at {conn.info.host}:{conn.info.port}"
+    if version < MIN_SERVER_VERSION:
+        raise ConnectError(f"{where} is PostgreSQL {version // 10000}: gapless needs 14 or newer")
+    if backend_pid != conn.info.backend_pid:
+        raise ConnectError(
+            f"{where} is a pooler that shares sessions (its backend pid is not the server's): "
+            "advisory locks and LISTEN do not work there; give gapless a direct DSN"
+        )
+    if in_recovery:
+        raise ConnectError(f"{where} is a read-only standby: connect to the primary")
+
+
+def _explain(dsn: str, error: psycopg.Error) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as invalid:
+        return f"the DSN is not valid: {str(invalid).strip()}"
+    return f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"

@@ -1,0 +1,132 @@
+"""Install, upgrade and remove the schema.
+
+Migrations run once, in the order of their numbers; functions, views and roles are applied again
+whenever their file changed. All of it in one transaction under an advisory lock, so two that start
+at once are one after the other, and one that is killed leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+from psycopg import Connection
+
+from gapless.db.queries import query, sql_root
+from gapless.errors import SchemaError
+
+_REPEATABLE = ("functions", "views", "roles")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One file that was applied: its folder, its name."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    kind: str
+    name: str
+    text: str
+    digest: str
+
+
+def migrate(conn: Connection) -> list[Change]:
+    """Bring the schema up to this program; return what was done, nothing if nothing was to do.
+
+    Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat.
+    Raises SchemaError when the database was made by a newer gapless, or an applied migration's
+    file is not the one that was applied.
+    """
+    with conn.transaction():
+        conn.execute(query("schema", "lock_migrations"))
+        conn.execute(query("schema", "create_schema"))
+        applied = _applied(conn)
+        _refuse_newer(applied)
+        changes = [file for file in _files() if _is_new(file, applied)]
+        if changes:  # whatever is new needs its grants too
+            changes = [file for file in changes if file.kind != "roles"]
+            changes += [file for file in _files() if file.kind == "roles"]
+        for file in changes:
+            _apply(conn, file)
+    return [Change(kind=file.kind, name=file.name) for file in changes]
+
+
+def require_schema(conn: Connection) -> None:
+    """Raise SchemaError unless the database has exactly the migrations this program knows."""
+    try:
+        applied = _applied(conn)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        raise SchemaError(
+            f'database "{conn.info.dbname}" has no gapless schema: run gapless init'
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise SchemaError(
+            f'role "{conn.info.user}" may not use schema gapless in database '
+            f'"{conn.info.dbname}": grant it gapless_consumer or gapless_producer'
+        ) from error
+    _refuse_newer(applied)
+    stale = [file.name for file in _files() if _is_new(file, applied)]
+    if stale:
+        raise SchemaError(
+            f'the gapless schema in database "{conn.info.dbname}" is older than this program '
+            f"({stale[0]} is missing or changed): run gapless init"
+        )
+
+
+def uninstall(conn: Connection) -> None:
+    """Drop the schema with all events, groups and dead letters in it."""
+    conn.execute(query("schema", "drop_schema"))
+
+
+def _files() -> list[_File]:
+    found = [_read(path) for path in sorted((sql_root() / "migrations").glob("*.sql"))]
+    for kind in _REPEATABLE:
+        found += [_read(path) for path in sorted((sql_root() / kind).glob("*.sql"))]
+    return found
+
+
+def _read(path: Path) -> _File:
+    text = path.read_text()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return _File(kind=path.parent.name, name=path.stem, text=text, digest=digest)
+
+
+def _applied(conn: Connection) -> dict[tuple[str, str], str]:
+    rows = conn.execute(query("schema", "applied")).fetchall()
+    return {(kind, name): digest for kind, name, digest in rows}
+
+
+def _is_new(file: _File, applied: dict[tuple[str, str], str]) -> bool:
+    digest = applied.get((file.kind, file.name))
+    if file.kind != "migrations" or digest is None:
+        return digest != file.digest
+    if digest != file.digest:
+        raise SchemaError(
+            f"migration {file.name} is in the database in another form: "
+            "this program and the one that installed it do not belong together"
+        )
+    return False
+
+
+def _refuse_newer(applied: dict[tuple[str, str], str]) -> None:
+    known = {file.name for file in _files() if file.kind == "migrations"}
+    unknown = sorted(n for kind, n in applied if kind == "migrations" and n not in known)
+    if unknown:
+        raise SchemaError(
+            f"the gapless schema is newer than this program (it has {unknown[-1]}): upgrade gapless"
+        )
+
+
+def _apply(conn: Connection, file: _File) -> None:
+    # Without parameters psycopg sends the text as it is: a file may hold many statements.
+    conn.execute(file.text)
+    conn.execute(
+        query("schema", "record"), {"kind": file.kind, "name": file.name, "digest": file.digest}
+    )

@@ -1,0 +1,47 @@
+"""Every error gapless raises on purpose; its text is the one line a person reads.
+
+A message says what is wrong, where, and what to do. The command line prints it without a
+traceback and exits with `exit_code`.
+"""
+
+from __future__ import annotations
+
+
+class GaplessError(Exception):
+    """Something a person can mend; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class UsageError(GaplessError):
+    """The input was wrong: a name, a value, a file, a handler reference."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration key or value is wrong."""
+
+
+class ConnectError(GaplessError):
+    """The database cannot be reached, or refuses us, or is not one gapless can use."""
+
+    exit_code = 2
+
+
+class SchemaError(GaplessError):
+    """The gapless schema is missing, older or newer than this program."""
+
+    exit_code = 2
+
+
+class PublishError(UsageError):
+    """An event cannot be stored as it is; nothing was written for it."""
+
+
+class HoleError(GaplessError):
+    """The rows read do not equal the range claimed (I3): the partition must not go on."""
+
+
+class FencedError(GaplessError):
+    """A newer owner holds this partition (I7); whoever gets this must stop at once."""

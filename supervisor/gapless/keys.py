@@ -1,0 +1,46 @@
+"""The names of things that cross every layer: partitions and who may work on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition of a topic, as seen by one consumer group."""
+
+    group_id: str
+    topic: str
+    topic_id: int
+    partition_id: int
+
+    def __str__(self) -> str:
+        return f"{self.group_id}/{self.topic}/{self.partition_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """The right to work on a partition: what the fence compares on every batch (I7).
+
+    `epoch` grows with every owner; `token` is this owner's alone, so that an epoch that a failover
+    gave out twice still names one owner.
+    """
+
+    partition: Partition
+    epoch: int
+    token: UUID
+
+    @property
+    def params(self) -> dict[str, object]:
+        """The parameters that every fenced query takes."""
+        return {**partition_params(self.partition), "epoch": self.epoch, "token": self.token}
+
+
+def partition_params(partition: Partition) -> dict[str, object]:
+    """Return the partition as query parameters."""
+    return {
+        "group_id": partition.group_id,
+        "topic_id": partition.topic_id,
+        "partition_id": partition.partition_id,
+    }

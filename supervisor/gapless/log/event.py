@@ -1,0 +1,121 @@
+"""Event, as handlers see it, and NewEvent, as producers make it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+# The columns of the named query `fetch`, in order: id, key, event_type, payload, headers, host_id,
+# user_id, transaction_id, xid, created_ts. payload and headers are JSON text, undecoded.
+Row = tuple[
+    int,
+    str | None,
+    str | None,
+    bytes | None,
+    bytes | None,
+    str | None,
+    str | None,
+    UUID | None,
+    str,
+    datetime,
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """An event to publish. Only `payload` is needed.
+
+    payload: anything json.dumps takes; `bytes` are JSON text already and stored as they are.
+    key: orders events, same key same partition; default host_id, else the transaction.
+    transaction_id: makes a unit of its own; default the publishing database transaction.
+    """
+
+    payload: object
+    key: str | None = None
+    event_type: str | None = None
+    headers: dict[str, Any] | None = None
+    host_id: str | None = None
+    user_id: str | None = None
+    transaction_id: UUID | str | None = None
+
+
+class Event:
+    """One event of the log, read-only. `payload` and `headers` are decoded when first asked for."""
+
+    __slots__ = ("_headers", "_payload", "_row", "offset", "partition", "topic")
+
+    def __init__(self, topic: str, partition: int, offset: int, row: Row) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self._row = row
+
+    @property
+    def id(self) -> int:
+        """The id in outbox_message_t: unique in the database, not gapless."""
+        return self._row[0]
+
+    @property
+    def key(self) -> str | None:
+        return self._row[1]
+
+    @property
+    def event_type(self) -> str | None:
+        return self._row[2]
+
+    @property
+    def payload(self) -> Any:
+        """The decoded JSON. Raises ValueError if a number or string cannot be had in Python."""
+        try:
+            return self._payload  # type: ignore[has-type]
+        except AttributeError:
+            raw = self._row[3]
+            self._payload = None if raw is None else json.loads(raw)
+            return self._payload
+
+    @property
+    def payload_json(self) -> bytes | None:
+        """The producer's JSON text, byte for byte (UTF-8)."""
+        return self._row[3]
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        try:
+            return self._headers
+        except AttributeError:
+            raw = self._row[4]
+            self._headers: dict[str, Any] = {} if raw is None else json.loads(raw)
+            return self._headers
+
+    @property
+    def host_id(self) -> str | None:
+        return self._row[5]
+
+    @property
+    def user_id(self) -> str | None:
+        return self._row[6]
+
+    @property
+    def transaction_id(self) -> UUID:
+        """The unit's transaction: the producer's own id, or one derived from the xid."""
+        return self._row[7] or transaction_uuid(self._row[8])
+
+    @property
+    def created_ts(self) -> datetime:
+        """When the event was inserted (the database's clock, time zone aware)."""
+        return self._row[9]
+
+    def __repr__(self) -> str:
+        return (
+            f"Event({self.topic}/{self.partition}@{self.offset} "
+            f"key={self.key!r} event_type={self.event_type!r})"
+        )
+
+
+def transaction_uuid(xid: str) -> UUID:
+    """Return the transaction_id of events that named none; as the SQL function of that name."""
+    digits = f"{int(xid):016x}"
+    return UUID(f"00000000-0000-8000-8{digits[1:4]}-{digits[4:]}")

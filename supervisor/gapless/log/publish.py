@@ -1,0 +1,202 @@
+"""Publish events in the caller's own transaction, through sync or async psycopg connections.
+
+A convenience over a plain INSERT into gapless.outbox_message_t: no lock, no offset, and no NOTIFY
+but the wake handshake. One event is one call of the SQL function gapless.publish(); many are a COPY.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Iterable
+from typing import Any, overload
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+
+from gapless.db.queries import query
+from gapless.errors import PublishError
+from gapless.failpoints import hit
+from gapless.log.event import NewEvent
+
+_TEXT_FIELDS = ("key", "event_type", "host_id", "user_id")
+_Record = dict[str, Any]
+
+
+@overload
+def publish(
+    conn: Connection[Any],
+    topic: str,
+    what: object,
+    /,
+    **fields: Any,
+) -> UUID: ...
+@overload
+def publish(
+    conn: AsyncConnection[Any],
+    topic: str,
+    what: object,
+    /,
+    **fields: Any,
+) -> Awaitable[UUID]: ...
+def publish(
+    conn: Connection[Any] | AsyncConnection[Any], topic: str, what: object, /, **fields: Any
+) -> UUID | Awaitable[UUID]:
+    """Publish one event, or many, to `topic`; they exist when the caller's transaction commits.
+
+    what: a payload (anything json.dumps takes; `bytes` are JSON text already), a NewEvent, or an
+        iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
+    fields: key, event_type, headers, host_id, user_id, transaction_id, for a plain payload.
+    Returns the transaction_id under which the events can be found. With an async connection,
+    `await` it. On an autocommit connection outside a transaction, all of `what` is one transaction.
+    Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
+    topic. The caller's transaction is then aborted, as by any failed statement.
+    """
+    records = _records(what, fields)
+    if isinstance(conn, AsyncConnection):
+        return _publish_async(conn, topic, records)
+    return _publish_sync(conn, topic, records)
+
+
+def _publish_sync(conn: Connection[Any], topic: str, records: Iterable[_Record]) -> UUID:
+    hit("publish.before")
+    try:
+        if isinstance(records, list):
+            row = conn.execute(
+                query("log", "publish_one"), {"topic": topic, **records[0]}
+            ).fetchone()
+            return _transaction_id(row)
+        with conn.transaction(), conn.cursor() as cursor:
+            topic_id = _first(cursor.execute(query("log", "topic_id"), {"name": topic}).fetchone())
+            with cursor.copy(query("log", "copy_events")) as copy:
+                for record in records:
+                    copy.write_row((topic_id, *record.values()))
+            row = cursor.execute(query("log", "publishing_transaction")).fetchone()
+        return _transaction_id(row)
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        raise _explain(error) from error
+    finally:
+        hit("publish.after")
+
+
+async def _publish_async(
+    conn: AsyncConnection[Any], topic: str, records: Iterable[_Record]
+) -> UUID:
+    try:
+        if isinstance(records, list):
+            cursor = await conn.execute(query("log", "publish_one"), {"topic": topic, **records[0]})
+            return _transaction_id(await cursor.fetchone())
+        async with conn.transaction(), conn.cursor() as cursor:
+            await cursor.execute(query("log", "topic_id"), {"name": topic})
+            topic_id = _first(await cursor.fetchone())
+            async with cursor.copy(query("log", "copy_events")) as copy:
+                for record in records:
+                    await copy.write_row((topic_id, *record.values()))
+            await cursor.execute(query("log", "publishing_transaction"))
+            row = await cursor.fetchone()
+        return _transaction_id(row)
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        raise _explain(error) from error
+
+
+def _records(what: object, fields: dict[str, Any]) -> Iterable[_Record]:
+    """Return a list of one record, or a lazy iterable of many."""
+    many = _as_many(what)
+    if many is None:
+        event = what if isinstance(what, NewEvent) and not fields else _new_event(what, fields)
+        return [_record(event)]
+    if fields:
+        raise PublishError(f"{', '.join(fields)}: with many events, set it on each NewEvent")
+    return (_record(event) for event in many)
+
+
+def _as_many(what: object) -> Iterable[object] | None:
+    if isinstance(what, list | tuple):
+        return what if what and all(isinstance(item, NewEvent) for item in what) else None
+    if isinstance(what, str | bytes | bytearray | dict) or not isinstance(what, Iterable):
+        return None
+    return what
+
+
+def _new_event(payload: object, fields: dict[str, Any]) -> NewEvent:
+    if isinstance(payload, NewEvent):
+        raise PublishError(f"{', '.join(fields)}: set it on the NewEvent")
+    try:
+        return NewEvent(payload=payload, **fields)
+    except TypeError:
+        known = [name for name in NewEvent.__slots__ if name != "payload"]
+        unknown = [name for name in fields if name not in known]
+        raise PublishError(
+            f"publish() does not know {', '.join(unknown)}; it takes {', '.join(known)}"
+        ) from None
+
+
+def _record(event: object) -> _Record:
+    """Return the columns of an event, in the order of `copy_events`."""
+    if not isinstance(event, NewEvent):
+        raise PublishError(f"many events must all be NewEvents, not {type(event).__name__}")
+    for name in _TEXT_FIELDS:
+        value = getattr(event, name)
+        if value is not None and not isinstance(value, str | UUID):
+            raise PublishError(f"{name} must be text, not {type(value).__name__}")
+        if isinstance(value, str) and "\0" in value:
+            raise PublishError(
+                f"{name} {value!r} has a NUL character, which PostgreSQL cannot store"
+            )
+    return {
+        "payload": _json(event.payload, "payload"),
+        "key": _text(event.key),
+        "event_type": event.event_type,
+        "headers": None if event.headers is None else _json(event.headers, "headers"),
+        "host_id": _text(event.host_id),
+        "user_id": _text(event.user_id),
+        "transaction_id": _uuid(event.transaction_id),
+    }
+
+
+def _text(value: str | UUID | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _json(value: object, name: str) -> str:
+    if isinstance(value, bytes | bytearray):
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError as error:
+            raise PublishError(f"{name}: JSON text must be UTF-8: {error}") from error
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PublishError(f"{name} is not JSON: {error}") from error
+
+
+def _uuid(value: UUID | str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return str(value if isinstance(value, UUID) else UUID(value))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise PublishError(f"transaction_id {value!r} is not a UUID") from error
+
+
+def _explain(error: psycopg.Error | UnicodeEncodeError) -> Exception:
+    """Turn what the event caused into a PublishError; leave everything else as it is."""
+    if isinstance(error, UnicodeEncodeError):
+        return PublishError(f"text that is not valid Unicode cannot be stored: {error.reason}")
+    state = error.sqlstate or ""
+    if state == "GL404" or state.startswith("22"):
+        detail = error.diag.message_detail
+        return PublishError(f"{error.diag.message_primary}{f' ({detail})' if detail else ''}")
+    if isinstance(error, psycopg.errors.NoDataFound | psycopg.DataError):
+        return PublishError(str(error).splitlines()[0])
+    return error
+
+
+def _first(row: Any) -> Any:
+    """Return the only column, whatever row factory the caller's connection has."""
+    return next(iter(row.values())) if isinstance(row, dict) else row[0]
+
+
+def _transaction_id(row: Any) -> UUID:
+    value = _first(row)
+    return value if isinstance(value, UUID) else UUID(str(value))

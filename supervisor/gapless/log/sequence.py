@@ -1,0 +1,57 @@
+"""The sequencer's turn: give offsets to what committed, and sleep only when nobody publishes.
+
+Keeps I1 to I4 by calling gapless.sequence_events(); the loop around it is worker/sequencer.py.
+"""
+
+from __future__ import annotations
+
+from psycopg import Connection
+
+from gapless.db.queries import query
+from gapless.failpoints import hit
+
+WAKE_CHANNEL = "gapless_sequencer"
+
+
+def sequence(conn: Connection) -> int:
+    """Run the sequencer once; return how many events got offsets.
+
+    Before: `conn` is in autocommit, outside a transaction. 0 too when another session is at it.
+    Safe to call from anywhere; a run that finds nothing writes nothing.
+    """
+    hit("sequence.before")
+    row = conn.execute(query("log", "sequence")).fetchone()
+    hit("sequence.after")
+    assert row is not None
+    return row[0] or 0
+
+
+def create_chunks(conn: Connection) -> int:
+    """Make the chunks of outbox_message_t that are needed soon; return how many were made."""
+    row = conn.execute(query("log", "create_chunks")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def try_role(conn: Connection) -> bool:
+    """Become the active sequencer, for as long as this session lives."""
+    return _true(conn, "try_role")
+
+
+def try_sleep(conn: Connection) -> bool:
+    """Announce sleep: from now on publishers notify. False while one of them is in mid-transaction.
+
+    After True: run sequence() once more before waiting; somebody may have committed just before.
+    """
+    return _true(conn, "try_sleep")
+
+
+def wake_up(conn: Connection) -> None:
+    """Take the announcement back: publishers need not notify."""
+    conn.execute(query("log", "wake_up"))
+
+
+def _true(conn: Connection, name: str) -> bool:
+    row = conn.execute(query("log", name)).fetchone()
+    assert row is not None
+    return bool(row[0])

@@ -1,0 +1,59 @@
+"""Topics: find, create, check the number of partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic: `partitions` counts them; they are numbered from 0."""
+
+    topic_id: int
+    name: str
+    partitions: int
+
+
+def find_topic(conn: Connection, name: str) -> Topic | None:
+    """Return the topic of that name, or None."""
+    with conn.cursor(row_factory=class_row(Topic)) as cursor:
+        return cursor.execute(query("log", "topic"), {"name": name}).fetchone()
+
+
+def require_topic(conn: Connection, name: str) -> Topic:
+    """Return the topic of that name; raise UsageError when there is none."""
+    topic = find_topic(conn, name)
+    if topic is None:
+        raise UsageError(f'topic "{name}" does not exist: create it with gapless topics create')
+    return topic
+
+
+def ensure_topic(conn: Connection, name: str, *, partitions: int) -> Topic:
+    """Return the topic, made with that many partitions if it is new.
+
+    Raises UsageError when it exists with another number, or the name is not a topic name.
+    """
+    try:
+        conn.execute(query("log", "create_topic"), {"name": name, "partitions": partitions})
+    except psycopg.errors.CheckViolation as error:
+        raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
+    except psycopg.Error as error:
+        if error.sqlstate == "GL409":
+            raise UsageError(f"{error.diag.message_primary} (totalPartitions)") from error
+        raise
+    return require_topic(conn, name)
+
+
+def _explain(name: str, partitions: int, constraint: str | None) -> str:
+    if constraint == "topic_partitions_range":
+        return f'topic "{name}": partitions must be from 1 to 4096, not {partitions}'
+    return (
+        f'"{name}" is not a topic name: use 1 to 249 letters, digits, dots, dashes and underscores'
+    )

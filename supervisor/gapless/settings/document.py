@@ -1,0 +1,43 @@
+"""What a flat YAML file said: entries that know their line, with values as they were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Stands for a mapping or a list of lists: no setting has such a value."""
+
+    def __repr__(self) -> str:
+        return "nested"
+
+
+Raw = str | tuple[str, ...] | Nested | None
+"""A value as written, placeholders and all; None is YAML's null or nothing after the colon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One key of a file."""
+
+    key: str
+    line: int
+    raw: Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The entries of one file by key; without a path it stands for no file."""
+
+    path: Path | None = None
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    def place(self, entry: Entry) -> str:
+        """Say where an entry stands: `config/gapless.yml line 12`."""
+        return f"{self.path} line {entry.line}"

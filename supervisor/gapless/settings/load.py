@@ -1,0 +1,190 @@
+"""Finds, checks and explains the value of every setting.
+
+The first of these that has one decides: a flag, the environment, the values file, the config
+file, the default.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from gapless.errors import ConfigError
+from gapless.settings.document import Document, Entry, Nested
+from gapless.settings.kinds import RefusedError
+from gapless.settings.placeholder import PlaceholderError, expand, names_in
+from gapless.settings.record import CATALOG, Setting, Settings
+from gapless.settings.source import Outside
+from gapless.settings.stranger import (
+    closest,
+    hint,
+    refuse_unknown_keys,
+    warn_of_retired,
+    warn_of_strangers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DEFAULT_SOURCE = "default"
+_FLAG_SOURCE = "flag"
+_VALUES_FILE = "values.yml"
+_NO_FLAGS: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Checked settings, with what a person should know about how they were found."""
+
+    settings: Settings
+    warnings: tuple[str, ...]
+    sources: Mapping[str, str]
+    """For each key: "flag", "environment X", "values file F line N", "F line N" or "default"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A value before it is checked; `place` is set when the config file's text led to it."""
+
+    raw: object
+    source: str
+    place: str = ""
+
+    def refused(self, setting: Setting) -> ConfigError:
+        where = f"{self.place}: " if self.place else ""
+        origin = f" (from {self.source})" if self.source != self.place else ""
+        shown = setting.kind.show(self.raw)
+        return ConfigError(f"{where}{setting.key} is {shown}{origin}: must be {setting.kind.must}")
+
+
+def load(
+    path: Path | None,
+    *,
+    values: Path | None = None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object] = _NO_FLAGS,
+) -> Loaded:
+    """Load and check all settings. Raises ConfigError with the first thing that is wrong.
+
+    Without `path` there is no config file, only defaults and what stands before them. Without
+    `values` a `values.yml` beside the config file is used if there is one. `overrides` are the
+    flags, by attribute or key; None means that the flag was not given.
+    """
+    config = _read(path) if path else Document()
+    outside = Outside(environ=environ, values=_read_values(path, values))
+    refuse_unknown_keys(config)
+    flags = _flags(overrides)
+    found = {key: _find(setting, flags, outside, config) for key, setting in CATALOG.items()}
+    settings = Settings(
+        **{setting.attribute: _check(setting, found[key]) for key, setting in CATALOG.items()}
+    )
+    sources = {key: candidate.source for key, candidate in found.items()}
+    _check_together(settings, sources)
+    return Loaded(
+        settings=settings,
+        warnings=_warnings(config, outside, sources),
+        sources=MappingProxyType(sources),
+    )
+
+
+def _read(path: Path) -> Document:
+    # Imported here so that a process that only uses the record does not load a YAML parser.
+    from gapless.settings.reader import read_document  # noqa: PLC0415
+
+    return read_document(path)
+
+
+def _read_values(path: Path | None, values: Path | None) -> Document:
+    if values:
+        return _read(values)
+    beside = path.with_name(_VALUES_FILE) if path else None
+    # lexists: a link that leads nowhere MUST be an error, not "no values file".
+    return _read(beside) if beside and os.path.lexists(beside) else Document()
+
+
+def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
+    """Give the flags by key, without those that were not given."""
+    keys = {setting.attribute: key for key, setting in CATALOG.items()}
+    flags: dict[str, object] = {}
+    for name, value in overrides.items():
+        key = keys.get(name, name)
+        if key not in CATALOG:
+            raise ConfigError(f"there is no setting {name!r}{hint(closest(name, CATALOG))}")
+        if value is not None:
+            flags[key] = value
+    return flags
+
+
+def _find(
+    setting: Setting, flags: Mapping[str, object], outside: Outside, config: Document
+) -> _Candidate:
+    """Find the value with the highest precedence."""
+    if setting.key in flags:
+        return _Candidate(raw=flags[setting.key], source=_FLAG_SOURCE)
+    entry = config.entries.get(setting.key)
+    # Where the file's text has a placeholder with the setting's own name, environment and
+    # values file come in through it, so that the text around it is kept.
+    comes_in = entry is not None and not set(setting.names).isdisjoint(_mentioned(entry))
+    found = None if comes_in else outside(setting.names[0])
+    if found:
+        return _Candidate(raw=found.value, source=found.source)
+    if entry:
+        return _expanded(entry, config.place(entry), outside)
+    return _Candidate(raw=setting.default, source=DEFAULT_SOURCE)
+
+
+def _mentioned(entry: Entry) -> set[str]:
+    texts = (entry.raw,) if isinstance(entry.raw, str) else entry.raw
+    if texts is None or isinstance(texts, Nested):
+        return set()
+    return {name for text in texts for name in names_in(text)}
+
+
+def _expanded(entry: Entry, place: str, outside: Outside) -> _Candidate:
+    """Expand what the file says; the source is the file unless one placeholder was all of it."""
+    if entry.raw is None or isinstance(entry.raw, Nested):
+        return _Candidate(raw=entry.raw, source=place, place=place)
+    try:
+        if isinstance(entry.raw, str):
+            expansion = expand(entry.raw, outside)
+            raw, sources = expansion.value, expansion.sources
+            if expansion.is_whole and sources:
+                return _Candidate(raw=raw, source=sources[0], place=place)
+        else:
+            parts = [expand(text, outside) for text in entry.raw]
+            raw = tuple(part.value for part in parts)
+            sources = tuple(source for part in parts for source in part.sources)
+    except PlaceholderError as error:
+        complaint = " ".join(str(error).split())  # one line, whatever the file's own words hold
+        raise ConfigError(f"{place}: {entry.key}: {complaint}") from error
+    source = f"{place} with {', '.join(dict.fromkeys(sources))}" if sources else place
+    return _Candidate(raw=raw, source=source, place=place)
+
+
+def _check(setting: Setting, candidate: _Candidate) -> Any:
+    try:
+        return setting.kind.parse(candidate.raw)
+    except RefusedError as error:
+        raise candidate.refused(setting) from error
+
+
+def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
+    """Check what no range can say: two heartbeats must fit into the time to live."""
+    if 2 * settings.heartbeat_ms >= settings.member_ttl_ms:
+        raise ConfigError(
+            f"heartbeatMs is {settings.heartbeat_ms} (from {sources['heartbeatMs']}) and"
+            f" memberTtlMs is {settings.member_ttl_ms} (from {sources['memberTtlMs']}):"
+            " heartbeatMs must be less than half of memberTtlMs"
+        )
+
+
+def _warnings(config: Document, outside: Outside, sources: Mapping[str, str]) -> tuple[str, ...]:
+    mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
+    warnings = [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]
+    for key, setting in CATALOG.items():
+        if sources[key] != _FLAG_SOURCE:
+            warnings += outside.rivals(setting.names)
+    return tuple(warnings)

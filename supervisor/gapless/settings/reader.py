@@ -1,0 +1,112 @@
+"""Reads one flat YAML file into a Document; the only module that knows YAML.
+
+Scalars are kept as the text that was written: the declared type of a setting decides what it
+is, not YAML's guess (`groupId: 010` is a name). Nothing is constructed, so a tag can do nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from gapless.errors import ConfigError
+from gapless.settings.document import Document, Entry, Nested, Raw
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILE_BYTES_MAX = 1 << 20
+_YAML_TAGS = "tag:yaml.org,2002:"
+_NULL_TAG = f"{_YAML_TAGS}null"
+
+
+def read_document(path: Path) -> Document:
+    """Read a file of keys and values; an empty file has none. Raises ConfigError."""
+    root = _compose(path, _read_text(path))
+    if root is None or root.tag == _NULL_TAG:
+        return Document(path=path)
+    if not isinstance(root, yaml.MappingNode):
+        what = "list" if isinstance(root, yaml.SequenceNode) else "single value"
+        raise ConfigError(f"{path} line {_line(root)}: must be keys with values, not a {what}")
+    entries: dict[str, Entry] = {}
+    for key_node, value_node in root.value:
+        entry = _entry(path, key_node, value_node)
+        if earlier := entries.get(entry.key):
+            raise ConfigError(
+                f"{path} line {entry.line}: {entry.key!r} was already set in line {earlier.line}"
+            )
+        entries[entry.key] = entry
+    return Document(path=path, entries=entries)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{path}: cannot be read: {reason}") from error
+    if len(content) > _FILE_BYTES_MAX:
+        raise ConfigError(f"{path}: is larger than 1 MiB; that is no config file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path} line {line}: is not UTF-8; save it as UTF-8") from error
+
+
+def _compose(path: Path, text: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.reader.ReaderError as error:
+        complaint = _forbidden_character(error, text)
+        raise ConfigError(f"{path} {complaint}") from error
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{path} {_complaint(error)}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: is nested too deeply; settings are not nested") from error
+
+
+def _forbidden_character(error: yaml.reader.ReaderError, text: str) -> str:
+    line = text.count("\n", 0, error.position) + 1
+    column = error.position - text.rfind("\n", 0, error.position)
+    character = f"U+{ord(text[error.position]):04X}"
+    return f"line {line} column {column}: not YAML: character {character} is not allowed"
+
+
+def _complaint(error: yaml.MarkedYAMLError) -> str:
+    """Put the place and the parser's words in one line."""
+    mark = error.problem_mark or error.context_mark
+    words = ", ".join(word for word in (error.context, error.problem) if word)
+    place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""
+    return f"{place}: not YAML: {' '.join(words.split())}"
+
+
+def _entry(path: Path, key: yaml.Node, value: yaml.Node) -> Entry:
+    if not isinstance(key, yaml.ScalarNode):
+        raise ConfigError(f"{path} line {_line(key)}: a key must be a plain name")
+    return Entry(key=str(key.value), line=_line(key), raw=_raw(path, value))
+
+
+def _raw(path: Path, node: yaml.Node) -> Raw:
+    if isinstance(node, yaml.ScalarNode):
+        return _text(path, node)
+    if not isinstance(node, yaml.SequenceNode):
+        return Nested()
+    texts: list[str] = []
+    for item in node.value:
+        if not isinstance(item, yaml.ScalarNode):
+            return Nested()
+        texts.append(_text(path, item) or "")
+    return tuple(texts)
+
+
+def _text(path: Path, node: yaml.ScalarNode) -> str | None:
+    if not str(node.tag).startswith(_YAML_TAGS):
+        raise ConfigError(f"{path} line {_line(node)}: the tag {node.tag!r} means nothing here")
+    return None if node.tag == _NULL_TAG else str(node.value)
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

@@ -1,0 +1,179 @@
+"""Every setting there is: name, type, range and default. The only place that knows them.
+
+A setting's key in YAML is its attribute in camel case (`wait_period_ms` is `waitPeriodMs`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECTION = "gapless"
+"""Names of our own settings begin with this: `gapless.topic`, GAPLESS_TOPIC."""
+
+CLASSIC_SECTION = "db-event-consumer"
+"""The settings light-portal's file has may be named with this too, so that it works unchanged."""
+
+_DAY_MS = 86_400_000
+_HOUR_MS = 3_600_000
+_NAME_CHARACTERS_MAX = 200
+_REFERENCE_CHARACTERS_MAX = 1_000
+
+
+def _setting(kind: Kind, default: object, *, classic: bool = False) -> Any:
+    """Declare a setting; Any, because the annotation beside it is the type, as with field()."""
+    metadata = {"kind": kind, "classic": classic}
+    return field(default=default, metadata=metadata, repr=not isinstance(kind, Dsn))
+
+
+def _whole(default: int | None, low: int, high: int, *, null: str = "") -> Any:
+    return _setting(Whole(low=low, high=high, null=null), default)
+
+
+def _classic(default: int, low: int, high: int) -> Any:
+    return _setting(Whole(low=low, high=high), default, classic=True)
+
+
+def _name(default: str | None, *, null: str = "", classic: bool = False) -> Any:
+    return _setting(Text(longest=_NAME_CHARACTERS_MAX, null=null), default, classic=classic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, as `load` found and checked them; the defaults are those of gapless.yml."""
+
+    dsn: str | None = _setting(Dsn(null="libpq's own environment"), None)
+    """Where the database is; None leaves it to libpq's environment (see `dsn_is_configured`)."""
+
+    app: str | None = _setting(Text(longest=_REFERENCE_CHARACTERS_MAX, null="none"), None)
+    """The program whose handlers `gapless run` runs: `module:attribute` or a path."""
+
+    handlers: tuple[str, ...] = _setting(
+        Items(item=Text(longest=_REFERENCE_CHARACTERS_MAX), null="none"), ()
+    )
+    """More handlers, each as `module:attribute`, in any order; may be empty."""
+
+    instance_name: str | None = _name(None, null="host name and process id")
+    """What people call this supervisor; None: see `name_for_people`."""
+
+    log_format: Literal["auto", "text", "json"] = _setting(
+        Choice(words=("auto", "text", "json")), "auto"
+    )
+    """How log lines look; auto is text on a terminal and JSON elsewhere."""
+
+    connect_timeout_s: int = _whole(10, 1, 600)
+    """How long one attempt to connect may take."""
+
+    statement_timeout_ms: int = _whole(0, 0, _DAY_MS)
+    """The server's statement_timeout on sessions that run handlers; 0 is none."""
+
+    topic: str = _name("outbox")
+    """The topic that handlers without one consume."""
+
+    group_id: str | None = _name(None, null="the group each handler names", classic=True)
+    """The consumer group of handlers that name none."""
+
+    total_partitions: int = _classic(8, 1, 4_096)
+    """How many partitions a topic gets when it is created; an existing topic keeps its own."""
+
+    chunk_events: int = _whole(1_000_000, 10_000, 1_000_000_000)
+    """How many ids one chunk of outbox_message_t holds: what retention drops at once."""
+
+    chunks_ahead: int = _whole(2, 1, 64)
+    """How many empty chunks stand ready beyond the one being written."""
+
+    sequencer_pause_ms: int = _whole(1, 0, 1_000)
+    """How long the awake sequencer rests between two runs."""
+
+    batch_size: int = _classic(100, 1, 100_000)
+    """How many events a worker claims at a time; the claim goes on to the end of a unit (I5)."""
+
+    wait_period_ms: int = _classic(1_000, 10, _HOUR_MS)
+    """How long anybody waits for a notification before looking anyway."""
+
+    group_by: Literal["transaction", "user"] = _setting(
+        Choice(words=("transaction", "user")), "transaction"
+    )
+    """What makes neighbouring events one unit."""
+
+    max_processing_ms: int = _whole(300_000, 100, _DAY_MS)
+    """How long a batch may take before its worker is taken for stuck and replaced (I8)."""
+
+    stream_above_events: int = _whole(10_000, 1, 10_000_000)
+    """A unit with more events than this is streamed to its handler, not held in memory."""
+
+    max_units_per_savepoint_batch: int = _whole(64, 1, 64)
+    """How many units, each under a savepoint, share a commit after a handler failed."""
+
+    capacity: int | None = _whole(None, 0, 100_000, null="no limit")
+    """How many partitions this supervisor may hold; None is no limit."""
+
+    drain_timeout_ms: int = _whole(30_000, 0, _HOUR_MS)
+    """How long workers may finish their batch after SIGTERM before they are killed."""
+
+    member_ttl_ms: int = _whole(10_000, 1_000, 600_000)
+    """How long a member that sends no heartbeat counts as alive."""
+
+    heartbeat_ms: int = _whole(2_000, 100, 300_000)
+    """How often a member says that it lives; less than half of member_ttl_ms."""
+
+    suspect_grace_ms: int = _whole(3_000, 0, 600_000)
+    """How long a member past its ttl is still watched before it is evicted."""
+
+    reconnect_grace_ms: int = _whole(1_000, 0, 600_000)
+    """How long a member that lost its session may come back before it is evicted."""
+
+    presence_poll_ms: int = _whole(250, 10, 60_000)
+    """How often a member looks whether its neighbour's session still exists."""
+
+    zombie_after_ms: int = _whole(250, 0, 60_000)
+    """How long a new owner waits for an evicted one's session before it terminates it."""
+
+    def name_for_people(self) -> str:
+        """Name the calling process in logs and status; never an identity, names may repeat."""
+        return self.instance_name or f"{socket.gethostname()}-{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is known of one setting besides its value."""
+
+    key: str
+    attribute: str
+    kind: Kind
+    default: object
+    names: tuple[str, ...]
+    """What placeholders, environment and values file call it; the first one wins over the rest."""
+
+
+def _catalog() -> dict[str, Setting]:
+    catalog = {}
+    for declared in fields(Settings):
+        key = re.sub(r"_([a-z])", lambda match: match[1].upper(), declared.name)
+        sections = (SECTION, CLASSIC_SECTION) if declared.metadata["classic"] else (SECTION,)
+        catalog[key] = Setting(
+            key=key,
+            attribute=declared.name,
+            kind=declared.metadata["kind"],
+            default=declared.default,
+            names=tuple(f"{section}.{key}" for section in sections),
+        )
+    return catalog
+
+
+CATALOG: Mapping[str, Setting] = MappingProxyType(_catalog())
+"""Every setting by its key in YAML."""
+
+RETIRED: Mapping[str, str] = MappingProxyType(
+    {"partitionId": "supervisors share the partitions among themselves"}
+)
+"""Keys of light-portal's file that have no meaning here, and why: ignored with a warning."""

@@ -1,0 +1,103 @@
+"""Names that look like settings and are none: refused in a config file, warned of elsewhere.
+
+An environment is shared with other programs and a light-4j values file with other sections, so
+only names that begin with our sections are looked at there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from gapless.errors import ConfigError
+from gapless.settings.record import CATALOG, CLASSIC_SECTION, RETIRED, SECTION
+from gapless.settings.source import environment_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gapless.settings.document import Document
+    from gapless.settings.source import Outside
+
+# Variables that gapless reads elsewhere than in its settings.
+_OPERATIONAL = frozenset({"GAPLESS_HOME", "GAPLESS_PG_BINDIR", "GAPLESS_DEBUG"})
+_OPERATIONAL_PREFIX = "GAPLESS_TEST_"
+
+_SECTIONS = (SECTION, CLASSIC_SECTION)
+_CLOSE_ENOUGH = 0.7  # of 1: "timeout" is not close to "topic", "batch_sise" is to "batchSize"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Give the known word that was probably meant; case and punctuation do not count."""
+    by_plain = {_plain(candidate): candidate for candidate in known}
+    close = difflib.get_close_matches(_plain(word), by_plain, n=1, cutoff=_CLOSE_ENOUGH)
+    return by_plain[close[0]] if close else None
+
+
+def hint(meant: str | None) -> str:
+    """Give "; did you mean 'x'?", or nothing where nothing is close."""
+    return f"; did you mean '{meant}'?" if meant else ""
+
+
+def refuse_unknown_keys(config: Document) -> None:
+    """Raise ConfigError for the first key of a config file that is no setting."""
+    for entry in config.entries.values():
+        if entry.key not in CATALOG and entry.key not in RETIRED:
+            raise ConfigError(
+                f"{config.place(entry)}: unknown key {entry.key!r}"
+                f"{hint(closest(entry.key, CATALOG))}"
+            )
+
+
+def warn_of_retired(config: Document, outside: Outside) -> Iterator[str]:
+    """Warn once of each key without meaning, wherever it is set; its value is not looked at."""
+    for key, reason in RETIRED.items():
+        entry = config.entries.get(key)
+        places = [config.place(entry)] if entry else []
+        names = tuple(f"{section}.{key}" for section in _SECTIONS)
+        places += [found.source for found in outside.each(names)]
+        if places:
+            yield f"{key} is ignored ({', '.join(places)}): {reason}"
+
+
+def warn_of_strangers(outside: Outside, mentioned: Iterable[str]) -> Iterator[str]:
+    """Warn of names in our sections that nobody asks for; `mentioned` are placeholders' names."""
+    known = {name for setting in CATALOG.values() for name in setting.names}
+    known |= {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}
+    known.update(mentioned)
+    for section in _SECTIONS:
+        yield from _strange_variables(section, outside, known)
+        yield from _strange_values(section, outside.values, known)
+
+
+def _strange_variables(section: str, outside: Outside, known: set[str]) -> Iterator[str]:
+    prefix = environment_name(f"{section}.")
+    asked_for = {environment_name(name) for name in known} | _OPERATIONAL
+    for variable in sorted(outside.environ):
+        if not variable.startswith(prefix) or variable.startswith(_OPERATIONAL_PREFIX):
+            continue
+        if variable not in asked_for:
+            meant = closest(variable.removeprefix(prefix), _keys(section))
+            meant = meant and environment_name(f"{section}.{meant}")
+            yield f"environment variable {variable!r} is no setting{hint(meant)}"
+
+
+def _strange_values(section: str, values: Document, known: set[str]) -> Iterator[str]:
+    prefix = f"{section}."
+    for entry in values.entries.values():
+        place = f"values file {values.place(entry)}"
+        if entry.key == section:
+            example = f"{prefix}{_keys(section)[0]}"
+            yield f"{place}: '{section}' is no setting; write one flat key each, as '{example}: …'"
+        elif entry.key.startswith(prefix) and entry.key not in known:
+            meant = closest(entry.key.removeprefix(prefix), _keys(section))
+            yield f"{place}: {entry.key!r} is no setting{hint(meant and prefix + meant)}"
+
+
+def _keys(section: str) -> list[str]:
+    return [key for key, setting in CATALOG.items() if f"{section}.{key}" in setting.names]
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", word.lower())
