@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SLICE = Path(__file__).with_name("data") / "flights.csv.gz"
-TOPIC = "flights"
 
 Row = dict[str, str]
 
@@ -115,7 +114,7 @@ def events_of(flight: Flight) -> list[FlightEvent]:
     """Return the flight's two to four events in the order in which they happened."""
     events = [_scheduled(flight)]
     if flight.departure is None:
-        events.append(_event(flight, "flight.cancelled", airport=flight.origin.code))
+        events.append(_event(flight, "flight.cancelled"))
         return events
     events.append(
         _event(
@@ -127,7 +126,7 @@ def events_of(flight: Flight) -> list[FlightEvent]:
         )
     )
     if flight.diverted:
-        events.append(_event(flight, "flight.diverted", instead_of=flight.dest.code))
+        events.append(_event(flight, "flight.diverted"))
     if flight.arrival_clock is not None:
         events.append(_arrived(flight))
     return events

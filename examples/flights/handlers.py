@@ -1,9 +1,8 @@
 """The two consumer groups of the demo: what they write commits together with their offset (I6).
 
-    gapless run flights.handlers:punctuality flights.handlers:positions
-
-Each first notes which offsets it was given, in a ledger that would take an event twice, and then
-writes its table. A refused unit leaves nothing behind, not even its lines in the ledger.
+For `gapless run` they are flights.handlers:punctuality and flights.handlers:positions. Each first
+notes which offsets it was given, in a ledger that would take an event twice, and then writes its
+table. A refused unit leaves nothing behind, not even its lines in the ledger.
 """
 
 from __future__ import annotations

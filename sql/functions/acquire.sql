@@ -100,6 +100,22 @@ as $$
   returning c.attempts
 $$;
 
+-- The attempt ended with an error instead of a death: it does not count.
+create or replace function gapless.forget_attempt(
+  group_id text, topic_id int, partition_id int, epoch bigint, token uuid
+)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  update gapless.consumer_offsets c set attempts = c.attempts - 1
+  where c.group_id = forget_attempt.group_id and c.topic_id = forget_attempt.topic_id
+    and c.partition_id = forget_attempt.partition_id
+    and c.epoch = forget_attempt.epoch and c.token = forget_attempt.token
+    and c.attempt_offset = c.next_offset and c.attempts > 0
+$$;
+
 -- What stops a partition, for status; null clears it.
 create or replace function gapless.report_error(
   group_id text, topic_id int, partition_id int, token uuid, error text
@@ -135,4 +151,25 @@ as $$
   where l.group_id = break_zombie.group_id and l.topic_id = break_zombie.topic_id
     and l.partition_id = break_zombie.partition_id
     and not exists (select from gapless.member m where m.member_id = l.owner)
+$$;
+
+-- A supervisor gives up a lease whose worker died; the fence still guards what the worker left.
+create or replace function gapless.disown(
+  member_id uuid, group_id text, topic_id int, partition_id int
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update gapless.lease l set owner = null, worker_pid = null
+  where l.group_id = disown.group_id and l.topic_id = disown.topic_id
+    and l.partition_id = disown.partition_id and l.owner = disown.member_id;
+  if found then
+    perform pg_notify('gapless_g_' || g.group_no, 'free')
+    from gapless.consumer_group g
+    where g.group_id = disown.group_id and g.topic_id = disown.topic_id;
+  end if;
+end
 $$;

@@ -23,3 +23,6 @@ select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::
 
 -- name: who
 select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int
+
+-- name: statement_timeout
+select set_config('statement_timeout', %(timeout_ms)s::text, false)

@@ -20,3 +20,8 @@ select gapless.dead_letter(
 select gapless.record_attempt(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
 )
+
+-- name: forget_attempt
+select gapless.forget_attempt(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
+)

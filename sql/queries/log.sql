@@ -11,7 +11,7 @@ select gapless.create_chunks()
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
   o.xid::text, o.created_ts
 from gapless.outbox_message_t o
-where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[]))
+where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
 -- name: topic_id
 select gapless.topic_id(%(name)s)

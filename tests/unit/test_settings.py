@@ -252,6 +252,12 @@ def test_misspelt_variables_are_warned_of() -> None:
     )
 
 
+@pytest.mark.parametrize("variable", ["DB_EVENT_CONSUMER_PARTITIONID", "GAPLESS_PARTITIONID"])
+def test_a_partition_id_is_warned_of_once(variable: str) -> None:
+    (warning,) = found(**{variable: "3"}).warnings
+    assert warning.startswith(f"partitionId is ignored (environment {variable}): ")
+
+
 def test_whether_a_server_was_chosen() -> None:
     for name in ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"):
         assert dsn_is_configured({name: "x"})

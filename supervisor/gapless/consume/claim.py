@@ -64,3 +64,8 @@ def record_attempt(conn: Connection, assignment: Assignment) -> int | None:
     """
     row = conn.execute(query("consume", "record_attempt"), assignment.params).fetchone()
     return None if row is None else row[0]
+
+
+def forget_attempt(conn: Connection, assignment: Assignment) -> None:
+    """Take the last attempt back: it ended with an error, not with the worker's death."""
+    conn.execute(query("consume", "forget_attempt"), assignment.params)

@@ -12,6 +12,7 @@ committed, call it again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -20,7 +21,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
-from gapless.consume.claim import Claim, claim, record_attempt
+from gapless.consume.claim import Claim, claim, forget_attempt, record_attempt
 from gapless.consume.handler import GroupBy, Handler
 from gapless.consume.letters import dead_letter
 from gapless.consume.reader import load_units
@@ -30,7 +31,7 @@ from gapless.db.queries import query
 from gapless.failpoints import hit
 from gapless.keys import Assignment
 
-UNITS_PER_COMMIT = 60  # PostgreSQL keeps 64 subtransactions of a transaction in shared memory
+UNITS_PER_COMMIT = 64  # PostgreSQL keeps so many subtransactions of a transaction in shared memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class Limits:
     group_by: GroupBy = "transaction"
     stream_above_events: int = 10_000
     attempts_max: int = 3
+    units_per_commit: int = UNITS_PER_COMMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,12 @@ def step_alone(
     if attempts > limits.attempts_max:
         reason = f"its worker died {attempts - 1} times while handling it"
         return _bury(turn, peek.spans[0], reason, attempts - 1)
-    return step(conn, assignment, handler, turn.limits)
+    try:
+        return step(conn, assignment, handler, turn.limits)
+    except Exception:
+        with contextlib.suppress(psycopg.Error):  # without connection it counts as a death
+            forget_attempt(conn, assignment)
+        raise
 
 
 class _RangeFailedError(Exception):
@@ -150,10 +157,9 @@ def _fast(turn: _Turn) -> Step:
 
 def _careful(turn: _Turn, spans: Sequence[Span], failed: int | None) -> Step:
     """Handle the range again, up to UNITS_PER_COMMIT units from the failing one on."""
+    alone = max(turn.limits.units_per_commit - 1, 1)  # one more savepoint is for the good ones
     good = failed or 0
-    if len(spans) == 1:
-        good = 0
-    chosen = spans[: good + UNITS_PER_COMMIT - 1]
+    chosen = spans[: good + alone]
     size = chosen[-1].last_offset - chosen[0].first_offset + 1
     dead = 0
     finished = False
@@ -188,7 +194,7 @@ def _smaller(turn: _Turn, spans: Sequence[Span], error: BaseException) -> Step:
     """Go on with less: the first half, and in the end with one unit, whose failure is then certain."""
     if len(spans) == 1:
         return _bury(turn, spans[0], error.__cause__ or error, 1)
-    return _careful(turn, spans[: min(len(spans) // 2, UNITS_PER_COMMIT - 1)], None)
+    return _careful(turn, spans[: len(spans) // 2], None)
 
 
 def _bury(turn: _Turn, span: Span, error: BaseException | str, attempts: int) -> Step:

@@ -1,0 +1,92 @@
+-- name: next_member_no
+select gapless.next_member_no()
+
+-- name: presence
+select pg_advisory_lock(7427002, %(member_no)s)
+
+-- name: end_former_session
+-- Only if that backend still holds this member's lock: its pid may belong to somebody else by now.
+select pg_terminate_backend(k.pid)
+from gapless.member m
+join pg_locks k on k.locktype = 'advisory' and k.classid = 7427002::oid
+  and k.objid = m.member_no::oid and k.objsubid = 2 and k.granted and k.pid = m.backend_pid
+where m.member_id = %(member_id)s and k.pid <> pg_backend_pid()
+union all
+select true
+limit 1
+
+-- name: create_group
+select gapless.create_group(%(group_id)s, %(topic)s, %(start)s)
+
+-- name: join
+select gapless.join_group(
+  %(member_id)s, %(member_no)s, %(name)s, %(capacity)s, %(ttl)s, %(groups)s, %(topics)s
+)
+
+-- name: beat
+select gapless.beat(%(member_id)s)
+
+-- name: watch
+select gapless.watch(%(member_id)s)
+
+-- name: evict
+select gapless.evict(%(member_id)s, %(suspect_grace)s, %(reconnect_grace)s)
+
+-- name: sync
+select gapless.sync(%(group_id)s, %(topic_id)s)
+
+-- name: drain
+select gapless.drain_member(%(member_id)s)
+
+-- name: leave
+select gapless.leave_group(%(member_id)s)
+
+-- name: disown
+select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)s)
+
+-- name: leases
+-- Every partition of the groups this member belongs to that it has, or is to have.
+-- returns: gapless.lease.member:Lease
+select l.group_id, t.name as topic, l.topic_id, l.partition_id, l.lease_no, l.target, l.owner
+from gapless.member_group mg
+join gapless.lease l using (group_id, topic_id)
+join gapless.topic t using (topic_id)
+where mg.member_id = %(member_id)s and (l.target = mg.member_id or l.owner = mg.member_id)
+order by l.group_id, l.topic_id, l.partition_id
+
+-- name: others
+select exists (
+  select from gapless.member m where m.member_id <> %(member_id)s and m.state = 'active'
+)
+
+-- name: ready
+-- Tell the present owner that its successor is forked, connected and waiting.
+select pg_notify('gapless_g_' || g.group_no, 'ready ' || g.topic_id || ' ' || %(partition_id)s::int)
+from gapless.consumer_group g
+where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
+
+-- name: lock_timeout
+select set_config('lock_timeout', %(timeout)s::text, false)
+
+-- name: lock_partition
+select pg_advisory_lock(7427003, %(lease_no)s)
+
+-- name: unlock_partition
+select pg_advisory_unlock(7427003, %(lease_no)s)
+
+-- name: acquire
+select gapless.acquire(%(group_id)s, %(topic_id)s, %(partition_id)s, %(member_id)s, %(token)s)
+
+-- name: install_fence
+select gapless.install_fence(%(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s)
+
+-- name: release
+select gapless.release(%(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s)
+
+-- name: break_zombie
+select gapless.break_zombie(%(group_id)s, %(topic_id)s, %(partition_id)s)
+
+-- name: report_error
+select gapless.report_error(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s, %(error)s
+)

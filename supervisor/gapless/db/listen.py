@@ -1,0 +1,35 @@
+"""LISTEN and a poll timeout as one wait: a notification only makes it shorter."""
+
+from __future__ import annotations
+
+import select
+from typing import Any
+
+from psycopg import Connection
+from psycopg.sql import SQL, Identifier
+
+CHANNEL_BYTES_MAX = 63  # LISTEN silently cuts a longer name, NOTIFY refuses it
+
+
+def listen(conn: Connection[Any], channel: str) -> None:
+    """Subscribe this session to a channel."""
+    if len(channel.encode()) > CHANNEL_BYTES_MAX:
+        raise ValueError(f"channel name {channel!r} is longer than {CHANNEL_BYTES_MAX} bytes")
+    conn.execute(SQL("listen {}").format(Identifier(channel)))
+
+
+def heard(conn: Connection[Any]) -> list[str]:
+    """Return the payloads of the notifications that are here already, without waiting.
+
+    Those that arrived while statements ran count too, so look here before going to sleep.
+    """
+    return [notify.payload for notify in conn.notifies(timeout=0)]
+
+
+def wait(conn: Connection[Any], timeout_s: float, *others: int) -> None:
+    """Sleep until something may have happened on `conn` or the descriptors `others`.
+
+    Returns at once when a notification is here already; it is taken off the queue.
+    """
+    if not heard(conn):
+        select.select([conn.fileno(), *others], [], [], timeout_s)

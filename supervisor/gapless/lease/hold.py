@@ -1,0 +1,102 @@
+"""The worker's side of a lease: wait for the partition, take it, install the fence, let go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import Connection
+
+from gapless.db.queries import query
+from gapless.failpoints import hit
+from gapless.keys import Assignment, Partition, partition_params
+
+READY_EVERY_MS = 250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A lease that was taken. `unclean`: the former owner did not let go, it died or was evicted."""
+
+    assignment: Assignment
+    unclean: bool
+
+
+def announce(conn: Connection[Any], partition: Partition) -> None:
+    """Tell the present owner that its successor is ready, so that it drains now and not before."""
+    conn.execute(query("lease", "ready"), partition_params(partition))
+
+
+def lock(conn: Connection[Any], lease_no: int) -> bool:
+    """Queue for the partition's advisory lock, READY_EVERY_MS at most.
+
+    It means: one running handler at a time. A session that waits holds back vacuum, hence the limit.
+    """
+    conn.execute(query("lease", "lock_timeout"), {"timeout": READY_EVERY_MS})
+    try:
+        conn.execute(query("lease", "lock_partition"), {"lease_no": lease_no})
+    except psycopg.errors.LockNotAvailable:
+        return False
+    finally:
+        conn.execute(query("lease", "lock_timeout"), {"timeout": 0})
+    hit("acquire.locked")
+    return True
+
+
+def unlock(conn: Connection[Any], lease_no: int) -> None:
+    """Give the partition's advisory lock back."""
+    conn.execute(query("lease", "unlock_partition"), {"lease_no": lease_no})
+
+
+def take(conn: Connection[Any], partition: Partition, member_id: UUID) -> Assignment | None:
+    """Take the lease with a new epoch; None when it is not meant for us (any more, or yet).
+
+    Before: this session holds the partition's advisory lock.
+    """
+    token = uuid4()
+    row = conn.execute(
+        query("lease", "acquire"),
+        {**partition_params(partition), "member_id": member_id, "token": token},
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    hit("acquire.taken")
+    return Assignment(partition=partition, epoch=row[0], token=token)
+
+
+def install(conn: Connection[Any], assignment: Assignment) -> Held | None:
+    """Make the fence valid: from now on no former owner can commit. None when we are a former one.
+
+    MUST be a statement apart from take(): it waits for a late owner's open transaction, and the
+    lease row must not be locked meanwhile. Raises LockNotAvailable after READY_EVERY_MS: try again.
+    """
+    conn.execute(query("lease", "lock_timeout"), {"timeout": READY_EVERY_MS})
+    try:
+        row = conn.execute(query("lease", "install_fence"), assignment.params).fetchone()
+    finally:
+        conn.execute(query("lease", "lock_timeout"), {"timeout": 0})
+    hit("acquire.installed")
+    if row is None or row[0] is None:
+        return None
+    return Held(assignment=assignment, unclean=row[0])
+
+
+def release(conn: Connection[Any], assignment: Assignment, lease_no: int) -> None:
+    """Let go after the last batch: the successor starts at once."""
+    hit("release.before")
+    conn.execute(query("lease", "release"), assignment.params)
+    unlock(conn, lease_no)
+    hit("release.after")
+
+
+def break_zombie(conn: Connection[Any], partition: Partition) -> int:
+    """End the sessions of an evicted member that still hold the partition's lock."""
+    row = conn.execute(query("lease", "break_zombie"), partition_params(partition)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def report_error(conn: Connection[Any], assignment: Assignment, error: str | None) -> None:
+    """Say in the lease why the partition does not go on; None: it goes on."""
+    conn.execute(query("lease", "report_error"), {**assignment.params, "error": error})

@@ -1,0 +1,167 @@
+"""A supervisor as a member of its groups: join, beat, watch the others, plan, leave.
+
+Every step is one statement in autocommit: the server finishes it even if this process is stopped
+right after sending, so no paused supervisor sits on a lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.listen import listen
+from gapless.db.queries import query
+from gapless.keys import Partition, partition_params
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A topic that a group consumes; `start` counts when the group is new."""
+
+    group_id: str
+    topic: str
+    topic_id: int
+    start: str = "earliest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """When a silent member is given up; all in ms."""
+
+    ttl_ms: int
+    suspect_grace_ms: int
+    reconnect_grace_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A partition this member has (`owner`) or is to have (`target`)."""
+
+    group_id: str
+    topic: str
+    topic_id: int
+    partition_id: int
+    lease_no: int
+    target: UUID | None
+    owner: UUID | None
+
+    @property
+    def partition(self) -> Partition:
+        return Partition(
+            group_id=self.group_id,
+            topic=self.topic,
+            topic_id=self.topic_id,
+            partition_id=self.partition_id,
+        )
+
+
+class Member:
+    """This supervisor in the eyes of its peers; lives as long as its control session."""
+
+    def __init__(
+        self,
+        conn: Connection[Any],
+        subscriptions: Sequence[Subscription],
+        timing: Timing,
+        *,
+        name: str,
+        capacity: int | None,
+    ) -> None:
+        self.member_id = uuid4()
+        self._conn = conn
+        self._subscriptions = subscriptions
+        self._timing = timing
+        self._member_no = self._value("next_member_no")
+        # The lock first, the row second: a member row never exists without its lock.
+        self._value("presence", member_no=self._member_no)
+        self._listen()
+        self._value(
+            "join",
+            member_id=self.member_id,
+            member_no=self._member_no,
+            name=name,
+            capacity=capacity,
+            ttl=timedelta(milliseconds=timing.ttl_ms),
+            groups=[subscription.group_id for subscription in subscriptions],
+            topics=[subscription.topic for subscription in subscriptions],
+        )
+
+    def reattach(self, conn: Connection[Any]) -> bool:
+        """Go on as the same member with a new session; False when it was evicted meanwhile.
+
+        The server may still believe in the old session: it is ended, and its lock taken over.
+        """
+        self._conn = conn
+        self._value("end_former_session", member_id=self.member_id)
+        self._value("presence", member_no=self._member_no)
+        self._listen()
+        return self.beat()
+
+    def beat(self) -> bool:
+        """Say that this member lives; False when it was evicted and must stop its workers."""
+        return bool(self._value("beat", member_id=self.member_id))
+
+    def watch(self) -> bool:
+        """Look, without writing, whether some member may be gone or a plan is out of date."""
+        return bool(self._value("watch", member_id=self.member_id))
+
+    def evict(self) -> int:
+        """Remove members that are gone; return how many."""
+        return int(
+            self._value(
+                "evict",
+                member_id=self.member_id,
+                suspect_grace=timedelta(milliseconds=self._timing.suspect_grace_ms),
+                reconnect_grace=timedelta(milliseconds=self._timing.reconnect_grace_ms),
+            )
+        )
+
+    def sync(self) -> None:
+        """Bring the plans of all groups up to date; busy ones are left to whoever is at it."""
+        for subscription in self._subscriptions:
+            self._value("sync", group_id=subscription.group_id, topic_id=subscription.topic_id)
+
+    def leases(self) -> list[Lease]:
+        """Return the partitions this member has or is to have, in a fixed order."""
+        with self._conn.cursor(row_factory=class_row(Lease)) as cursor:
+            return cursor.execute(
+                query("lease", "leases"), {"member_id": self.member_id}
+            ).fetchall()
+
+    def disown(self, partition: Partition) -> None:
+        """Give up the lease of a partition whose worker died; no-op if it is not ours."""
+        self._value("disown", member_id=self.member_id, **partition_params(partition))
+
+    def has_peers(self) -> bool:
+        """Tell whether anybody could take this member's partitions."""
+        return bool(self._value("others", member_id=self.member_id))
+
+    def drain(self) -> None:
+        """Ask for no more partitions, and have the present ones planned for others."""
+        self._value("drain", member_id=self.member_id)
+        self.sync()
+
+    def leave(self) -> None:
+        """Stop being a member; its workers have ended before."""
+        self._value("leave", member_id=self.member_id)
+        self.sync()
+
+    def _listen(self) -> None:
+        for subscription in self._subscriptions:
+            group_no = self._value(
+                "create_group",
+                group_id=subscription.group_id,
+                topic=subscription.topic,
+                start=subscription.start,
+            )
+            listen(self._conn, f"gapless_g_{group_no}")
+
+    def _value(self, statement: str, /, **params: object) -> Any:
+        row = self._conn.execute(query("lease", statement), params).fetchone()
+        return None if row is None else row[0]

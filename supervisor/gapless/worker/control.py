@@ -1,0 +1,239 @@
+"""The supervisor's control session: member of the groups, heartbeat, watch, and the way back.
+
+JOINED  beat and watch; connection lost -> CUT
+CUT     workers go on; reconnect: still a member -> JOINED, evicted -> a new member
+        longer than the ttl on our own clock -> we must be taken for dead: kill the workers
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Literal
+
+import psycopg
+import tenacity
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.db.connect import connect, is_transient
+from gapless.db.listen import heard
+from gapless.db.migrate import require_schema
+from gapless.errors import ConnectError
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.topics import ensure_topic
+from gapless.settings import Settings
+
+log = logging.getLogger("gapless.supervisor")
+
+Event = Literal["joined", "cut", "lost"]
+_RECONNECT_S = tenacity.wait_random_exponential(multiplier=0.05, max=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a supervisor is to run: settings, DSN, handlers by (group, topic)."""
+
+    settings: Settings
+    dsn: str
+    handlers: dict[tuple[str, str], Handler]
+
+
+class Control:
+    """Keeps this supervisor a member; `tend()` is called every turn of its loop."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._settings = plan.settings
+        self._conn: Connection[Any] | None = None
+        self._member: Member | None = None
+        self._subscriptions: list[Subscription] = []
+        self._beat_due_s = 0.0
+        self._watch_due_s = 0.0
+        self._last_beat_s = 0.0
+        self._draining = False
+        self._changed = False
+        self._retry: tenacity.RetryCallState | None = None
+        self._retry_due_s = 0.0
+
+    @property
+    def member(self) -> Member:
+        assert self._member is not None
+        return self._member
+
+    @property
+    def is_member(self) -> bool:
+        """Whether there is a session and a member to speak for."""
+        return self._conn is not None and self._member is not None
+
+    @property
+    def due_s(self) -> float:
+        """When `tend()` has something to do next (monotonic)."""
+        if self._conn is None:
+            return self._retry_due_s
+        return min(self._beat_due_s, self._watch_due_s)
+
+    def filenos(self) -> list[int]:
+        return [] if self._conn is None else [self._conn.fileno()]
+
+    def join(self) -> None:
+        """Connect and become a new member. Raises ConnectError, SchemaError, UsageError."""
+        conn = self._connect()
+        require_schema(conn)
+        self._subscriptions = self._subscribe(conn)
+        self._become_member(conn)
+        names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
+        log.info("supervisor: joined %s as %s", names, self._settings.name_for_people())
+
+    def tend(self) -> Event:
+        """Beat and watch when due, reconnect when cut; say what became of us.
+
+        "lost": we are, or must be taken for, evicted; the workers of the old member must die.
+        """
+        now = monotonic()
+        try:
+            if self._conn is None:
+                return self._return(now)
+            if now >= self._beat_due_s:
+                self._beat_due_s = now + self._settings.heartbeat_ms / 1000
+                if not self.member.beat():
+                    return self._join_anew(self._conn)
+                self._last_beat_s = now
+            if now >= self._watch_due_s:
+                self._watch_due_s = now + self._settings.presence_poll_ms / 1000
+                self._watch()
+        except (psycopg.Error, ConnectError) as error:
+            self.note_error(error)
+        return "joined" if self._conn is not None else "cut"
+
+    def changed(self) -> bool:
+        """Tell, once, whether leases may have changed."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    def heard(self) -> list[str]:
+        """Return the notifications that came."""
+        return [] if self._conn is None else heard(self._conn)
+
+    def drain(self) -> None:
+        """Ask for no more partitions, as soon as there is a connection."""
+        self._draining = True
+        self._beat_due_s = 0.0
+        if self._conn is not None:
+            try:
+                self.member.drain()
+            except psycopg.Error as error:
+                self.note_error(error)
+
+    def leave(self) -> None:
+        """Stop being a member; if the database cannot be told, the peers will find out."""
+        if self._conn is None:
+            return
+        try:
+            self.member.leave()
+        except psycopg.Error as error:
+            log.warning("supervisor: could not say goodbye: %s", _line(error))
+        self._conn.close()
+        self._conn = None
+
+    def note_error(self, error: psycopg.Error | ConnectError) -> None:
+        """Give the connection up after a transient error; raise any other, it is a bug of ours."""
+        broken = self._conn is None or self._conn.broken or self._conn.closed
+        if not broken and not is_transient(error):
+            raise error
+        log.warning("supervisor: connection lost, will be back: %s", _line(error))
+        if self._conn is not None:
+            self._conn.close()
+        self._conn = None
+        self._schedule()
+
+    # -- the way back -----------------------------------------------------------------------------
+
+    def _return(self, now: float) -> Event:
+        if now - self._last_beat_s > self._settings.member_ttl_ms / 1000:
+            self._member_is_lost()
+        if now < self._retry_due_s:
+            return "lost" if self._member is None else "cut"
+        conn = self._connect()
+        if self._member is not None and self._member.reattach(conn):
+            self._conn = conn
+            self._retry = None
+            self._last_beat_s = monotonic()
+            self._changed = True
+            log.info("supervisor: back, and still a member")
+            return "joined"
+        return self._join_anew(conn)
+
+    def _join_anew(self, conn: Connection[Any]) -> Event:
+        log.warning("supervisor: was evicted, joining as a new member")
+        self._become_member(conn)
+        self._retry = None
+        return "lost"
+
+    def _member_is_lost(self) -> None:
+        if self._member is not None:
+            log.warning("supervisor: cut off for longer than the ttl: ending the workers")
+        self._member = None
+
+    def _schedule(self) -> None:
+        """Wait before the next try, longer each time, with jitter."""
+        if self._retry is None:
+            self._retry = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
+        else:
+            self._retry.attempt_number += 1
+        self._retry_due_s = monotonic() + _RECONNECT_S(self._retry)
+
+    # -- membership -------------------------------------------------------------------------------
+
+    def _connect(self) -> Connection[Any]:
+        return connect(
+            self._plan.dsn,
+            role="supervisor",
+            connect_timeout_s=self._settings.connect_timeout_s,
+        )
+
+    def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
+        found = []
+        for (group, topic_name), handler in self._plan.handlers.items():
+            topic = ensure_topic(conn, topic_name, partitions=self._settings.total_partitions)
+            found.append(
+                Subscription(
+                    group_id=group,
+                    topic=topic.name,
+                    topic_id=topic.topic_id,
+                    start=handler.start,
+                )
+            )
+        return found
+
+    def _become_member(self, conn: Connection[Any]) -> None:
+        settings = self._settings
+        timing = Timing(
+            ttl_ms=settings.member_ttl_ms,
+            suspect_grace_ms=settings.suspect_grace_ms,
+            reconnect_grace_ms=settings.reconnect_grace_ms,
+        )
+        self._member = Member(
+            conn,
+            self._subscriptions,
+            timing,
+            name=settings.name_for_people(),
+            capacity=settings.capacity,
+        )
+        if self._draining:
+            self._member.drain()
+        self._member.sync()
+        self._conn = conn
+        self._last_beat_s = monotonic()
+        self._changed = True
+
+    def _watch(self) -> None:
+        if self.member.watch():
+            self.member.evict()
+            self.member.sync()
+            self._changed = True
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

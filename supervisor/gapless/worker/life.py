@@ -1,0 +1,46 @@
+"""What makes a forked process a good child: it dies with its parent and keeps nothing of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+from gapless.worker.spec import ChildSpec
+
+_PR_SET_PDEATHSIG = 1
+WAIT_S_MAX = 1.0  # where there is no PDEATHSIG, a child looks at getppid() this often
+
+
+def settle(spec: ChildSpec, title: str) -> None:
+    """Begin life as a child. Exits at once when the parent is gone already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.set_wakeup_fd(-1)
+    # Ctrl-C goes to the whole foreground group; the supervisor alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for fd in spec.close_fds:
+        try:
+            os.close(fd)
+        except OSError:
+            continue  # closed before: the list may name a descriptor twice
+    set_title(title)
+    if is_orphan(spec):
+        os._exit(0)
+
+
+def is_orphan(spec: ChildSpec) -> bool:
+    """Tell whether the supervisor that forked us is gone."""
+    return os.getppid() != spec.supervisor_pid
+
+
+def set_title(title: str) -> None:
+    """Say in `ps` what this process is, where the library is installed."""
+    try:
+        import setproctitle  # noqa: PLC0415 - optional
+    except ImportError:
+        return
+    setproctitle.setproctitle(f"gapless: {title}")

@@ -1,0 +1,201 @@
+"""The children of a supervisor: fork, watch, restart with backoff, drain, kill."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from uuid import UUID
+
+from gapless.consume.handler import Handler
+from gapless.consume.step import Limits
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+from gapless.settings import Settings
+from gapless.worker.board import Board
+from gapless.worker.child import Child, explain_exit
+from gapless.worker.loop import run_worker
+from gapless.worker.reconcile import Running
+from gapless.worker.sequencer import run_sequencer
+from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
+
+log = logging.getLogger("gapless.supervisor")
+
+SLOTS = 4096
+BACKOFF_S_MAX = 5.0
+STEADY_AFTER_S = 10.0  # a child that lived this long begins anew with the shortest backoff
+
+
+@dataclass(slots=True)
+class _Backoff:
+    failures: int = 0
+    due_s: float = 0.0
+
+    def note(self, child: Child) -> None:
+        """Count a failure: the first restart is immediate, the next ones wait longer and longer."""
+        self.failures = 1 if child.age_s > STEADY_AFTER_S else self.failures + 1
+        wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
+        self.due_s = monotonic() + wait
+
+
+class Nursery:
+    """All children. `private_fds` lists the supervisor's descriptors that no child may keep."""
+
+    def __init__(
+        self,
+        dsn: str,
+        settings: Settings,
+        supervisor_pid: int,
+        private_fds: Callable[[], list[int]],
+    ) -> None:
+        self._dsn = dsn
+        self._settings = settings
+        self._supervisor_pid = supervisor_pid
+        self._private_fds = private_fds
+        self._board = Board(SLOTS)
+        self._free_slots = list(range(SLOTS - 1, -1, -1))
+        self._workers: dict[Partition, Child] = {}
+        self._sequencer: Child | None = None
+        self._backoffs: dict[Partition | None, _Backoff] = {}
+        self._ended: list[Partition] = []
+
+    # -- workers ----------------------------------------------------------------------------------
+
+    def running(self) -> dict[Partition, Running]:
+        """Return the workers there are, those that wait for their partition included."""
+        return {
+            partition: Running(partition=partition, draining=child.draining)
+            for partition, child in self._workers.items()
+        }
+
+    def start(self, lease: Lease, member_id: UUID, handler: Handler, limits: Limits) -> None:
+        """Fork a worker for a partition, unless its backoff says not yet."""
+        partition = lease.partition
+        if self._backoff(partition).due_s > monotonic() or not self._free_slots:
+            return
+        slot = self._free_slots.pop()
+        self._board.end(slot)
+        settings = self._settings
+        spec = partial(
+            WorkerSpec,
+            dsn=self._dsn,
+            supervisor_pid=self._supervisor_pid,
+            wait_period_s=settings.wait_period_ms / 1000,
+            connect_timeout_s=settings.connect_timeout_s,
+            partition=partition,
+            lease_no=lease.lease_no,
+            member_id=member_id,
+            handler=handler,
+            limits=limits,
+            slot=slot,
+            max_processing_ms=settings.max_processing_ms,
+            statement_timeout_ms=settings.statement_timeout_ms,
+            zombie_after_s=settings.zombie_after_ms / 1000,
+        )
+        board = self._board
+
+        def run(pipe: Pipe) -> None:
+            run_worker(spec(close_fds=fds), pipe, board)
+
+        fds = self._fds_to_close()
+        self._workers[partition] = Child.fork(f"gapless {partition}", slot, run)
+
+    def drain(self, partition: Partition) -> None:
+        """Tell a partition's worker to finish its batch, release and exit."""
+        self._workers[partition].drain()
+
+    def ended(self) -> list[Partition]:
+        """Return the partitions whose worker ended since the last call, clean or not."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def next_restart_s(self) -> float | None:
+        """Return when the next backoff ends (monotonic), None when none is running."""
+        now = monotonic()
+        due = [b.due_s for b in self._backoffs.values() if b.due_s > now]
+        return min(due, default=None)
+
+    # -- the sequencer ----------------------------------------------------------------------------
+
+    def keep_sequencer(self) -> None:
+        """Fork the sequencer candidate if there is none and its backoff has passed."""
+        if self._sequencer is not None or self._backoff(None).due_s > monotonic():
+            return
+        settings = self._settings
+        spec = partial(
+            SequencerSpec,
+            dsn=self._dsn,
+            supervisor_pid=self._supervisor_pid,
+            wait_period_s=settings.wait_period_ms / 1000,
+            connect_timeout_s=settings.connect_timeout_s,
+            pause_s=settings.sequencer_pause_ms / 1000,
+        )
+        fds = self._fds_to_close()
+
+        def run(pipe: Pipe) -> None:
+            run_sequencer(spec(close_fds=fds), pipe)
+
+        self._sequencer = Child.fork("gapless sequencer", -1, run)
+
+    # -- all --------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Reap the children that ended, kill those stuck in a handler."""
+        for partition, child in list(self._workers.items()):
+            code = child.reap()
+            if code is None:
+                self._kill_if_stuck(partition, child)
+                continue
+            del self._workers[partition]
+            self._free_slots.append(child.slot)
+            self._ended.append(partition)
+            if code != ExitCode.DRAINED:
+                self._backoff(partition).note(child)
+                log.warning("%s: worker ended: %s", partition, explain_exit(code))
+        if self._sequencer is not None:
+            code = self._sequencer.reap()
+            if code is not None:
+                self._backoff(None).note(self._sequencer)
+                self._sequencer = None
+                if code != ExitCode.DRAINED:
+                    log.warning("sequencer ended: %s", explain_exit(code))
+
+    def is_empty(self) -> bool:
+        return not self._workers and self._sequencer is None
+
+    def drain_all(self) -> None:
+        for child in self._children():
+            child.drain()
+
+    def drain_sequencer(self) -> None:
+        if self._sequencer is not None:
+            self._sequencer.drain()
+
+    def kill_all(self) -> None:
+        for child in self._children():
+            child.kill()
+
+    def sentinels(self) -> list[int]:
+        """Return descriptors that become readable when a child ends."""
+        return [child.process.sentinel for child in self._children()]
+
+    def _children(self) -> list[Child]:
+        return [*self._workers.values(), *([self._sequencer] if self._sequencer else [])]
+
+    def _kill_if_stuck(self, partition: Partition, child: Child) -> None:
+        limit_ms = self._settings.max_processing_ms
+        if self._board.busy_ms(child.slot) > limit_ms:
+            log.error("%s: killed: one batch took longer than %s ms", partition, limit_ms)
+            child.kill()
+
+    def _backoff(self, partition: Partition | None) -> _Backoff:
+        return self._backoffs.setdefault(partition, _Backoff())
+
+    def _fds_to_close(self) -> tuple[int, ...]:
+        return (
+            *self._private_fds(),
+            *(child.pipe.fileno() for child in self._children()),
+            *self.sentinels(),
+        )

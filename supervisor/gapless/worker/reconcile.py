@@ -1,0 +1,60 @@
+"""Wanted against running: which workers to start and which to drain (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A worker process of ours; `draining`: it was told to finish and exit."""
+
+    partition: Partition
+    draining: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Start a worker for a partition, or tell its worker to drain."""
+
+    kind: Literal["start", "drain"]
+    partition: Partition
+
+
+def reconcile(
+    me: UUID,
+    leases: Iterable[Lease],
+    running: Mapping[Partition, Running],
+    ready: set[Partition],
+    *,
+    leaving_now: bool = False,
+) -> list[Action]:
+    """Return what to do so that the workers fit the leases.
+
+    ready: partitions whose next owner is forked, connected and waiting. Until it is, the present
+    owner keeps working: a hand-over costs one batch, not a start (make before break).
+    leaving_now: do not wait for successors any longer.
+    """
+    by_partition = {lease.partition: lease for lease in leases}
+    actions = [
+        Action(kind="start", partition=partition)
+        for partition, lease in by_partition.items()
+        if lease.target == me and partition not in running
+    ]
+    for partition, worker in running.items():
+        if worker.draining:
+            continue
+        lease = by_partition.get(partition)
+        if lease is not None and lease.target == me:
+            continue
+        owns = lease is not None and lease.owner == me
+        wanted_elsewhere = lease is not None and lease.target is not None
+        if not owns or not wanted_elsewhere or partition in ready or leaving_now:
+            actions.append(Action(kind="drain", partition=partition))
+    return actions

@@ -1,0 +1,192 @@
+"""The supervisor: one thread, one loop; joins, leases, forks, watches, rebalances, drains.
+
+Start as many identical ones as you like, on as many machines: nothing but group and DSN is
+configured. It handles no events itself, so a slow handler never costs it its membership.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+from collections.abc import Sequence
+from time import monotonic
+from typing import Protocol
+
+import psycopg
+
+from gapless.consume.handler import Handler
+from gapless.consume.step import Limits
+from gapless.errors import ConnectError, UsageError
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+from gapless.settings import Settings
+from gapless.worker.control import Control, Plan
+from gapless.worker.nursery import Nursery
+from gapless.worker.reconcile import reconcile
+from gapless.worker.signals import SignalQueue
+
+log = logging.getLogger("gapless.supervisor")
+
+TICK_S = 0.25
+STOPPING_TICK_S = 0.02
+SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
+
+
+class Observer(Protocol):
+    """Somebody who looks on, such as a console; called from the loop, must not block."""
+
+    def tick(self) -> None: ...
+
+
+def make_plan(settings: Settings, dsn: str, handlers: Sequence[Handler]) -> Plan:
+    """Settle which handler serves which group and topic.
+
+    Raises UsageError for a handler without a group, or two for the same group and topic.
+    """
+    chosen: dict[tuple[str, str], Handler] = {}
+    for handler in handlers:
+        group = handler.group or settings.group_id
+        if group is None:
+            raise UsageError(
+                f"{handler.name} names no group: write @gapless.handler(group=…) or set groupId"
+            )
+        if (group, handler.topic) in chosen:
+            raise UsageError(
+                f"{handler.name} and {chosen[group, handler.topic].name} both serve topic "
+                f'"{handler.topic}" for group "{group}"; one handler each'
+            )
+        chosen[group, handler.topic] = handler
+    if not chosen:
+        raise UsageError("there is no handler to run")
+    return Plan(settings=settings, dsn=dsn, handlers=chosen)
+
+
+class Supervisor:
+    """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained."""
+
+    def __init__(self, plan: Plan, observer: Observer | None = None) -> None:
+        self._plan = plan
+        self._settings = plan.settings
+        self._observer = observer
+        self._signals = SignalQueue()
+        self._control = Control(plan)
+        self._nursery = Nursery(plan.dsn, plan.settings, os.getpid(), self._private_fds)
+        self._ready: set[Partition] = set()
+        self._leases: list[Lease] = []
+        self._stopping_since_s: float | None = None
+        self._dirty = True
+
+    def run(self) -> int:
+        """Supervise; return 0 when drained.
+
+        Raises ConnectError, SchemaError or UsageError at the start only.
+        """
+        with self._signals:
+            try:
+                self._control.join()
+                while not (self._stopping_since_s is not None and self._nursery.is_empty()):
+                    self._turn()
+                self._control.leave()
+            finally:
+                self._nursery.kill_all()
+        log.info("supervisor: drained")
+        return 0
+
+    def _turn(self) -> None:
+        self._wait()
+        self._nursery.watch()
+        self._obey()
+        event = self._control.tend()
+        if event == "lost":
+            self._nursery.kill_all()  # no longer a member: nothing of ours may go on
+        if self._control.is_member:
+            self._govern()
+        elif self._stopping_since_s is not None:
+            self._nursery.drain_all()
+        if self._observer is not None:
+            self._observer.tick()
+
+    def _wait(self) -> None:
+        """Sleep until a signal, a notification, a child's end, or the next thing that is due."""
+        now = monotonic()
+        due = [self._control.due_s, self._nursery.next_restart_s() or now + TICK_S, now + TICK_S]
+        if self._stopping_since_s is not None:
+            due.append(now + STOPPING_TICK_S)
+        select.select(
+            [*self._signals.filenos(), *self._control.filenos(), *self._nursery.sentinels()],
+            [],
+            [],
+            max(0.0, min(due) - now),
+        )
+
+    def _obey(self) -> None:
+        """Act on the signals that came: the first says drain, the second says now."""
+        stops = self._signals.take()
+        if stops and self._stopping_since_s is None:
+            log.info("supervisor: draining")
+            self._stopping_since_s = monotonic()
+            self._nursery.drain_sequencer()
+            self._control.drain()
+            self._dirty = True
+            stops -= 1
+        if self._stopping_since_s is None:
+            self._nursery.keep_sequencer()
+            return
+        overdue = monotonic() - self._stopping_since_s > self._settings.drain_timeout_ms / 1000
+        if stops or overdue:
+            log.warning("supervisor: killing the workers that have not drained")
+            self._nursery.kill_all()
+
+    def _govern(self) -> None:
+        """Make the workers fit the leases."""
+        try:
+            self._hear()
+            for partition in self._nursery.ended():
+                self._control.member.disown(partition)
+                self._dirty = True
+            if self._dirty or self._control.changed():
+                self._leases = self._control.member.leases()
+                self._dirty = False
+            self._reconcile()
+        except (psycopg.Error, ConnectError) as error:
+            self._control.note_error(error)
+
+    def _hear(self) -> None:
+        for payload in self._control.heard():
+            self._dirty = True
+            if payload.startswith("ready "):
+                topic_id, partition_id = (int(word) for word in payload.split()[1:3])
+                self._ready |= {
+                    lease.partition
+                    for lease in self._leases
+                    if (lease.topic_id, lease.partition_id) == (topic_id, partition_id)
+                }
+
+    def _reconcile(self) -> None:
+        stopping = self._stopping_since_s
+        leaving_now = stopping is not None and (
+            monotonic() - stopping > SUCCESSOR_WAIT_S or not self._control.member.has_peers()
+        )
+        me = self._control.member.member_id
+        running = self._nursery.running()
+        leases = {lease.partition: lease for lease in self._leases}
+        self._ready = {p for p in self._ready if p in leases and leases[p].target != me}
+        for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
+            if action.kind == "drain":
+                self._nursery.drain(action.partition)
+            elif stopping is None:
+                handler = self._plan.handlers[action.partition.group_id, action.partition.topic]
+                self._nursery.start(leases[action.partition], me, handler, self._limits(handler))
+
+    def _limits(self, handler: Handler) -> Limits:
+        settings = self._settings
+        return Limits(
+            batch_size=handler.batch_size or settings.batch_size,
+            group_by=handler.group_by or settings.group_by,
+            stream_above_events=settings.stream_above_events,
+            units_per_commit=settings.max_units_per_savepoint_batch,
+        )
+
+    def _private_fds(self) -> list[int]:
+        return [*self._signals.filenos(), *self._signals.private_fds(), *self._control.filenos()]
