@@ -71,5 +71,26 @@ from flights_demo.handled
 group by group_id
 order by group_id;
 
+-- name: latency
+-- From the INSERT of an event to its handling, in ms: median and 99th percentile.
+select h.group_id, percentile_cont(array[0.5, 0.99]) within group (
+  order by extract(epoch from h.handled_ts - r.created_ts) * 1000
+)
+from gapless.topic t
+cross join lateral generate_series(0, t.partitions - 1) as p (partition_id)
+cross join lateral gapless.read(t.name, p.partition_id) r
+join flights_demo.handled h on h.partition_id = p.partition_id and h.c_offset = r.c_offset
+where t.name = 'flights'
+group by h.group_id
+order by h.group_id;
+
+-- name: rate
+-- Events handled by all groups together, and seconds from the first insert to the last handling.
+select count(*), extract(epoch from max(h.handled_ts) - (
+  select min(o.created_ts) from gapless.outbox_message_t o join gapless.topic t using (topic_id)
+  where t.name = 'flights'
+))::float8
+from flights_demo.handled h;
+
 -- name: drop_tables
 drop schema if exists flights_demo cascade;

@@ -37,5 +37,6 @@ create table if not exists flights_demo.positions (
 create table if not exists flights_demo.handled (
   group_id text not null,
   partition_id int not null,
-  c_offset bigint not null
+  c_offset bigint not null,
+  handled_ts timestamptz not null default clock_timestamp()
 );

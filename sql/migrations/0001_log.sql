@@ -12,7 +12,8 @@ create table gapless.topic (
   constraint topic_partitions_range check (partitions between 1 and 4096)
 );
 
-comment on table gapless.topic is 'A named log. Its events are spread over partitions 0 .. partitions-1 by the hash of their key.';
+comment on table gapless.topic is
+  'A named log. Its events are spread over partitions 0 .. partitions-1 by the hash of their key.';
 
 -- CACHE 1: a session that cached ids would insert low ids after high ones were sequenced (I4).
 create sequence gapless.outbox_message_id_seq as bigint cache 1;
@@ -42,9 +43,12 @@ alter sequence gapless.outbox_message_id_seq owned by gapless.outbox_message_t.i
 
 create index outbox_message_xid on gapless.outbox_message_t (xid);
 
-comment on table gapless.outbox_message_t is 'Published events. Insert here, or call gapless.publish(). Leave xid, id and created_ts to their defaults.';
-comment on column gapless.outbox_message_t.key is 'Orders events: same key, same partition. Default: host_id, else the transaction.';
-comment on column gapless.outbox_message_t.transaction_id is 'Groups events into a unit. Default: the publishing database transaction.';
+comment on table gapless.outbox_message_t is
+  'Published events. Insert here, or call gapless.publish(). Leave xid, id and created_ts to their defaults.';
+comment on column gapless.outbox_message_t.key is
+  'Orders events: same key, same partition. Default: host_id, else the transaction.';
+comment on column gapless.outbox_message_t.transaction_id is
+  'Groups events into a unit. Default: the publishing database transaction.';
 
 -- Events for which no chunk was made in time land here, so that a producer never fails for it.
 create table gapless.outbox_message_default partition of gapless.outbox_message_t default;

@@ -21,8 +21,11 @@ $$
 -- The last back-stop against a paused worker: its open transaction ends, and its locks with it.
 select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::text, false)
 
+-- name: backend_pid
+select pg_backend_pid()
+
 -- name: who
-select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num')::int
+select pg_is_in_recovery(), current_setting('server_version_num')::int
 
 -- name: statement_timeout
 select set_config('statement_timeout', %(timeout_ms)s::text, false)

@@ -4,6 +4,9 @@ select gapless.sequence_events()
 -- name: create_chunks
 select gapless.create_chunks()
 
+-- name: configure_chunks
+select gapless.configure_chunks(%(chunk_events)s, %(chunks_ahead)s)
+
 -- name: fetch
 -- The events of the ids given, in any order. `between` lets the planner drop the other chunks; the
 -- sub-select hides how many ids there are, so that the plan is an index look-up whatever it guesses.
@@ -46,3 +49,6 @@ select pg_try_advisory_lock(7427001, 2)
 
 -- name: wake_up
 select pg_advisory_unlock(7427001, 2)
+
+-- name: pending
+select gapless.pending()

@@ -11,7 +11,7 @@ from gapless.errors import ConnectError
 
 MIN_SERVER_VERSION = 140000
 
-# SQLSTATEs that are the environment's, not the event's: they are retried and never dead-lettered.
+# SQLSTATEs that are the environment's, not the event's: retried, and never dead-lettered.
 # 40 rollback (serialization, deadlock), 53 resources, 57 operator intervention, 58 system error,
 # 08 connection, 55P03 lock timeout, 55006 object in use, 25P03 idle in transaction, 25006 read-only.
 _TRANSIENT_CLASSES = ("40", "53", "57", "58", "08")
@@ -25,20 +25,13 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     each transaction another session (advisory locks and LISTEN would silently fail there).
     """
     try:
-        conn = Connection.connect(
-            dsn,
-            autocommit=True,
-            application_name=f"gapless/{role}"[:63],
-            connect_timeout=connect_timeout_s,
-            keepalives_idle=5,
-            keepalives_interval=2,
-            keepalives_count=3,
-            tcp_user_timeout=10000,
-        )
+        conn = _open(dsn, role, connect_timeout_s)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         raise ConnectError(_explain(dsn, error)) from error
     try:
         _check(conn)
+        if _backend_pid(conn) != conn.info.backend_pid:
+            _refuse_shared_sessions(conn, dsn, connect_timeout_s)
         conn.execute(query("connect", "guard_session"))
     except psycopg.Error as error:
         conn.close()
@@ -59,20 +52,51 @@ def is_transient(error: BaseException) -> bool:
     return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
 
 
+def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
+    return Connection.connect(
+        dsn,
+        autocommit=True,
+        application_name=f"gapless/{role}"[:63],
+        connect_timeout=connect_timeout_s,
+        keepalives_idle=5,
+        keepalives_interval=2,
+        keepalives_count=3,
+        tcp_user_timeout=10000,
+    )
+
+
 def _check(conn: Connection) -> None:
     row = conn.execute(query("connect", "who")).fetchone()
     assert row is not None
-    backend_pid, in_recovery, version = row
+    in_recovery, version = row
     where = f"the server at {conn.info.host}:{conn.info.port}"
     if version < MIN_SERVER_VERSION:
         raise ConnectError(f"{where} is PostgreSQL {version // 10000}: gapless needs 14 or newer")
-    if backend_pid != conn.info.backend_pid:
-        raise ConnectError(
-            f"{where} is a pooler that shares sessions (its backend pid is not the server's): "
-            "advisory locks and LISTEN do not work there; give gapless a direct DSN"
-        )
     if in_recovery:
         raise ConnectError(f"{where} is a read-only standby: connect to the primary")
+
+
+def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) -> None:
+    """Tell apart the poolers that are in the way: two clients must never share a server session.
+
+    A pooler invents its backend pid, which is how we know that there is one. In session mode all is
+    well; in transaction mode one lock is granted twice, and LISTEN hears nothing (LEASING.md, E6).
+    """
+    with _open(dsn, "self-test", connect_timeout_s) as other:
+        ours = {_backend_pid(conn)}
+        theirs = {_backend_pid(other)}
+        ours.add(_backend_pid(conn))
+    if ours & theirs or len(ours) > 1:
+        raise ConnectError(
+            f"{conn.info.host}:{conn.info.port} is a pooler in transaction mode: advisory locks and "
+            "LISTEN do not work there; name the server itself, or a pool in session mode"
+        )
+
+
+def _backend_pid(conn: Connection) -> int:
+    row = conn.execute(query("connect", "backend_pid")).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _explain(dsn: str, error: psycopg.Error) -> str:

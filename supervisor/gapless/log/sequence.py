@@ -26,6 +26,14 @@ def sequence(conn: Connection) -> int:
     return row[0] or 0
 
 
+def configure_chunks(conn: Connection, *, chunk_events: int, chunks_ahead: int) -> None:
+    """Set the size of the chunks made from now on, in ids, and how many stand ready."""
+    conn.execute(
+        query("log", "configure_chunks"),
+        {"chunk_events": chunk_events, "chunks_ahead": chunks_ahead},
+    )
+
+
 def create_chunks(conn: Connection) -> int:
     """Make the chunks of outbox_message_t that are needed soon; return how many were made."""
     row = conn.execute(query("log", "create_chunks")).fetchone()

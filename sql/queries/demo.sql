@@ -1,0 +1,38 @@
+-- name: progress
+-- How far it is: events with an offset, and the lag of each group added up over the partitions.
+select
+  coalesce(sum(e.last_offset) filter (where c.group_id = 'positions'), 0)::bigint as published,
+  coalesce(sum(greatest(e.last_offset - c.next_offset + 1, 0)), 0)::bigint as lag
+from gapless.consumer_offsets c
+join gapless.topic t using (topic_id)
+cross join lateral (
+  select coalesce(
+    (
+      select s.last_offset from gapless.log_segment s
+      where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+      order by s.base_offset desc limit 1
+    ), 0) as last_offset
+) e
+where t.name = 'flights'
+
+-- name: owned
+-- Partitions of all groups that have an owner, and that there are.
+select count(l.owner), count(*)
+from gapless.lease l
+join gapless.topic t using (topic_id)
+where t.name = 'flights'
+
+
+-- name: dead_letters
+-- What was refused and why: the last line of the exception, without what is one flight's alone.
+select d.group_id,
+  regexp_replace(
+    regexp_replace(substring(d.exception from '[^\n]*$'), '^\S+Error: [^:]*: ', ''),
+    'at \d\S*', 'at a time'
+  ) as reason,
+  count(distinct d.transaction_id), count(*)
+from gapless.dead_letter_queue d
+join gapless.topic t using (topic_id)
+where t.name = 'flights'
+group by 1, 2
+order by 4 desc, 2

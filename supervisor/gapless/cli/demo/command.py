@@ -1,0 +1,50 @@
+"""The `demo` command: its options."""
+
+from __future__ import annotations
+
+import argparse
+
+from gapless.cli.context import configured_dsn
+
+HELP = "run a week of real flights through the log and check the result"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--flights",
+        type=_positive,
+        metavar="N",
+        help="only the first N flights (default: all 6099)",
+    )
+    parser.add_argument(
+        "--speed",
+        type=_not_negative,
+        default=600,
+        metavar="N",
+        help="flights published per second; 0: as fast as it goes (default: 600)",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the database, and say how to look at it"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the demo on the server that was named, or on one of its own."""
+    from gapless.cli.demo.play import play  # noqa: PLC0415 - heavy imports only when it runs
+
+    return play(args, configured_dsn(args))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not number >= 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number

@@ -1,0 +1,145 @@
+"""Play the demo: stage, producers, supervisors, console, and the check at the end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from psycopg import Connection
+from rich.console import Console
+
+from gapless.cli.demo.flights import flights
+from gapless.cli.demo.producers import start_producers
+from gapless.cli.demo.report import measure, print_report
+from gapless.cli.demo.stage import Crew, crew, fresh_database, install
+from gapless.db.connect import connect
+from gapless.db.embedded import embedded
+from gapless.db.queries import query
+from gapless.errors import GaplessError
+
+JOIN_S_MAX = 30.0
+STANDSTILL_S_MAX = 60.0
+LOOK_EVERY_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What is shown while it runs: a live console on a terminal, else a line now and then."""
+
+    look: Callable[[], None]
+    say: Callable[[str], None]
+
+
+def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
+    """Run the demo; return 0 only if everything agrees with the file."""
+    screen = Console()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-demo-")))
+        server = configured_dsn
+        if server is None:
+            screen.print("Starting a PostgreSQL of its own …")
+            server = stack.enter_context(embedded(name="demo"))
+        dsn = stack.enter_context(fresh_database(server, keep=args.keep))
+        agreed = _play(stack, screen, args, dsn, folder)
+        if args.keep:
+            _show_around(screen, dsn, own_server=configured_dsn is None)
+    return 0 if agreed else 1
+
+
+def _play(
+    stack: contextlib.ExitStack,
+    screen: Console,
+    args: argparse.Namespace,
+    dsn: str,
+    folder: Path,
+) -> bool:
+    conn = stack.enter_context(connect(dsn, role="demo"))
+    install(conn)
+    truth = flights("truth").compute(args.flights)
+    with crew(dsn, folder) as supervisors:
+        screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
+        _wait_until_joined(conn, supervisors)
+        with _show(screen, dsn, conn) as show:
+            _run(conn, supervisors, show, start_producers(dsn, args.flights, args.speed))
+        screen.print("Draining …")
+    checks = flights("verify").verify(conn, truth)
+    return print_report(screen, checks, measure(conn))
+
+
+def _wait_until_joined(conn: Connection[Any], supervisors: Crew) -> None:
+    deadline = monotonic() + JOIN_S_MAX
+    while True:
+        supervisors.check()
+        owned, partitions = conn.execute(query("demo", "owned")).fetchone() or (0, 0)
+        if partitions and owned == partitions:
+            return
+        if monotonic() > deadline:
+            raise GaplessError(f"only {owned} of {partitions} partitions have an owner")
+        sleep(0.05)
+
+
+def _run(conn: Connection[Any], supervisors: Crew, show: Show, producers: list[Any]) -> None:
+    """Look on until everything is published and handled."""
+    try:
+        moved_s, before = monotonic(), None
+        while True:
+            show.look()
+            supervisors.check()
+            publishing = any(producer.is_alive() for producer in producers)
+            now = conn.execute(query("demo", "progress")).fetchone()
+            pending = conn.execute(query("log", "pending")).fetchone()
+            if not publishing and now is not None and now[1] == 0 and pending == (False,):
+                break
+            if now != before:
+                moved_s, before = monotonic(), now
+            if monotonic() - moved_s > STANDSTILL_S_MAX:
+                raise GaplessError(f"nothing has moved for {STANDSTILL_S_MAX:.0f} s: {now}")
+            sleep(LOOK_EVERY_S)
+        if any(producer.exitcode for producer in producers):
+            raise GaplessError("a producer failed: see its error above")
+    finally:
+        for producer in producers:
+            producer.kill()
+            producer.join()
+
+
+@contextlib.contextmanager
+def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Show]:
+    if not screen.is_terminal:
+        yield _lines(conn)
+        return
+    from gapless.status import LiveConsole, snapshot  # noqa: PLC0415 - rich's screen, if needed
+
+    with connect(dsn, role="console") as looker, LiveConsole(screen) as live:
+        yield Show(look=lambda: live.update(snapshot(looker)), say=screen.print)
+
+
+def _lines(conn: Connection[Any]) -> Show:
+    due_s = 0.0
+
+    def look() -> None:
+        nonlocal due_s
+        if monotonic() < due_s:
+            return
+        due_s = monotonic() + 2.0
+        published, lag = conn.execute(query("demo", "progress")).fetchone() or (0, 0)
+        sys.stderr.write(f"{published:,} events published, lag {lag:,}\n")
+
+    return Show(look=look, say=lambda text: None)
+
+
+def _show_around(screen: Console, dsn: str, *, own_server: bool) -> None:
+    screen.print(f"\nKept for you to look at: [bold]{dsn}[/]", highlight=False, soft_wrap=True)
+    screen.print(f'  gapless status --dsn "{dsn}"', highlight=False, soft_wrap=True)
+    screen.print(f'  gapless tail flights --dsn "{dsn}"', highlight=False, soft_wrap=True)
+    if own_server and sys.stdin.isatty():
+        screen.print("The server runs as long as this does. Press Enter to end it.")
+        with contextlib.suppress(EOFError, KeyboardInterrupt):
+            input()

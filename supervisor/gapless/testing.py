@@ -1,0 +1,98 @@
+"""For the tests of those who write handlers: run them through the real step, on a real database.
+
+def test_billing(dsn):
+    gapless.testing.install(dsn, topics={"orders": 4})
+    with psycopg.connect(dsn) as conn:
+        gapless.publish(conn, "orders", {"total": 5}, key="AA")
+    assert drain(dsn, billing.bill).dead == 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.consume.step import Limits, step
+from gapless.db.connect import connect
+from gapless.db.migrate import migrate
+from gapless.errors import UsageError
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.sequence import create_chunks, sequence
+from gapless.log.topics import ensure_topic, require_topic
+
+_TIMING = Timing(
+    ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """What drain() did: events and units passed, and how many of the units are dead letters."""
+
+    events: int
+    units: int
+    dead: int
+
+
+def install(dsn: str, *, topics: Mapping[str, int] | None = None) -> None:
+    """Install the schema and create topics (name: number of partitions). Repeat freely."""
+    with connect(dsn, role="testing") as conn:
+        migrate(conn)
+        create_chunks(conn)
+        for name, partitions in (topics or {}).items():
+            ensure_topic(conn, name, partitions=partitions)
+
+
+def drain(
+    dsn: str, handler: Handler, *, group: str | None = None, limits: Limits | None = None
+) -> Drained:
+    """Sequence what was published and run `handler` over all of it, in this process.
+
+    It takes part as a member of the group like a supervisor, so the fence and the offsets are real.
+    Raises UsageError when another member of the group owns a partition.
+    """
+    name = group or handler.group or "testing"
+    with connect(dsn, role="testing") as conn:
+        while sequence(conn):
+            pass
+        topic = require_topic(conn, handler.topic)
+        subscription = Subscription(
+            group_id=name, topic=topic.name, topic_id=topic.topic_id, start=handler.start
+        )
+        member = Member(conn, [subscription], _TIMING, name="testing", capacity=None)
+        try:
+            member.sync()
+            return _drain_all(conn, member, handler, limits or Limits())
+        finally:
+            member.leave()
+
+
+def _drain_all(conn: Connection[Any], member: Member, handler: Handler, limits: Limits) -> Drained:
+    events = units = dead = 0
+    for lease in member.leases():
+        if not hold.lock(conn, lease.lease_no):
+            raise UsageError(f"{lease.partition}: a supervisor works on it")
+        assignment = hold.take(conn, lease.partition, member.member_id)
+        held = hold.install(conn, assignment) if assignment else None
+        if held is None:
+            raise UsageError(f"{lease.partition}: another member of the group owns it")
+        for done in _steps(conn, held.assignment, handler, limits):
+            events, units, dead = events + done[0], units + done[1], dead + done[2]
+        hold.release(conn, held.assignment, lease.lease_no)
+    return Drained(events=events, units=units, dead=dead)
+
+
+def _steps(
+    conn: Connection[Any], assignment: Assignment, handler: Handler, limits: Limits
+) -> list[tuple[int, int, int]]:
+    done = []
+    while (result := step(conn, assignment, handler, limits)).outcome == "done":
+        done.append((result.events, result.units, result.dead))
+    return done

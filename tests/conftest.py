@@ -1,0 +1,182 @@
+"""One throwaway PostgreSQL server for the session, one fresh database for each test.
+
+Set GAPLESS_TEST_DSN to use a server that runs already, GAPLESS_PG_BINDIR to choose binaries.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+from psycopg.conninfo import make_conninfo
+
+from gapless.db.connect import connect
+from gapless.db.migrate import migrate
+from gapless.log.sequence import create_chunks
+from gapless.log.topics import Topic, ensure_topic
+
+SERVER_OPTIONS = {
+    "max_connections": "200",
+    "max_prepared_transactions": "10",
+    "shared_buffers": "128MB",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+REAP_S = 5.0  # a process that was told to end gets this long before it counts as left behind
+
+_server = ExitStack()
+_numbers = count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the tests marked soak too (minutes)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak"):
+        return
+    skip = pytest.mark.skip(reason="takes minutes: run with --soak")
+    for item in items:
+        if "soak" in item.keywords:
+            item.add_marker(skip)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str:
+    """Say which server is used; a run without tests for it starts none."""
+    if config.getoption("collectonly") or not any(
+        "server_dsn" in getattr(item, "fixturenames", ()) for item in items
+    ):
+        return "postgres: not needed"
+    with psycopg.connect(_server_dsn(config)) as conn:
+        row = conn.execute("select version()").fetchone()
+    assert row is not None
+    whose = "GAPLESS_TEST_DSN" if "GAPLESS_TEST_DSN" in os.environ else "throwaway"
+    return f"postgres: {row[0].split(' on ')[0]} ({whose}), psycopg {psycopg.__version__}"
+
+
+def pytest_unconfigure() -> None:
+    _server.close()
+
+
+@pytest.fixture(scope="session")
+def server_dsn(pytestconfig: pytest.Config) -> str:
+    """A superuser's DSN of the server's database `postgres`."""
+    return _server_dsn(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def template(server_dsn: str) -> Iterator[str]:
+    """The name of a database in which migrate() and create_chunks() ran once."""
+    name = f"gapless_template_{uuid4().hex[:12]}"
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        with connect(make_conninfo(server_dsn, dbname=name), role="template") as conn:
+            migrate(conn)
+            create_chunks(conn)
+        yield name
+        _drop(admin, name)
+
+
+@pytest.fixture
+def empty_dsn(server_dsn: str) -> Iterator[str]:
+    """A fresh database without the gapless schema."""
+    yield from _database(server_dsn, "template1")
+
+
+@pytest.fixture
+def dsn(server_dsn: str, template: str) -> Iterator[str]:
+    """A fresh database with the schema and its first chunks."""
+    yield from _database(server_dsn, template)
+
+
+@pytest.fixture
+def conn(dsn: str) -> Iterator[Connection]:
+    """A superuser's session in the test's database, in autocommit."""
+    with connect(dsn, role="test") as connection:
+        yield connection
+
+
+@pytest.fixture
+def topic(conn: Connection) -> Topic:
+    """Topic 1, `outbox`, with 4 partitions."""
+    made = ensure_topic(conn, "outbox", partitions=4)
+    assert made.topic_id == 1
+    return made
+
+
+@pytest.fixture(autouse=True)
+def no_process_left() -> Iterator[None]:
+    """Fail a test that leaves a child process behind."""
+    before = _children()
+    yield
+    give_up = time.monotonic() + REAP_S
+    while (left := _children() - before) and time.monotonic() < give_up:
+        time.sleep(0.02)
+    assert not left, f"child processes left behind: {', '.join(map(_describe, left))}"
+
+
+def _server_dsn(config: pytest.Config) -> str:
+    if "GAPLESS_TEST_DSN" in os.environ:
+        return os.environ["GAPLESS_TEST_DSN"]
+    found: str | None = getattr(config, "gapless_server_dsn", None)
+    if found is None:
+        from gapless.db.embedded import embedded
+
+        found = _server.enter_context(embedded(throwaway=True, options=SERVER_OPTIONS))
+        config.gapless_server_dsn = found  # type: ignore[attr-defined]
+    return found
+
+
+def _database(server_dsn: str, template: str) -> Iterator[str]:
+    name = f"gapless_test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("create database {} template {}").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
+        try:
+            yield make_conninfo(server_dsn, dbname=name)
+        finally:
+            _drop(admin, name)
+
+
+def _drop(admin: Connection, name: str) -> None:
+    # A prepared transaction would keep the database for ever: FORCE does not end it.
+    prepared = admin.execute(
+        "select gid from pg_prepared_xacts where database = %s", [name]
+    ).fetchall()
+    if prepared:
+        with psycopg.connect(
+            make_conninfo(admin.info.dsn, dbname=name, password=admin.info.password or None),
+            autocommit=True,
+        ) as conn:
+            for (gid,) in prepared:
+                conn.execute(sql.SQL("rollback prepared {}").format(gid))
+    admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def _children() -> set[int]:
+    """The pids of this process's children; empty where the system cannot tell."""
+    return {
+        int(pid)
+        for listing in Path("/proc/self/task").glob("*/children")
+        for pid in listing.read_text().split()
+    }
+
+
+def _describe(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    except OSError:
+        words = ""
+    return f"{pid} ({words or 'ended, not waited for'})"

@@ -1,0 +1,55 @@
+"""The wheel installs into an empty environment and finds its SQL, its config and its flights."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOOK = """
+import sys
+from importlib.resources import files
+from gapless.db.queries import queries, sql_root
+assert "site-packages" in str(sql_root()), sql_root()
+names = [path.stem for path in (sql_root() / "queries").glob("*.sql")]
+assert {"log", "consume", "lease", "status"} <= set(names), names
+for name in names:
+    assert queries(name)
+assert (files("gapless") / "_config" / "gapless.yml").is_file()
+import gapless._flights.truth as truth
+assert truth.compute(10)
+import gapless
+from gapless.cli.main import main
+assert not any(name.split(".")[0] == "yaml" for name in sys.modules), "yaml is loaded on demand"
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_is_whole(tmp_path: Path) -> None:
+    pytest.importorskip("pip")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path, ROOT)
+    (wheel,) = tmp_path.glob("gapless-*.whl")
+    venv.create(tmp_path / "empty", with_pip=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", wheel)
+    run(python, "-c", LOOK)
+    assert "usage: gapless" in run(tmp_path / "empty" / "bin" / "gapless", "--help")

@@ -1,0 +1,1 @@
+"""What tests of several stages share: looking at the log, groups by hand, other clients, counters."""
