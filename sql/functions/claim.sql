@@ -5,6 +5,7 @@
 --   outcome 'claimed'  offsets first_offset .. last_offset (both inclusive) are this transaction's;
 --                      the n-th id of message_ids has offset base_offset + n - 1
 --   outcome 'idle'     nothing new; nothing was written: no xid, no WAL
+--   outcome 'hole'     offsets first_offset .. last_offset are missing although later ones are there
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
 -- claim_xid goes back to gapless.finish_batch() before COMMIT.
@@ -23,7 +24,6 @@ as $$
 #variable_conflict use_column
 declare
   fence gapless.consumer_offsets;
-  head gapless.log_segment;
   goal bigint;
   upto bigint;
   from_base bigint;
@@ -36,39 +36,57 @@ begin
     return;
   end if;
 
-  -- The segment that holds next_offset, if it was written yet.
-  select s.base_offset, s.last_offset into from_base, upto from gapless.log_segment s
-  where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
-    and s.base_offset <= fence.next_offset
-  order by s.base_offset desc limit 1;
-  if not found or upto < fence.next_offset then
-    return query select 'idle', fence.next_offset, null::bigint, null, null::bigint, null::bigint[], null;
-    return;
-  end if;
-
-  -- The first unit end at or after the goal; a run's last event always ends a unit.
-  goal := fence.next_offset + batch_size - 1;
-  select s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1
-    into upto
-  from gapless.log_segment s
-  cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
+  -- The segment that holds next_offset, if it was written yet. MUST stay one statement: in a later
+  -- snapshot, segments written meanwhile would look like a hole.
+  select s.base_offset into from_base from gapless.log_segment s
   where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
     and s.base_offset >= coalesce(
       (
         select b.base_offset from gapless.log_segment b
         where b.topic_id = claim.topic_id and b.partition_id = claim.partition_id
-          and b.base_offset <= goal
+          and b.base_offset <= fence.next_offset
         order by b.base_offset desc limit 1
       ), 0)
-    and s.last_offset >= goal
-    and position(b'1' in substring(s.unit_ends from x.skip + 1)) > 0
+    and s.last_offset >= fence.next_offset
   order by s.base_offset
   limit 1;
   if not found then
-    select s.last_offset into upto from gapless.log_segment s
-    where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
-    order by s.base_offset desc limit 1;
+    return query select 'idle', fence.next_offset, null::bigint, null, null::bigint, null::bigint[], null;
+    return;
   end if;
+  if from_base > fence.next_offset then
+    return query
+    select 'hole', fence.next_offset, from_base - 1, null, null::bigint, null::bigint[], null;
+    return;
+  end if;
+
+  -- The first unit end at or after the goal, else the end of the log: a run's last event always ends
+  -- a unit. MUST stay one statement: in a later snapshot the log may end a million events later.
+  goal := fence.next_offset + batch_size - 1;
+  select coalesce(
+    (
+      select s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1
+      from gapless.log_segment s
+      cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
+      where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
+        and s.base_offset >= coalesce(
+          (
+            select b.base_offset from gapless.log_segment b
+            where b.topic_id = claim.topic_id and b.partition_id = claim.partition_id
+              and b.base_offset <= goal
+            order by b.base_offset desc limit 1
+          ), 0)
+        and s.last_offset >= goal
+        and position(b'1' in substring(s.unit_ends from x.skip + 1)) > 0
+      order by s.base_offset
+      limit 1
+    ),
+    (
+      select s.last_offset from gapless.log_segment s
+      where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
+      order by s.base_offset desc limit 1
+    )
+  ) into upto;
 
   update gapless.consumer_offsets c set next_offset = upto + 1
   where c.group_id = claim.group_id and c.topic_id = claim.topic_id

@@ -17,7 +17,7 @@ as $$
 declare
   written int;
 begin
-  insert into gapless.dead_letter_queue (
+  insert into gapless.dead_letter_queue as d (
     group_id, topic_id, partition_id, c_offset, message_id, host_id, user_id, key, transaction_id,
     event_type, payload, headers, created_ts, exception, sqlstate, attempts
   )
@@ -30,7 +30,11 @@ begin
   from unnest(dead_letter.message_ids) with ordinality as u (id, n)
   join gapless.outbox_message_t o on o.id = u.id
   where o.id between (select min(m) from unnest(dead_letter.message_ids) m)
-    and (select max(m) from unnest(dead_letter.message_ids) m);
+    and (select max(m) from unnest(dead_letter.message_ids) m)
+  -- A group that was moved back meets its old dead letters again.
+  on conflict on constraint dead_letter_queue_pkey do update
+  set exception = excluded.exception, sqlstate = excluded.sqlstate,
+    attempts = d.attempts + excluded.attempts, status = 'dead', created_dt = excluded.created_dt;
   get diagnostics written = row_count;
   if written <> cardinality(dead_letter.message_ids) then
     raise exception 'dead letters of % %-%: % of % events found',

@@ -23,7 +23,8 @@ begin
     and current_setting('gapless.seeking', true) is distinct from pg_current_xact_id()::text
   then
     raise exception 'a gapless handler must not COMMIT: its effects commit together with the offset'
-      using errcode = 'GL001';
+      using errcode = 'GL001',
+        hint = 'SET CONSTRAINTS ALL IMMEDIATE counts as COMMIT here: name your constraints.';
   end if;
   return null;
 end

@@ -4,6 +4,13 @@ from gapless.claim(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s
 )
 
+-- name: count_events
+-- How many of these events there are; same shape as the query `fetch`.
+-- index: primary key of a chunk
+select count(*)
+from gapless.outbox_message_t o
+where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[]))
+
 -- name: finish
 select gapless.finish_batch(%(claim_xid)s)
 

@@ -1,1 +1,1 @@
-"""One step: claim, split into units, handle, commit (I5, I6, I9). No loop, clock, process or screen."""
+"""One step: claim, split into units, handle, commit (I5, I6, I9). No loop, process or screen."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from psycopg import Connection
 
+from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span, split
-from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.keys import Assignment
 
@@ -24,16 +24,16 @@ class Claim:
     spans: tuple[Span, ...] = ()
 
 
-def claim(conn: Connection, assignment: Assignment, batch_size: int) -> Claim:
+def claim(conn: Connection[Any], assignment: Assignment, batch_size: int) -> Claim:
     """Claim up to `batch_size` events, extended to the end of the last unit.
 
-    Before: a transaction is open. After: the group's offset row is locked, and moved past the range.
+    Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when the segments read do not cover the range.
     """
-    rows = conn.execute(
-        query("consume", "claim"), {**assignment.params, "batch_size": batch_size}
-    ).fetchall()
+    rows = run(conn, "claim", {**assignment.params, "batch_size": batch_size})
     outcome, first, last, xid = rows[0][:4]
+    if outcome == "hole":
+        raise _hole(first, last)
     if outcome != "claimed":
         return Claim(outcome=outcome)
     ids: list[int] = []
@@ -41,7 +41,7 @@ def claim(conn: Connection, assignment: Assignment, batch_size: int) -> Claim:
     expected = rows[0][4]
     for *_, base, message_ids, unit_ends in rows:
         if base != expected:
-            raise HoleError(f"offsets {expected} to {base - 1} are in no segment")
+            raise _hole(expected, base - 1)
         expected = base + len(message_ids)
         low, high = max(first - base, 0), last - base + 1
         ids += message_ids[low:high]
@@ -57,15 +57,24 @@ def claim(conn: Connection, assignment: Assignment, batch_size: int) -> Claim:
     )
 
 
-def record_attempt(conn: Connection, assignment: Assignment) -> int | None:
+def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:
     """Write down, in a transaction of its own, that the next unit is about to be tried.
 
     Returns how often it was tried, this time included; None when fenced.
     """
-    row = conn.execute(query("consume", "record_attempt"), assignment.params).fetchone()
-    return None if row is None else row[0]
+    with transaction(conn):
+        (attempts,) = run(conn, "record_attempt", assignment.params)[0]
+    return None if attempts is None else int(attempts)
 
 
-def forget_attempt(conn: Connection, assignment: Assignment) -> None:
+def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
     """Take the last attempt back: it ended with an error, not with the worker's death."""
-    conn.execute(query("consume", "forget_attempt"), assignment.params)
+    with transaction(conn):
+        run(conn, "forget_attempt", assignment.params)
+
+
+def _hole(first: int, last: int) -> HoleError:
+    return HoleError(
+        f"offsets {first} to {last} are missing from log_segment: "
+        "restore them, then the partition goes on"
+    )

@@ -8,6 +8,7 @@ def bill(unit: Unit, conn: Connection) -> None:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, overload
@@ -95,8 +96,7 @@ def handler(
         raise UsageError(f"handler(batch_size={batch_size}): at least 1")
 
     def decorate(function: Callable[..., Any]) -> Handler:
-        if not callable(function):
-            raise UsageError("@gapless.handler(...) goes above a function")
+        _check_function(function)
         return Handler(
             function=function,
             topic=topic,
@@ -108,3 +108,28 @@ def handler(
         )
 
     return decorate
+
+
+def _check_function(function: Callable[..., Any]) -> None:
+    """Refuse now what would fail, or silently do nothing, at the first event."""
+    if not callable(function):
+        raise UsageError("@gapless.handler(...) goes above a function")
+    name = getattr(function, "__qualname__", repr(function))
+    for kind, is_kind in _NEVER_RUN.items():
+        if is_kind(function):
+            raise UsageError(f"handler {name} is {kind} function, which nobody would run: use def")
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError as error:
+        raise UsageError(
+            f"handler {name} is called with two arguments, the unit and the connection: {error}"
+        ) from None
+    except ValueError:
+        return  # some built-in callables do not tell their signature
+
+
+_NEVER_RUN: dict[str, Callable[[object], bool]] = {
+    "an async": inspect.iscoroutinefunction,
+    "a generator": inspect.isgeneratorfunction,
+    "an async generator": inspect.isasyncgenfunction,
+}

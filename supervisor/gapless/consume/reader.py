@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from psycopg import Connection
 
 from gapless.consume.claim import Claim
+from gapless.consume.session import run
 from gapless.consume.unit import Span, Unit, merge_by_user
+from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.event import Row
 from gapless.log.read import fetch
@@ -30,7 +32,8 @@ def load_units(
 ) -> tuple[Sequence[Span], Iterator[Unit]]:
     """Return the units of a claim: their places, and an iterator that reads them as it goes.
 
-    Raises HoleError while iterating when an event is missing (I3).
+    Under groupBy user, neighbours are merged unless the range is too large to be held in memory.
+    Raises HoleError, here or while iterating, when an event is missing (I3).
     """
     reader = _Reader(conn, partition, limits.stream_above_events)
     events = claimed.last_offset - claimed.first_offset + 1
@@ -39,6 +42,13 @@ def load_units(
         spans: Sequence[Span] = merge_by_user(claimed.spans, rows)
         return spans, reader.from_rows(spans, rows)
     return claimed.spans, reader.units(claimed.spans)
+
+
+def read_units(
+    conn: Connection[Any], partition: Partition, spans: Sequence[Span], limits: ReadLimits
+) -> Iterator[Unit]:
+    """Read units whose places are known. Raises HoleError while iterating, as load_units does."""
+    return _Reader(conn, partition, limits.stream_above_events).units(spans)
 
 
 class _Reader:
@@ -50,6 +60,7 @@ class _Reader:
     def units(self, spans: Sequence[Span]) -> Iterator[Unit]:
         for group in self._groups(spans):
             if len(group[0].ids) > self._stream_above:
+                self._require(group[0].ids)
                 yield self._unit(group[0], None)
             else:
                 yield from self.from_rows(group, self._fetch([i for s in group for i in s.ids]))
@@ -76,6 +87,18 @@ class _Reader:
                 group, events = [], 0
         if group:
             yield group
+
+    def _require(self, ids: Sequence[int]) -> None:
+        """Make sure now that no event is missing: the handler may not read to the end."""
+        ((found,),) = run(
+            self._conn, "count_events", {"low": min(ids), "high": max(ids), "ids": ids}
+        )
+        if found != len(ids):
+            raise HoleError(
+                f"{len(ids) - found} of {len(ids)} events are missing from outbox_message_t, "
+                f"their ids are from {min(ids)} to {max(ids)}: restore them, "
+                "then the partition goes on"
+            )
 
     def _unit(self, span: Span, rows: list[Row] | None) -> Unit:
         return Unit(self._partition, span, rows, self._fetch, FETCH_EVENTS)

@@ -120,14 +120,16 @@ def split(first_offset: int, ids: Sequence[int], unit_ends: str) -> list[Span]:
 def merge_by_user(spans: Sequence[Span], rows: Sequence[Row]) -> list[Span]:
     """Merge neighbouring units of the same (host_id, user_id); a unit is never cut (I5).
 
-    rows: all events of all spans, in offset order. A unit with events of several users belongs to
-    none and stays as it is.
+    rows: all events of all spans, in offset order. A unit with events of several users, or without
+    a user_id, belongs to nobody and stays as it is.
     """
     users: list[tuple[Span, object]] = []
     at = 0
     for span in spans:
-        owners = {itemgetter(5, 6)(row) for row in rows[at : at + len(span.ids)]}
-        users.append((span, owners.pop() if len(owners) == 1 else span.first_offset))
+        owners = {(row[5], row[6]) for row in rows[at : at + len(span.ids)]}
+        host_id, user_id = owners.pop()
+        nobody = owners or user_id is None
+        users.append((span, span.first_offset if nobody else (host_id, user_id)))
         at += len(span.ids)
     merged: list[Span] = []
     for _, run in groupby(users, key=itemgetter(1)):

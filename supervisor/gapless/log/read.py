@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
+from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
 from gapless.errors import HoleError
@@ -30,15 +32,22 @@ class _JsonbText(_JsonText):
         return bytes(data[1:])
 
 
+def json_as_text(cursor: Cursor[Any]) -> None:
+    """Let a cursor return json and jsonb as their text (UTF-8 bytes); it must be a binary cursor."""
+    cursor.adapters.register_loader("json", _JsonText)
+    cursor.adapters.register_loader("jsonb", _JsonbText)
+
+
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     """Return the rows of `ids`, in that order.
 
     Raises HoleError when one is missing: the log says it exists, so somebody deleted it.
     Bound: all rows are in memory at once; the caller slices.
     """
-    with conn.cursor(binary=True) as cursor:
-        cursor.adapters.register_loader("json", _JsonText)
-        cursor.adapters.register_loader("jsonb", _JsonbText)
+    # Not conn.cursor(): a handler may have given its connection another row or cursor factory.
+    with Cursor(conn, row_factory=tuple_row) as cursor:
+        cursor.format = Format.BINARY
+        json_as_text(cursor)
         # Never a prepared statement: a generic plan would guess and lock every chunk.
         cursor.execute(
             query("log", "fetch"),

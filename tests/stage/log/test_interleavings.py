@@ -38,10 +38,18 @@ from support.log import (
     placed,
 )
 
-SESSIONS = 4
-KEYS = st.sampled_from([None, "a", "b", "c"])
-HOSTS = st.sampled_from([None, "h"])
-UNITS = st.sampled_from([None, None, UUID(int=1), UUID(int=2)])
+SESSIONS = 3
+RARELY = st.sampled_from([False, False, False, True])
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from([1, 1, 1, 2]),  # topic_id
+        st.sampled_from(["a", "a", "b", None]),  # key
+        st.sampled_from([None, "h"]),  # host_id
+        st.sampled_from([None, None, UUID(int=1), UUID(int=2)]),  # transaction_id
+    ),
+    min_size=1,
+    max_size=3,
+)
 INSERT = (
     "insert into gapless.outbox_message_t (topic_id, key, host_id, transaction_id, event_type)"
     " values (%s, %s, %s, %s, %s)"
@@ -90,8 +98,6 @@ def world(dsn: str) -> Iterator[World]:
 class Interleavings(RuleBasedStateMachine):
     """Random steps of SESSIONS sessions and a sequencer."""
 
-    sessions = st.integers(0, SESSIONS - 1)
-
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
@@ -110,70 +116,54 @@ class Interleavings(RuleBasedStateMachine):
         assert row is not None
         self.after_run: int = row[0]
 
-    @rule(n=sessions)
-    def begin(self, n: int) -> None:
-        if not self.world.producers[n].in_transaction:
-            self.world.producers[n].conn.execute("begin")
-
-    @rule(n=sessions, topic=st.sampled_from([1, 1, 2]), key=KEYS, host=HOSTS, unit=UNITS)
-    def insert(self, n: int, topic: int, key: str | None, host: str | None, unit: object) -> None:
+    @rule(n=st.integers(0, SESSIONS - 1), alone=RARELY, events=EVENTS)
+    def insert(self, n: int, alone: bool, events: list[tuple[object, ...]]) -> None:
+        """Insert into the session's transaction, opened if need be; alone: in autocommit."""
         producer = self.world.producers[n]
-        tag = next(self.world.names)
-        transaction = f"t{n}" if producer.in_transaction else tag
-        event = Published(tag=tag, transaction=transaction, inserted=next(self.world.clock))
-        producer.conn.execute(INSERT, [topic, key, host, unit, tag])
-        producer.events.append(event)
-        if not producer.in_transaction:
-            self._committed(producer.forget())
+        if not producer.in_transaction and not alone:
+            producer.conn.execute("begin")
+        for columns in events:
+            tag = next(self.world.names)
+            transaction = f"t{n}" if producer.in_transaction else tag
+            event = Published(tag=tag, transaction=transaction, inserted=next(self.world.clock))
+            producer.conn.execute(INSERT, [*columns, tag])
+            producer.events.append(event)
+            if not producer.in_transaction:
+                self._committed(producer.forget())
 
-    @rule(n=sessions)
-    def savepoint(self, n: int) -> None:
-        producer = self.world.producers[n]
-        if producer.in_transaction:
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), step=st.sampled_from(["savepoint", "release", "rollback to"]))
+    def savepoint(self, data: st.DataObject, step: str) -> None:
+        producer = data.draw(st.sampled_from(self.open))
+        if step == "savepoint" or not producer.savepoints:
             producer.conn.execute(f"savepoint s{len(producer.savepoints)}")
             producer.savepoints.append(len(producer.events))
-
-    @rule(n=sessions, back=st.booleans())
-    def end_savepoint(self, n: int, back: bool) -> None:
-        producer = self.world.producers[n]
-        if not producer.in_transaction or not producer.savepoints:
             return
         kept = producer.savepoints.pop()
-        name = f"s{len(producer.savepoints)}"
-        if back:
-            producer.conn.execute(f"rollback to {name}")
+        producer.conn.execute(f"{step} s{len(producer.savepoints)}")
+        if step == "rollback to":
             self.published += producer.events[kept:]
             del producer.events[kept:]
-        producer.conn.execute(f"release {name}")
 
-    @rule(n=sessions)
-    def commit(self, n: int) -> None:
-        producer = self.world.producers[n]
-        if producer.in_transaction:
-            producer.conn.execute("commit")
-            self._committed(producer.forget())
-
-    @rule(n=sessions)
-    def rollback(self, n: int) -> None:
-        producer = self.world.producers[n]
-        if producer.in_transaction:
-            producer.conn.execute("rollback")
-            self.published += producer.forget()
-
-    @precondition(lambda self: len(self.prepared) < 3)
-    @rule(n=sessions)
-    def prepare(self, n: int) -> None:
-        producer = self.world.producers[n]
-        if producer.in_transaction and producer.events:
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), how=st.sampled_from(["commit", "commit", "rollback", "prepare"]))
+    def end(self, data: st.DataObject, how: str) -> None:
+        producer = data.draw(st.sampled_from(self.open))
+        if how == "prepare" and len(self.prepared) < 3:
             gid = f"{producer.conn.info.dbname}.{next(self.world.clock)}"
             producer.conn.execute(f"prepare transaction '{gid}'")
             self.prepared[gid] = producer.forget()
+        elif how == "rollback":
+            producer.conn.execute("rollback")
+            self.published += producer.forget()
+        else:
+            producer.conn.execute("commit")
+            self._committed(producer.forget())
 
     @precondition(lambda self: self.prepared)
     @rule(data=st.data(), keep=st.booleans())
     def end_prepared(self, data: st.DataObject, keep: bool) -> None:
-        gid = data.draw(st.sampled_from(sorted(self.prepared)))
-        self._end_prepared(gid, keep)
+        self._end_prepared(data.draw(st.sampled_from(sorted(self.prepared))), keep)
 
     @rule()
     def sequence(self) -> None:
@@ -191,6 +181,10 @@ class Interleavings(RuleBasedStateMachine):
         assert_neighbours(log)
         assert_ordered(log, known)
         self.log = log
+
+    @property
+    def open(self) -> list[Producer]:
+        return [producer for producer in self.world.producers if producer.in_transaction]
 
     @invariant()
     def no_session_is_broken(self) -> None:

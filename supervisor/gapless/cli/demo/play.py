@@ -20,7 +20,6 @@ from gapless.cli.demo.producers import start_producers
 from gapless.cli.demo.report import measure, print_report
 from gapless.cli.demo.stage import Crew, crew, fresh_database, install
 from gapless.db.connect import connect
-from gapless.db.embedded import embedded
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 
@@ -44,6 +43,8 @@ def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-demo-")))
         server = configured_dsn
         if server is None:
+            from gapless.db.embedded import embedded  # noqa: PLC0415 - only without --dsn
+
             screen.print("Starting a PostgreSQL of its own …")
             server = stack.enter_context(embedded(name="demo"))
         dsn = stack.enter_context(fresh_database(server, keep=args.keep))

@@ -1,0 +1,38 @@
+"""Fill the outbox from inside the server, as fast as it goes."""
+
+from __future__ import annotations
+
+import psycopg
+
+from benchmarks.queries import query
+from gapless.db.connect import connect
+from gapless.log.sequence import create_chunks, sequence
+
+
+def fill_outbox(
+    dsn: str,
+    topic_id: int,
+    *,
+    events: int,
+    payload_bytes: int,
+    events_a_commit: int = 1,
+    sequenced: bool = True,
+) -> None:
+    """Publish `events` events in transactions of `events_a_commit`; give them offsets, or not."""
+    given = {
+        "bench.events": events,
+        "bench.events_a_commit": events_a_commit,
+        "bench.payload_bytes": payload_bytes,
+        "bench.topic_id": topic_id,
+        "synchronous_commit": "off",
+    }
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        for name, value in given.items():
+            conn.execute(query("set"), {"name": name, "value": str(value)})
+        conn.execute(query("fill_outbox"))
+        conn.execute(query("analyze"))
+    if sequenced:
+        with connect(dsn, role="bench") as conn:
+            while sequence(conn):
+                pass
+            create_chunks(conn)

@@ -1,0 +1,106 @@
+-- name: settings
+-- What makes one server's figures differ from another's.
+select s.name, current_setting(s.name)
+from pg_settings s
+where s.name in (
+  'server_version', 'shared_buffers', 'fsync', 'synchronous_commit', 'full_page_writes',
+  'wal_level', 'wal_sync_method', 'commit_delay', 'commit_siblings', 'max_wal_size',
+  'checkpoint_timeout', 'autovacuum', 'jit'
+)
+order by s.name
+
+-- name: fill_outbox
+-- n events of the topic, payloads of so many bytes, so many events a commit.
+do $$
+declare
+  n int := current_setting('bench.events')::int;
+  a_commit int := current_setting('bench.events_a_commit')::int;
+  topic int := current_setting('bench.topic_id')::int;
+  body json := json_build_object('pad', repeat('x', current_setting('bench.payload_bytes')::int - 10));
+begin
+  for first_event in 1 .. n by a_commit loop
+    insert into gapless.outbox_message_t (topic_id, key, event_type, payload)
+    select topic, 'key-' || i, 'bench', body
+    from generate_series(first_event, least(first_event + a_commit - 1, n)) i;
+    commit;
+  end loop;
+end
+$$
+
+-- name: set
+select set_config(%(name)s, %(value)s, false)
+
+-- name: analyze
+analyze
+
+-- name: owned
+-- Whether every partition of a group has an owner, and somebody has the sequencer's role.
+select not exists (
+    select from gapless.lease l where l.group_id = %(group_id)s and l.owner is null
+  ) and exists (
+    select from gapless.lease l where l.group_id = %(group_id)s
+  ) and exists (
+    select from pg_locks k where k.locktype = 'advisory' and k.classid = 7427001::oid
+      and k.objid = 3::oid and k.granted
+      and k.database = (select d.oid from pg_database d where d.datname = current_database())
+  )
+
+-- name: lag
+-- Events of the group's topics that have an offset and were not handled yet.
+select coalesce(sum(h.last_offset + 1 - c.next_offset), 0)::bigint
+from gapless.consumer_offsets c
+cross join lateral (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+  order by s.base_offset desc limit 1
+) h
+where c.group_id = %(group_id)s
+
+-- name: progress
+select sum(c.next_offset - 1)::bigint from gapless.consumer_offsets c
+where c.group_id = %(group_id)s
+
+-- name: ids
+-- All message ids of a topic with one partition, in offset order.
+select u.id from gapless.log_segment s
+cross join lateral unnest(s.message_ids) with ordinality u (id, n)
+where s.topic_id = %(topic_id)s
+order by s.base_offset, u.n
+
+-- name: raw_read
+-- What a worker must read of an event, and nothing else.
+select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
+  o.xid::text, o.created_ts
+from gapless.outbox_message_t o
+where o.id = any (%(ids)s)
+
+-- name: activity
+-- Counters before and after; looking takes no xid. Beats are the members' own renewals.
+select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xids,
+  (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint as wal_bytes,
+  (select d.xact_commit + d.xact_rollback from pg_stat_database d where d.datname = current_database()) as queries,
+  (select coalesce(sum(m.beat), 0) from gapless.member m)::bigint as beats
+
+-- name: small_chunks
+update gapless.log_config set chunk_events = 1000, chunks_ahead = 1
+
+-- name: chunk_count
+select count(*) from gapless.chunk
+
+-- name: nothing
+select 1
+
+-- name: number_in_place
+-- What a sequencer costs that writes the offset into the event's row.
+update baseline.numbered_message_t o set c_offset = n.c_offset
+from (
+  select p.id, row_number() over (order by p.id) as c_offset
+  from baseline.numbered_message_t p where p.c_offset is null
+) n
+where n.id = o.id
+
+-- name: heard
+select o.id, o.payload from baseline.notify_message_t o where o.id > %(last_id)s order by o.id
+
+-- name: notify_publish
+insert into baseline.notify_message_t (payload) values (%(payload)s)

@@ -1,0 +1,2 @@
+\set key random(1, 1000)
+insert into baseline.plain_message_t (key, event_type, payload) values (:key, 'bench', :payload);

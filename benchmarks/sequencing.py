@@ -1,0 +1,114 @@
+"""The sequencer: a large backlog in one run, and a run that finds nothing, with few and many chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from benchmarks.figure import Figure, alternate
+from benchmarks.fill import fill_outbox
+from benchmarks.queries import baseline, query
+from benchmarks.server import Setup
+from gapless.db.connect import connect
+from gapless.log.sequence import create_chunks, sequence
+
+MANY_CHUNKS = 30
+CALLS = 200
+IN_PLACE = "UPDATE of an offset in every row"
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Measure the backlog, then the empty run."""
+    return [_backlog(setup), *_empty(setup)]
+
+
+def _backlog(setup: Setup) -> Figure:
+    """Sequence copies of the same database, so that every round finds the same backlog."""
+    events = 100_000 if setup.quick else 500_000
+    with setup.database("backlog") as dsn:
+        fill_outbox(
+            dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False
+        )
+        with psycopg.connect(dsn) as conn:
+            conn.execute(baseline("numbered"))
+        results = alternate(
+            setup.rounds,
+            {
+                IN_PLACE: partial(_rate, setup, events, _number_in_place),
+                "ours": partial(_rate, setup, events, sequence),
+            },
+        )
+    return Figure(
+        what=f"sequencing {events} pending events in one run",
+        unit="events/s",
+        ours=results["ours"],
+        baseline=results[IN_PLACE],
+        against=IN_PLACE,
+    )
+
+
+def _rate(setup: Setup, events: int, give_offsets: Callable[[Connection[Any]], int]) -> float:
+    with (
+        setup.database("backlog_copy", template="gapless_bench_backlog") as dsn,
+        connect(dsn, role="bench") as conn,
+    ):
+        began_s = perf_counter()
+        done = give_offsets(conn)
+        took_s = perf_counter() - began_s
+    assert done == events, f"{done} of {events}"
+    return events / took_s
+
+
+def _number_in_place(conn: Connection[Any]) -> int:
+    return conn.execute(query("number_in_place")).rowcount
+
+
+def _empty(setup: Setup) -> list[Figure]:
+    figures = []
+    for chunks in (1, MANY_CHUNKS):
+        with setup.database("empty") as dsn, connect(dsn, role="bench") as conn:
+            made = _fill_chunks(dsn, conn, chunks)
+            results = alternate(
+                setup.rounds,
+                {"select 1": partial(_call_ms, conn, _nothing), "ours": partial(_call_ms, conn, sequence)},
+            )
+        figures.append(
+            Figure(
+                what=f"a run with nothing pending, {made} chunks",
+                unit="ms",
+                ours=results["ours"],
+                baseline=results["select 1"],
+                against="select 1",
+            )
+        )
+    return figures
+
+
+def _fill_chunks(dsn: str, conn: Connection[Any], chunks: int) -> int:
+    """Fill `chunks` small chunks; return how many there are, the empty ones ahead included."""
+    conn.execute(query("small_chunks"))
+    for _ in range(chunks):
+        fill_outbox(dsn, 1, events=1000, payload_bytes=300, events_a_commit=100)
+    create_chunks(conn)
+    row = conn.execute(query("chunk_count")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _nothing(conn: Connection[Any]) -> object:
+    return conn.execute(query("nothing")).fetchone()
+
+
+def _call_ms(conn: Connection[Any], call: Callable[[Connection[Any]], object]) -> float:
+    took = []
+    for _ in range(CALLS):
+        began_s = perf_counter()
+        call(conn)
+        took.append((perf_counter() - began_s) * 1000)
+    return median(took)

@@ -1,0 +1,63 @@
+"""A real supervisor with its workers and sequencer, in another process, while something is measured."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any
+
+import multiprocess
+import psycopg
+
+from benchmarks.queries import query
+from gapless.consume.handler import Handler
+from gapless.settings import Settings
+from gapless.worker.supervisor import Supervisor, make_plan
+
+PATIENCE_S = 60.0
+
+_fork = multiprocess.get_context("fork")
+
+
+@contextmanager
+def supervised(dsn: str, handler: Handler, **settings: Any) -> Iterator[None]:
+    """Run a supervisor with one handler; inside the block all its partitions are owned.
+
+    At the end it drains; one that does not is killed, which is an error.
+    """
+    process = _fork.Process(target=_supervise, args=(dsn, handler, settings), name="bench")
+    process.start()
+    try:
+        wait_for(dsn, "owned", lambda owned: owned is True, group_id=handler.group)
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        process.join(PATIENCE_S)
+        if process.is_alive():
+            process.kill()
+            process.join()
+    if process.exitcode:
+        raise RuntimeError(f"the supervisor ended with exit code {process.exitcode}")
+
+
+def wait_for(dsn: str, name: str, enough: Callable[[Any], bool], **params: object) -> None:
+    """Look every 10 ms until a query's value is enough. Raises TimeoutError after PATIENCE_S."""
+    give_up_s = monotonic() + PATIENCE_S
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        while True:
+            row = conn.execute(query(name), params).fetchone()
+            if row is not None and enough(row[0]):
+                return
+            if monotonic() > give_up_s:
+                raise TimeoutError(f"waited {PATIENCE_S:g} s for {name} {params}: {row}")
+            sleep(0.01)
+
+
+def _supervise(dsn: str, handler: Handler, settings: dict[str, Any]) -> None:
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    plan = make_plan(Settings(**settings), dsn, [handler])
+    os._exit(Supervisor(plan).run())

@@ -1,0 +1,192 @@
+-- name: topics
+-- Every topic with how much is in it; the newest segment of a partition is one index look-up.
+-- returns: gapless.cli.topics:TopicRow
+select
+  t.name as topic,
+  t.partitions,
+  (
+    select coalesce(sum(e.last_offset - e.first_offset + 1), 0)::bigint
+    from generate_series(0, t.partitions - 1) p
+    cross join lateral (
+      select
+        (
+          select s.base_offset from gapless.log_segment s
+          where s.topic_id = t.topic_id and s.partition_id = p
+          order by s.base_offset limit 1
+        ) as first_offset,
+        (
+          select s.last_offset from gapless.log_segment s
+          where s.topic_id = t.topic_id and s.partition_id = p
+          order by s.base_offset desc limit 1
+        ) as last_offset
+    ) e
+  ) as events,
+  (
+    select count(*) from gapless.consumer_group g where g.topic_id = t.topic_id
+  ) as groups,
+  t.created_ts as created
+from gapless.topic t
+order by t.name
+
+-- name: topic_partitions
+-- The partitions of a topic: log_end_offset is the offset that the next event gets, as in Kafka.
+-- returns: gapless.cli.topics:PartitionRow
+select
+  t.name as topic,
+  p as partition,
+  coalesce(f.base_offset, 1) as log_start_offset,
+  coalesce(l.last_offset, 0) + 1 as log_end_offset,
+  coalesce(l.last_offset - f.base_offset + 1, 0) as events
+from gapless.topic t
+cross join generate_series(0, t.partitions - 1) p
+left join lateral (
+  select s.base_offset from gapless.log_segment s
+  where s.topic_id = t.topic_id and s.partition_id = p
+  order by s.base_offset limit 1
+) f on true
+left join lateral (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = t.topic_id and s.partition_id = p
+  order by s.base_offset desc limit 1
+) l on true
+where t.name = %(topic)s
+order by p
+
+-- name: groups
+-- Every group and topic. Empty: no member; Stable: every partition is where the plan wants it.
+-- returns: gapless.cli.groups:GroupRow
+select
+  g.group_id as "group",
+  t.name as topic,
+  case
+    when m.members = 0 then 'Empty'
+    when l.settled = t.partitions then 'Stable'
+    else 'Rebalancing'
+  end as state,
+  m.members,
+  t.partitions,
+  o.lag,
+  (
+    select count(*) from gapless.dead_letter_queue d
+    where d.group_id = g.group_id and d.topic_id = g.topic_id
+  ) as dead_letters
+from gapless.consumer_group g
+join gapless.topic t using (topic_id)
+cross join lateral (
+  select count(*) as members from gapless.member_group mg
+  where mg.group_id = g.group_id and mg.topic_id = g.topic_id
+) m
+cross join lateral (
+  select count(*) filter (where x.owner = x.target) as settled from gapless.lease x
+  where x.group_id = g.group_id and x.topic_id = g.topic_id
+) l
+cross join lateral (
+  select coalesce(sum(greatest(coalesce(
+    (
+      select s.last_offset from gapless.log_segment s
+      where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+      order by s.base_offset desc limit 1
+    ), 0) + 1 - c.next_offset, 0)), 0)::bigint as lag
+  from gapless.consumer_offsets c
+  where c.group_id = g.group_id and c.topic_id = g.topic_id
+) o
+order by g.group_id, t.name
+
+-- name: group_partitions
+-- A group's partitions: current_offset is the offset it handles next, as in Kafka.
+-- returns: gapless.cli.groups:GroupPartitionRow
+select
+  c.group_id as "group",
+  t.name as topic,
+  c.partition_id as partition,
+  c.next_offset as current_offset,
+  coalesce(e.last_offset, 0) + 1 as log_end_offset,
+  greatest(coalesce(e.last_offset, 0) + 1 - c.next_offset, 0) as lag,
+  m.name as member,
+  l.epoch,
+  l.error
+from gapless.consumer_offsets c
+join gapless.topic t using (topic_id)
+left join gapless.lease l using (group_id, topic_id, partition_id)
+left join gapless.member m on m.member_id = l.owner
+left join lateral (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+  order by s.base_offset desc limit 1
+) e on true
+where c.group_id = %(group)s and (%(topic)s::text is null or t.name = %(topic)s)
+order by t.name, c.partition_id
+
+-- name: dead_letters
+-- The newest dead letters; the last line of an exception says most.
+-- returns: gapless.cli.dlq:LetterRow
+select
+  d.group_id as "group",
+  t.name as topic,
+  d.partition_id as partition,
+  d.c_offset as "offset",
+  d.key,
+  d.event_type,
+  d.attempts,
+  d.created_dt as died,
+  left(regexp_replace(d.exception, '^.*\n', ''), 200) as error
+from gapless.dead_letter_queue d
+join gapless.topic t using (topic_id)
+where (%(group)s::text is null or d.group_id = %(group)s)
+  and (%(topic)s::text is null or t.name = %(topic)s)
+order by d.created_dt desc, d.group_id, d.topic_id, d.partition_id, d.c_offset desc
+limit %(limit)s
+
+-- name: dead_letter
+-- One dead letter, all of it.
+-- returns: gapless.cli.dlq:Letter
+select
+  d.group_id as "group",
+  t.name as topic,
+  d.partition_id as partition,
+  d.c_offset as "offset",
+  d.message_id,
+  d.key,
+  d.event_type,
+  d.host_id,
+  d.user_id,
+  d.transaction_id,
+  d.created_ts as published,
+  d.created_dt as died,
+  d.attempts,
+  d.status,
+  d.sqlstate,
+  d.exception,
+  d.headers::text as headers,
+  d.payload::text as payload
+from gapless.dead_letter_queue d
+join gapless.topic t using (topic_id)
+where d.group_id = %(group)s and t.name = %(topic)s
+  and d.partition_id = %(partition)s and d.c_offset = %(offset)s
+
+-- name: unit_of_letter
+-- The offsets of the dead letters nearest to this one that are of the same transaction.
+select n."offset"
+from (
+  select d.c_offset as "offset"
+  from gapless.dead_letter_queue d
+  join gapless.topic t using (topic_id)
+  where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(partition)s
+    and d.transaction_id = %(transaction_id)s
+  order by abs(d.c_offset - %(offset)s)
+  limit %(limit)s
+) n
+order by n."offset"
+
+-- name: losses
+-- What uninstalling would lose.
+-- returns: gapless.cli.uninstall:Losses
+select
+  (select count(*) from gapless.topic) as topics,
+  (
+    select greatest(s.last_value - (not s.is_called)::int, 0)
+    from gapless.outbox_message_id_seq s
+  ) as events,
+  (select count(distinct g.group_id) from gapless.consumer_group g) as groups,
+  (select count(*) from gapless.dead_letter_queue) as dead_letters,
+  (select count(*) from gapless.member) as members

@@ -1,0 +1,145 @@
+-- name: one_look
+-- All statements of a look see the same state; it writes nothing.
+set transaction isolation level repeatable read, read only
+
+-- name: bounds
+-- A look must not make a loaded server worse, nor wait behind a migration.
+select set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true)
+
+-- name: by_index
+-- As in sequence_events(): a chunk that was never analysed looks as if a third of it were pending.
+select set_config(name, 'off', true)
+from unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'jit']) name
+
+-- name: server
+-- The database's clock and its horizon: a transaction that stays open holds back vacuum, and the
+-- events it published. Of other roles' transactions only pg_monitor sees the age.
+-- returns: gapless.status.snapshot:Server
+select
+  now() as taken_ts,
+  current_database()::text as database,
+  split_part(current_setting('server_version'), ' ', 1) as version,
+  pg_postmaster_start_time() as started_ts,
+  greatest(extract(epoch from now() - x.began_ts), 0)::double precision as oldest_transaction_s,
+  x.program as oldest_transaction,
+  pg_stat_get_db_numbackends(d.oid) as sessions,
+  pg_stat_get_db_xact_commit(d.oid) as commits,
+  pg_stat_get_db_xact_rollback(d.oid) as rollbacks
+from pg_database d
+left join lateral (
+  select a.xact_start as began_ts, a.application_name as program
+  from pg_stat_activity a
+  where a.datid = d.oid and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+    and a.xact_start is not null
+  union all
+  select p.prepared, 'prepared transaction ' || p.gid
+  from pg_prepared_xacts p
+  where p.database = d.datname
+  order by 1
+  limit 1
+) x on true
+where d.datname = current_database()
+
+-- name: sequencer
+-- pid is the session that has the role, null when nobody does; asleep: the next publisher wakes it.
+-- needs_rebase: restored into another cluster, and not run since.
+-- returns: gapless.status.snapshot:Sequencer
+select
+  s.run,
+  s.events,
+  s.ran_ts,
+  r.pid,
+  coalesce(r.is_asleep, false) as is_asleep,
+  s.system_identifier <> c.system_identifier
+    or pg_snapshot_xmax(s.snapshot) > pg_snapshot_xmax(pg_current_snapshot()) as needs_rebase
+from pg_control_system() c
+cross join lateral (
+  select n.* from gapless.sequencer n order by n.run desc limit 1
+) s
+cross join lateral (
+  select
+    min(k.pid) filter (where k.objid = 3) as pid,
+    bool_or(k.objid = 2 and k.mode = 'ExclusiveLock') as is_asleep
+  from pg_locks k
+  where k.locktype = 'advisory' and k.classid = 7427001::oid and k.objsubid = 2 and k.granted
+    and k.objid in (2, 3)
+    and k.database = (select d.oid from pg_database d where d.datname = current_database())
+) r
+
+-- name: topics
+-- returns: gapless.status.snapshot:Topic
+select v.topic, v.partitions, v.events, v.last_offsets
+from gapless.topics v
+order by v.topic
+
+-- name: pending
+-- Committed, but without an offset yet: what the next run of sequence_events() will find, except for
+-- stragglers of a re-base. Counts 10000 at most (COUNT_MAX).
+-- returns: gapless.status.snapshot:Pending
+-- index: outbox_message_xid
+with
+last as materialized (
+  select pg_snapshot_xmax(s.snapshot) as xmax, array(select pg_snapshot_xip(s.snapshot)) as xip,
+    s.floor_id
+  from gapless.sequencer s
+  order by s.run desc
+  limit 1
+),
+found as materialized (
+  (
+    select o.topic_id, o.created_ts
+    from last l
+    join gapless.outbox_message_t o on o.xid >= l.xmax and o.id > l.floor_id
+    limit 10000
+  )
+  union all
+  (
+    select o.topic_id, o.created_ts
+    from last l
+    join gapless.outbox_message_t o on o.xid = any (l.xip) and o.id > l.floor_id
+    limit 10000
+  )
+  limit 10000
+)
+select
+  coalesce(t.name, 'topic-' || f.topic_id) as topic,
+  count(*) as events,
+  greatest(extract(epoch from now() - min(f.created_ts)), 0)::double precision as oldest_s
+from found f
+left join gapless.topic t using (topic_id)
+group by 1
+order by 1
+
+-- name: members
+-- returns: gapless.status.snapshot:Member
+select v.member_id, v.name, v.state, v.up_s, v.beat_s, v.ttl_s, v.is_present, v.is_suspected,
+  v.capacity, v.owned, v.wanted, v.groups
+from gapless.members v
+order by v.member_no
+
+-- name: partitions
+-- Dead letters are counted up to 10000 for each partition (COUNT_MAX).
+-- returns: gapless.status.snapshot:Row
+select
+  e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
+  e.is_held, g.next_offset, g.last_offset, g.lag, g.lag_s, e.error, e.error_ts,
+  (
+    select count(*)
+    from (
+      select from gapless.letters v
+      where v.group_id = e.group_id and v.topic = e.topic and v.partition_id = e.partition_id
+      limit 10000
+    ) counted
+  ) as dead_letters
+from gapless.leases e
+join gapless.lag g using (group_id, topic, partition_id)
+order by e.group_id, e.topic, e.partition_id
+
+-- name: letters
+-- The newest dead letters, newest first.
+-- returns: gapless.status.snapshot:Letter
+-- index: dead_letter_created
+select v.group_id, v.topic, v.partition_id, v.c_offset, left(v.error, 500) as error, v.created_dt
+from gapless.letters v
+order by v.created_dt desc
+limit 5

@@ -1,0 +1,29 @@
+-- Who works on each partition (owner) and who should (target), by name; is_held: a worker's session
+-- holds the partition's advisory lock, so there is somebody at work.
+-- An owner without a name was evicted: its member row is gone, the lease not yet taken over.
+create or replace view gapless.leases as
+select
+  l.group_id,
+  t.name as topic,
+  l.partition_id,
+  o.name as owner,
+  w.name as target,
+  l.epoch,
+  l.generation,
+  k.objid is not null as is_held,
+  l.worker_pid,
+  l.error,
+  l.error_ts,
+  l.owner as owner_id,
+  l.target as target_id
+from gapless.lease l
+join gapless.topic t using (topic_id)
+left join gapless.member o on o.member_id = l.owner
+left join gapless.member w on w.member_id = l.target
+left join (
+  select distinct p.objid from pg_locks p
+  where p.locktype = 'advisory' and p.classid = 7427003::oid and p.objsubid = 2 and p.granted
+    and p.database = (select d.oid from pg_database d where d.datname = current_database())
+) k on k.objid = l.lease_no::oid;
+
+comment on view gapless.leases is 'Owner, target, epoch and error of each partition of each group.';

@@ -1,0 +1,34 @@
+-- The supervisors that run: beat_s since the last heartbeat (given up at ttl_s), is_present while its
+-- control session lives, owned and wanted count partitions, groups are group/topic.
+create or replace view gapless.members as
+select
+  m.name,
+  m.state,
+  m.member_no,
+  extract(epoch from now() - m.started_ts)::double precision as up_s,
+  greatest(extract(epoch from now() - (m.expires_at - m.ttl)), 0)::double precision as beat_s,
+  extract(epoch from m.ttl)::double precision as ttl_s,
+  k.objid is not null as is_present,
+  m.suspect_at is not null as is_suspected,
+  m.capacity,
+  (select count(*) from gapless.lease l where l.owner = m.member_id) as owned,
+  (select count(*) from gapless.lease l where l.target = m.member_id) as wanted,
+  array(
+    select mg.group_id || '/' || t.name
+    from gapless.member_group mg
+    join gapless.topic t using (topic_id)
+    where mg.member_id = m.member_id
+    order by 1
+  ) as groups,
+  m.backend_pid,
+  m.started_ts,
+  m.member_id
+from gapless.member m
+left join (
+  select distinct p.objid from pg_locks p
+  where p.locktype = 'advisory' and p.classid = 7427002::oid and p.objsubid = 2 and p.granted
+    and p.mode = 'ExclusiveLock'
+    and p.database = (select d.oid from pg_database d where d.datname = current_database())
+) k on k.objid = m.member_no::oid;
+
+comment on view gapless.members is 'The supervisors that run, with the age of their heartbeat.';

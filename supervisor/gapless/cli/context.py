@@ -1,0 +1,108 @@
+"""What every command needs: the settings, the DSN, a connection.
+
+The DSN is the first of these that is said: --dsn, GAPLESS_DSN, `dsn` of the configuration, libpq's
+own environment; without any, the embedded server's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from gapless.cli.screen import note
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.settings import Loaded, Settings
+
+_NO_FLAGS: Mapping[str, object] = MappingProxyType({})
+
+# The newest connection of this process: who and where, for the message of an error that escapes.
+_newest: list[Connection] = []
+
+
+def load(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
+    """Load the settings: flags, then environment, files and defaults; warnings go to stderr."""
+    from gapless.settings import load as load_all  # noqa: PLC0415 - not for --help
+
+    loaded = load_all(
+        args.config,
+        values=args.values,
+        environ=os.environ,
+        overrides={"dsn": args.dsn, **flags},
+    )
+    for warning in loaded.warnings:
+        note(f"warning: {warning}")
+    return loaded
+
+
+def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
+    """Load the settings, of which only the values matter."""
+    return load(args, flags).settings
+
+
+def configured_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
+    """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere."""
+    from gapless.settings import dsn_is_configured  # noqa: PLC0415 - not for --help
+
+    dsn = (settings or load_settings(args)).dsn
+    if not dsn_is_configured(os.environ, dsn):
+        return None
+    _refuse_nonsense(dsn or "")
+    return dsn or ""
+
+
+def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str:
+    """Return the DSN to use; without one, start the embedded server for as long as we live."""
+    dsn = configured_dsn(args, settings)
+    return _embedded_dsn() if dsn is None else dsn
+
+
+def open_connection(
+    args: argparse.Namespace,
+    role: str,
+    settings: Settings | None = None,
+    *,
+    needs_schema: bool = True,
+) -> Connection:
+    """Connect, in autocommit; use it in `with`. Makes sure of the schema unless told otherwise."""
+    from gapless.db.connect import connect  # noqa: PLC0415 - not for --help
+
+    settings = settings or load_settings(args)
+    dsn = server_dsn(args, settings)
+    conn = connect(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
+    _newest[:] = [conn]
+    if needs_schema:
+        from gapless.db.migrate import require_schema  # noqa: PLC0415 - not for --help
+
+        require_schema(conn)
+    return conn
+
+
+def where() -> str:
+    """Say who is connected to what: `role "x" in database "y"`."""
+    for conn in _newest:
+        # The pgconn of a broken connection still knows both; conn.info would raise.
+        user, database = conn.pgconn.user, conn.pgconn.db
+        return f'role "{user.decode()}" in database "{database.decode()}"'
+    return "this role"
+
+
+def _refuse_nonsense(dsn: str) -> None:
+    from psycopg import ProgrammingError  # noqa: PLC0415 - not for --help
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - not for --help
+
+    from gapless.errors import ConfigError  # noqa: PLC0415 - not for --help
+
+    try:
+        conninfo_to_dict(dsn)
+    except ProgrammingError as error:
+        # Only libpq's complaint is shown: a password may be in the rest.
+        raise ConfigError(
+            f"the DSN is not a connection string: {' '.join(str(error).split())}; "
+            "write host=... dbname=... or postgresql://user@host/dbname"
+        ) from None

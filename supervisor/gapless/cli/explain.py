@@ -1,0 +1,61 @@
+"""Say an error that is not gapless's own in one line, with what to do; and which exit code it is."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+from psycopg import errors
+
+from gapless.cli.context import where
+
+_BAD_INPUT = 2
+_FAILED = 1
+_PRODUCER_MAY = re.compile(
+    r"(outbox_message_t|outbox_message_id_seq|publish|topic_id|transaction_uuid|partition_of)\b"
+)
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """Return the line and the exit code."""
+    if isinstance(error, psycopg.Error):
+        return _database(error)
+    if isinstance(error, OSError) and error.strerror:
+        file = f"{error.filename}: " if error.filename is not None else ""
+        return f"{file}{error.strerror}", _BAD_INPUT
+    if isinstance(error, ImportError):
+        return f"this installation is not complete: {error}", _FAILED
+    if isinstance(error, MemoryError):
+        return "out of memory", _FAILED
+    return (
+        f"unexpected {type(error).__name__}: {error} (this is a mistake in gapless: "
+        "the same command with --debug shows where)",
+        _FAILED,
+    )
+
+
+def _database(error: psycopg.Error) -> tuple[str, int]:
+    primary = error.diag.message_primary
+    if isinstance(error, errors.InsufficientPrivilege):
+        return _privilege(primary or str(error)), _BAD_INPUT
+    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction):
+        return f"{where()}: {primary}: the gapless schema is not complete: run gapless init", _BAD_INPUT
+    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
+        text = primary or str(error) or type(error).__name__
+        return f"the connection to PostgreSQL was lost: {text}", _FAILED
+    detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
+    bad_input = (error.sqlstate or "")[:2] in {"22", "23", "GL"}
+    return f"{primary}{detail} [{error.sqlstate}]", _BAD_INPUT if bad_input else _FAILED
+
+
+def _privilege(complaint: str) -> str:
+    """Name the role that would help: the complaint says on what a right is missing."""
+    if "must be owner" in complaint or "permission denied for database" in complaint:
+        remedy = "do this as the role that owns the database"
+    elif _PRODUCER_MAY.search(complaint):
+        remedy = "grant it gapless_producer"
+    elif "schema gapless" in complaint:
+        remedy = "grant it gapless_producer to publish, gapless_consumer for the rest"
+    else:
+        remedy = "grant it gapless_consumer"
+    return f"{where()}: {complaint}: {remedy}"

@@ -1,0 +1,126 @@
+"""The `groups` command: list consumer groups, create one, show the lag of one."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from gapless.cli.context import open_connection
+from gapless.cli.parser import Parser, add_json
+from gapless.cli.rows import rows
+from gapless.cli.screen import say, show
+
+HELP = "list, create and show consumer groups and their lag"
+EXAMPLES = """\
+examples:
+  gapless groups
+  gapless groups show billing
+  gapless groups create billing orders --from latest
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """A line of `groups list`."""
+
+    group: str
+    topic: str
+    state: str
+    members: int
+    partitions: int
+    lag: int
+    dead_letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPartitionRow:
+    """A line of `groups show`; current_offset is the offset handled next, member who owns it."""
+
+    group: str
+    topic: str
+    partition: int
+    current_offset: int
+    log_end_offset: int
+    lag: int
+    member: str | None
+    epoch: int | None
+    error: str | None
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the verbs."""
+    verbs = parser.add_verbs("list")
+    listing = verbs.add_parser("list", help="list all groups (also without a verb)")
+    listing.set_defaults(act=_list)
+    add_json(listing)
+    creation = verbs.add_parser(
+        "create", help="make a group known before its first `gapless run`; repeat freely"
+    )
+    creation.set_defaults(act=_create)
+    creation.add_argument("group", help="letters, digits, dots, dashes and underscores")
+    creation.add_argument("topic")
+    creation.add_argument(
+        "--from",
+        dest="start",
+        choices=("earliest", "latest"),
+        default="earliest",
+        help="where it begins: the first event, or what comes from now on (default: earliest)",
+    )
+    showing = verbs.add_parser("show", help="show offsets, lag and owner of each partition")
+    showing.set_defaults(act=_show)
+    showing.add_argument("group")
+    showing.add_argument("--topic", help="only this one of its topics")
+    add_json(showing)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    code: int = args.act(args)
+    return code
+
+
+def _list(args: argparse.Namespace) -> int:
+    with open_connection(args, "groups") as conn:
+        found = rows(conn, GroupRow, "groups")
+    hint = "no group yet: gapless run makes them, and so does gapless groups create GROUP TOPIC"
+    show(GroupRow, found, as_json=args.json, empty=hint)
+    return 0
+
+
+def _create(args: argparse.Namespace) -> int:
+    from psycopg.errors import CheckViolation  # noqa: PLC0415 - not for --help
+
+    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+    from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
+
+    name = f"group {args.group} of topic {args.topic}"
+    with open_connection(args, "groups") as conn:
+        require_topic(conn, args.topic)
+        if rows(conn, GroupPartitionRow, "group_partitions", group=args.group, topic=args.topic):
+            say(f"nothing to do: there is a {name}")
+            return 0
+        what = {"group_id": args.group, "topic": args.topic, "start": args.start}
+        try:
+            conn.execute(query("lease", "create_group"), what)
+        except CheckViolation as error:
+            raise UsageError(
+                f'"{args.group}" is not a group name: use 1 to 249 letters, digits, dots, dashes '
+                "and underscores"
+            ) from error
+    say(f"created {name}, from {args.start}")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+
+    with open_connection(args, "groups") as conn:
+        found = rows(
+            conn, GroupPartitionRow, "group_partitions", group=args.group, topic=args.topic
+        )
+    if not found:
+        of_topic = f' of topic "{args.topic}"' if args.topic else ""
+        raise UsageError(f'there is no group "{args.group}"{of_topic}: gapless groups lists them')
+    show(GroupPartitionRow, found, as_json=args.json)
+    return 0

@@ -1,0 +1,106 @@
+"""Parse the command line: the options of every command, and errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gapless.errors import UsageError
+
+# Before a command was chosen; what the words say replaces it.
+GLOBALS: dict[str, Any] = {"dsn": None, "config": None, "values": None, "debug": False}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that knows the options of every command, wherever they stand.
+
+    The parsers of commands and verbs are made by this class too, so `gapless --dsn X tail orders` and
+    `gapless tail orders --dsn X` are the same. `default_verb` is what `gapless groups` alone means.
+    """
+
+    default_verb: str | None = None
+    _verbs: argparse._SubParsersAction[Parser] | None = None
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        # A guessed option could mean another one in the next release.
+        super().__init__(**options, allow_abbrev=False, add_help=False)
+        everywhere = self.add_argument_group("options of every command")
+        everywhere.add_argument("-h", "--help", action="help", help="show this help and exit")
+        everywhere.add_argument(
+            "--dsn", type=_dsn, help="the database: a libpq connection string or URI"
+        )
+        everywhere.add_argument(
+            "--config", type=Path, metavar="FILE", help="the configuration (see config/gapless.yml)"
+        )
+        everywhere.add_argument(
+            "--values", type=Path, metavar="FILE", help="values for its placeholders"
+        )
+        everywhere.add_argument(
+            "--debug", action="store_true", help="show the traceback of an error"
+        )
+        everywhere.add_argument("--version", action=_Version, nargs=0, help="show the version")
+        # MUST be suppressed: a command's own parser would set what stood before the command to None.
+        for action in everywhere._group_actions:  # noqa: SLF001 - no public way to list them
+            action.default = argparse.SUPPRESS
+
+    def add_verbs(self, default: str) -> argparse._SubParsersAction[Parser]:
+        """Let the command have verbs, such as list, create and show."""
+        self.default_verb = default
+        self._verbs = self.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
+        return self._verbs
+
+    def parse_known_args(  # type: ignore[override]  # the overloads of typeshed say the same
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, with the default verb put in where none was said."""
+        words = list(args or ())
+        verbs = self._verbs.choices if self._verbs else {}
+        asks_help = any(word in {"-h", "--help"} for word in words)
+        if verbs and not asks_help and all(word.startswith("-") for word in words[:1]):
+            if not any(word in verbs for word in words):
+                words.insert(0, str(self.default_verb))
+        return super().parse_known_args(words, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage: one line is enough."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:  # type: ignore[override]
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
+
+        parser._print_message(f"gapless {version('gapless')}\n")  # noqa: SLF001 - as argparse's own
+        parser.exit()
+
+
+def whole(low: int, high: int | None = None) -> Any:
+    """Return an argument type: a whole number from `low` to `high`."""
+
+    def parse(text: str) -> int:
+        # int() would take 1_000, spaces and digits of other scripts.
+        if not (text.isascii() and text.removeprefix("-").isdigit()) or len(text) > 18:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        number = int(text)
+        if number < low or (high is not None and number > high):
+            reach = f"from {low} to {high}" if high is not None else f"{low} or more"
+            raise argparse.ArgumentTypeError(f"{number} must be {reach}")
+        return number
+
+    return parse
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare `--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _dsn(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError(
+            "it is empty; leave it out to use GAPLESS_DSN or libpq's environment"
+        )
+    return text

@@ -1,0 +1,60 @@
+"""The `run` command: be one of the supervisors of an application."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gapless.cli.context import load_settings, server_dsn
+
+HELP = "run the handlers of an application; start as many as you like"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "app",
+        nargs="*",
+        help="where the handlers are: module, module:handler, path/file.py (default: app and "
+        "handlers of the configuration)",
+    )
+    parser.add_argument("--group", dest="group_id", help="the group of handlers that name none")
+    parser.add_argument("--name", dest="instance_name", help="what people call this instance")
+    parser.add_argument(
+        "--capacity", type=int, metavar="N", help="take at most N partitions (default: no limit)"
+    )
+    parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
+    parser.add_argument("--log-format", choices=("auto", "text", "json"))
+    parser.add_argument(
+        "--no-console", action="store_true", help="log lines instead of the live console"
+    )
+
+
+_FLAGS = ("group_id", "instance_name", "capacity", "batch_size", "log_format")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
+    # Heavy imports only when it runs: `gapless --help` stays fast.
+    from gapless.cli.logs import set_up_logs  # noqa: PLC0415
+    from gapless.consume.load import load_handlers  # noqa: PLC0415
+    from gapless.errors import UsageError  # noqa: PLC0415
+    from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
+
+    flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
+    settings = load_settings(args, flags)
+    references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
+    if not references:
+        raise UsageError(
+            "which handlers? Name them: gapless run module, gapless run path/app.py, "
+            "or app: in the configuration"
+        )
+    handlers = [handler for reference in references for handler in load_handlers(reference)]
+    dsn = server_dsn(args, settings)
+    plan = make_plan(settings, dsn, handlers)
+    if sys.stdout.isatty() and not args.no_console:
+        from gapless.cli.console import supervise_with_console  # noqa: PLC0415
+
+        return supervise_with_console(plan)
+    set_up_logs(settings.log_format)
+    return Supervisor(plan).run()

@@ -1,0 +1,92 @@
+"""Call the handler, and tell what became of the unit and of the transaction it was given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from psycopg import Connection
+from psycopg.pq import TransactionStatus
+
+from gapless.consume.handler import Handler
+from gapless.consume.session import require_usable
+from gapless.consume.unit import Batch, Unit
+from gapless.db.connect import is_transient
+from gapless.errors import HoleError
+
+CAUSES_MAX = 100  # how deep an error's causes are looked at
+
+
+class UnitFailedError(Exception):
+    """The handler refused a unit; `error` is what it raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class TransactionBrokenError(Exception):
+    """The handler ended the transaction it was given, or left it aborted."""
+
+
+def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
+    """Call the handler once. After: the transaction is open, and good.
+
+    Raises UnitFailedError for what is the unit's fault; as they are: HoleError, errors that are the
+    environment's (also when the handler wrapped one in an error of its own), KeyboardInterrupt.
+    """
+    try:
+        result = handler(work, conn)
+    except (KeyboardInterrupt, HoleError):
+        raise
+    except BaseException as error:
+        require_usable(conn, error)
+        for cause in _causes(error):
+            if is_transient(cause):
+                raise cause from None
+        raise UnitFailedError(error) from error
+    require_usable(conn)
+    problem = _problem(conn.info.transaction_status)
+    if problem is not None:
+        raise UnitFailedError(TransactionBrokenError(problem))
+    _refuse_unrun(result)
+
+
+def require_transaction(conn: Connection[Any], error: BaseException) -> None:
+    """Raise TransactionBrokenError unless the step's transaction goes on after `error`."""
+    require_usable(conn)
+    if conn.info.transaction_status != TransactionStatus.INTRANS:
+        raise TransactionBrokenError(
+            "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+        ) from error
+
+
+def _problem(status: TransactionStatus) -> str | None:
+    if status == TransactionStatus.INTRANS:
+        return None
+    if status == TransactionStatus.INERROR:
+        return "the handler caught a database error and went on: use conn.transaction() around it"
+    return "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+
+
+def _refuse_unrun(result: object) -> None:
+    """Raise UnitFailedError for a coroutine or generator: nobody runs it, all would seem well."""
+    if inspect.iscoroutine(result):
+        result.close()
+    elif not (
+        inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)
+    ):
+        return
+    problem = f"the handler returned a {type(result).__name__} instead of doing its work"
+    raise UnitFailedError(TypeError(problem))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what led to it, as a traceback would show it."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen and len(seen) < CAUSES_MAX:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
