@@ -25,6 +25,23 @@ select gapless.publish(
   %(user_id)s, %(transaction_id)s::uuid
 )
 
+-- name: publish_some
+-- In the order given: ids are drawn after the sort.
+with inserted as (
+  insert into gapless.outbox_message_t
+    (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
+  select t.topic_id, u.payload::json, u.key, u.event_type, u.headers::jsonb, u.host_id, u.user_id,
+    u.transaction_id::uuid
+  from (select gapless.topic_id(%(topic)s) as topic_id) t
+  cross join unnest(
+    %(payload)s::text[], %(key)s::text[], %(event_type)s::text[], %(headers)s::text[],
+    %(host_id)s::text[], %(user_id)s::text[], %(transaction_id)s::text[]
+  ) with ordinality as u
+    (payload, key, event_type, headers, host_id, user_id, transaction_id, n)
+  order by u.n
+)
+select gapless.transaction_uuid(pg_current_xact_id())
+
 -- name: copy_events
 copy gapless.outbox_message_t
   (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
