@@ -4,7 +4,11 @@
 -- Water level: quota is min(capacity, level), and one more for as many members as the remainder
 -- allows, those first who hold most now: that order is what makes the moves minimal. A member keeps
 -- what it holds up to its quota; the rest goes to members below theirs. Without room anywhere the
--- target is null: the partition is unserved, and status says so.
+-- target is null: the partition is unserved, and status says so. Who holds a partition is whom it is
+-- promised to; its owner, if that one is gone before it took it.
+--
+-- plan: leases are rarely analysed, and nested loops over the CTEs take 100 times as long (4096
+--   partitions, 64 members: 8 s against 60 ms); compiling the plan would take 1.5 s.
 create or replace function gapless.plan(
   group_id text, topic_id int, live uuid[], generation bigint
 )
@@ -12,10 +16,13 @@ returns int
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_nestloop = off
+set jit = off
 as $$
   with recursive
   parts as (
-    select l.partition_id, l.target, l.owner, coalesce(l.target, l.owner) as holder
+    select l.partition_id, l.target, l.owner,
+      case when l.target = any (plan.live) then l.target else l.owner end as holder
     from gapless.lease l
     where l.group_id = plan.group_id and l.topic_id = plan.topic_id
   ),
@@ -27,14 +34,17 @@ as $$
         (select count(*) from parts),
         greatest(0, coalesce(m.capacity - e.elsewhere, (select count(*) from parts)))
       ) as cap,
-      (select count(*) from parts p where p.holder = m.member_id) as held,
+      coalesce(h.held, 0) as held,
       e.elsewhere
     from gapless.member m
-    cross join lateral (
-      select count(*) as elsewhere from gapless.lease x
-      where x.target = m.member_id
-        and (x.group_id, x.topic_id) <> (plan.group_id, plan.topic_id)
-    ) e
+    left join (select p.holder, count(*) as held from parts p group by p.holder) h
+      on h.holder = m.member_id
+    left join (
+      select x.target, count(*) as partitions from gapless.lease x
+      where (x.group_id, x.topic_id) <> (plan.group_id, plan.topic_id)
+      group by x.target
+    ) o on o.target = m.member_id
+    cross join lateral (select coalesce(o.partitions, 0) as elsewhere) e
     where m.member_id = any (plan.live)
   ),
   -- Members in the order of their capacity: each takes its fill while it has less than a fair share.
@@ -86,12 +96,9 @@ as $$
   ),
   slots as (
     select q.member_id,
-      row_number() over (order by k.taken + s.slot, q.elsewhere, q.member_no) as n
+      row_number() over (order by s.slot, q.elsewhere, q.member_no) as n
     from quotas q
-    cross join lateral (
-      select count(*) as taken from kept where kept.member_id = q.member_id
-    ) k
-    cross join lateral generate_series(1, q.quota - k.taken) as s (slot)
+    cross join lateral generate_series(least(q.held, q.quota) + 1, q.quota) as s (slot)
   ),
   wanted as (
     select k.partition_id, k.member_id from kept k

@@ -79,7 +79,9 @@ begin
         order by o.xid limit 1
       ) and not exists (
         select from gapless.outbox_message_t o
-        where o.xid = any (in_progress) and o.id > state.floor_id
+        where o.xid = any (
+            array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
+          ) and o.id > state.floor_id
       ) and not exists (
         select from gapless.outbox_message_t o
         where o.xid = any (state.stragglers) and o.id <= state.floor_id
@@ -105,7 +107,10 @@ begin
     union all
     select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
     from gapless.outbox_message_t o
-    where o.xid = any (in_progress) and o.id > state.floor_id
+    -- Only those that have ended: the rows of one that is still open would all be visited in vain.
+    where o.xid = any (
+        array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
+      ) and o.id > state.floor_id
     union all
     select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
     from gapless.outbox_message_t o

@@ -1,32 +1,15 @@
 -- name: topics
--- Every topic with how much is in it; the newest segment of a partition is one index look-up.
 -- returns: gapless.cli.topics:TopicRow
 select
-  t.name as topic,
+  t.topic,
   t.partitions,
-  (
-    select coalesce(sum(e.last_offset - e.first_offset + 1), 0)::bigint
-    from generate_series(0, t.partitions - 1) p
-    cross join lateral (
-      select
-        (
-          select s.base_offset from gapless.log_segment s
-          where s.topic_id = t.topic_id and s.partition_id = p
-          order by s.base_offset limit 1
-        ) as first_offset,
-        (
-          select s.last_offset from gapless.log_segment s
-          where s.topic_id = t.topic_id and s.partition_id = p
-          order by s.base_offset desc limit 1
-        ) as last_offset
-    ) e
-  ) as events,
+  t.events,
   (
     select count(*) from gapless.consumer_group g where g.topic_id = t.topic_id
   ) as groups,
   t.created_ts as created
-from gapless.topic t
-order by t.name
+from gapless.topics t
+order by t.topic
 
 -- name: topic_partitions
 -- The partitions of a topic: log_end_offset is the offset that the next event gets, as in Kafka.
@@ -81,14 +64,8 @@ cross join lateral (
   where x.group_id = g.group_id and x.topic_id = g.topic_id
 ) l
 cross join lateral (
-  select coalesce(sum(greatest(coalesce(
-    (
-      select s.last_offset from gapless.log_segment s
-      where s.topic_id = c.topic_id and s.partition_id = c.partition_id
-      order by s.base_offset desc limit 1
-    ), 0) + 1 - c.next_offset, 0)), 0)::bigint as lag
-  from gapless.consumer_offsets c
-  where c.group_id = g.group_id and c.topic_id = g.topic_id
+  select coalesce(sum(x.lag), 0)::bigint as lag from gapless.lag x
+  where x.group_id = g.group_id and x.topic = t.name
 ) o
 order by g.group_id, t.name
 
@@ -96,45 +73,37 @@ order by g.group_id, t.name
 -- A group's partitions: current_offset is the offset it handles next, as in Kafka.
 -- returns: gapless.cli.groups:GroupPartitionRow
 select
-  c.group_id as "group",
-  t.name as topic,
-  c.partition_id as partition,
-  c.next_offset as current_offset,
-  coalesce(e.last_offset, 0) + 1 as log_end_offset,
-  greatest(coalesce(e.last_offset, 0) + 1 - c.next_offset, 0) as lag,
-  m.name as member,
+  o.group_id as "group",
+  o.topic,
+  o.partition_id as partition,
+  o.next_offset as current_offset,
+  o.last_offset + 1 as log_end_offset,
+  o.lag,
+  l.owner as member,
   l.epoch,
   l.error
-from gapless.consumer_offsets c
-join gapless.topic t using (topic_id)
-left join gapless.lease l using (group_id, topic_id, partition_id)
-left join gapless.member m on m.member_id = l.owner
-left join lateral (
-  select s.last_offset from gapless.log_segment s
-  where s.topic_id = c.topic_id and s.partition_id = c.partition_id
-  order by s.base_offset desc limit 1
-) e on true
-where c.group_id = %(group)s and (%(topic)s::text is null or t.name = %(topic)s)
-order by t.name, c.partition_id
+from gapless.lag o
+left join gapless.leases l using (group_id, topic, partition_id)
+where o.group_id = %(group)s and (%(topic)s::text is null or o.topic = %(topic)s)
+order by o.topic, o.partition_id
 
 -- name: dead_letters
--- The newest dead letters; the last line of an exception says most.
+-- The newest dead letters.
 -- returns: gapless.cli.dlq:LetterRow
 select
   d.group_id as "group",
-  t.name as topic,
+  d.topic,
   d.partition_id as partition,
   d.c_offset as "offset",
   d.key,
   d.event_type,
   d.attempts,
   d.created_dt as died,
-  left(regexp_replace(d.exception, '^.*\n', ''), 200) as error
-from gapless.dead_letter_queue d
-join gapless.topic t using (topic_id)
+  left(d.error, 200) as error
+from gapless.letters d
 where (%(group)s::text is null or d.group_id = %(group)s)
-  and (%(topic)s::text is null or t.name = %(topic)s)
-order by d.created_dt desc, d.group_id, d.topic_id, d.partition_id, d.c_offset desc
+  and (%(topic)s::text is null or d.topic = %(topic)s)
+order by d.created_dt desc, d.group_id, d.topic, d.partition_id, d.c_offset desc
 limit %(limit)s
 
 -- name: dead_letter
@@ -142,7 +111,7 @@ limit %(limit)s
 -- returns: gapless.cli.dlq:Letter
 select
   d.group_id as "group",
-  t.name as topic,
+  d.topic,
   d.partition_id as partition,
   d.c_offset as "offset",
   d.message_id,
@@ -159,19 +128,18 @@ select
   d.exception,
   d.headers::text as headers,
   d.payload::text as payload
-from gapless.dead_letter_queue d
-join gapless.topic t using (topic_id)
-where d.group_id = %(group)s and t.name = %(topic)s
+from gapless.letters d
+where d.group_id = %(group)s and d.topic = %(topic)s
   and d.partition_id = %(partition)s and d.c_offset = %(offset)s
 
 -- name: unit_of_letter
 -- The offsets of the dead letters nearest to this one that are of the same transaction.
+-- returns: gapless.cli.dlq:UnitOffset
 select n."offset"
 from (
   select d.c_offset as "offset"
-  from gapless.dead_letter_queue d
-  join gapless.topic t using (topic_id)
-  where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(partition)s
+  from gapless.letters d
+  where d.group_id = %(group)s and d.topic = %(topic)s and d.partition_id = %(partition)s
     and d.transaction_id = %(transaction_id)s
   order by abs(d.c_offset - %(offset)s)
   limit %(limit)s
@@ -179,14 +147,17 @@ from (
 order by n."offset"
 
 -- name: losses
--- What uninstalling would lose.
+-- What uninstalling would lose; events are those that ever got an offset.
 -- returns: gapless.cli.uninstall:Losses
 select
-  (select count(*) from gapless.topic) as topics,
-  (
-    select greatest(s.last_value - (not s.is_called)::int, 0)
-    from gapless.outbox_message_id_seq s
-  ) as events,
+  (select count(*) from gapless.topics) as topics,
+  (select coalesce(sum(t.events), 0)::bigint from gapless.topics t) as events,
   (select count(distinct g.group_id) from gapless.consumer_group g) as groups,
   (select count(*) from gapless.dead_letter_queue) as dead_letters,
   (select count(*) from gapless.member) as members
+
+-- name: is_installed
+select to_regnamespace('gapless') is not null
+
+-- name: chunk_config
+select c.chunk_events, c.chunks_ahead from gapless.log_config c

@@ -9,7 +9,7 @@ from gapless.claim(
 -- index: primary key of a chunk
 select count(*)
 from gapless.outbox_message_t o
-where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[]))
+where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
 -- name: finish
 select gapless.finish_batch(%(claim_xid)s)

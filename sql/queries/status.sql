@@ -3,13 +3,14 @@
 set transaction isolation level repeatable read, read only
 
 -- name: bounds
--- A look must not make a loaded server worse, nor wait behind a migration.
-select set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true)
+-- A look must not make a loaded server worse, nor wait behind a migration, nor for a compiler.
+select set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
+  set_config('jit', 'off', true)
 
 -- name: by_index
 -- As in sequence_events(): a chunk that was never analysed looks as if a third of it were pending.
 select set_config(name, 'off', true)
-from unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'jit']) name
+from unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin']) name
 
 -- name: server
 -- The database's clock and its horizon: a transaction that stays open holds back vacuum, and the
@@ -20,7 +21,9 @@ select
   current_database()::text as database,
   split_part(current_setting('server_version'), ' ', 1) as version,
   pg_postmaster_start_time() as started_ts,
-  greatest(extract(epoch from now() - x.began_ts), 0)::double precision as oldest_transaction_s,
+  case
+    when x.began_ts is not null then greatest(extract(epoch from now() - x.began_ts), 0)
+  end::double precision as oldest_transaction_s,
   x.program as oldest_transaction,
   pg_stat_get_db_numbackends(d.oid) as sessions,
   pg_stat_get_db_xact_commit(d.oid) as commits,
@@ -43,7 +46,7 @@ where d.datname = current_database()
 -- name: sequencer
 -- pid is the session that has the role, null when nobody does; asleep: the next publisher wakes it.
 -- needs_rebase: restored into another cluster, and not run since.
--- returns: gapless.status.snapshot:Sequencer
+-- returns: gapless.status.snapshot:Sequencing
 select
   s.run,
   s.events,
@@ -67,7 +70,7 @@ cross join lateral (
 ) r
 
 -- name: topics
--- returns: gapless.status.snapshot:Topic
+-- returns: gapless.status.snapshot:TopicEnd
 select v.topic, v.partitions, v.events, v.last_offsets
 from gapless.topics v
 order by v.topic
@@ -79,24 +82,34 @@ order by v.topic
 -- index: outbox_message_xid
 with
 last as materialized (
-  select pg_snapshot_xmax(s.snapshot) as xmax, array(select pg_snapshot_xip(s.snapshot)) as xip,
-    s.floor_id
+  select
+    pg_snapshot_xmax(s.snapshot) as xmax,
+    s.floor_id,
+    -- Only those that have ended: the rows of one that is still open would be visited in vain.
+    array(
+      select x from pg_snapshot_xip(s.snapshot) x
+      where pg_visible_in_snapshot(x, pg_current_snapshot())
+    ) as ended
   from gapless.sequencer s
   order by s.run desc
   limit 1
 ),
+-- MUST order by xid: the index on id would be as good a guess, and read all from the floor on.
 found as materialized (
   (
     select o.topic_id, o.created_ts
-    from last l
-    join gapless.outbox_message_t o on o.xid >= l.xmax and o.id > l.floor_id
+    from gapless.outbox_message_t o
+    where o.xid >= (select l.xmax from last l) and o.id > (select l.floor_id from last l)
+    order by o.xid
     limit 10000
   )
   union all
   (
     select o.topic_id, o.created_ts
-    from last l
-    join gapless.outbox_message_t o on o.xid = any (l.xip) and o.id > l.floor_id
+    from gapless.outbox_message_t o
+    where o.xid = any ((select l.ended from last l)::xid8[])
+      and o.id > (select l.floor_id from last l)
+    order by o.xid
     limit 10000
   )
   limit 10000
@@ -111,7 +124,7 @@ group by 1
 order by 1
 
 -- name: members
--- returns: gapless.status.snapshot:Member
+-- returns: gapless.status.snapshot:Presence
 select v.member_id, v.name, v.state, v.up_s, v.beat_s, v.ttl_s, v.is_present, v.is_suspected,
   v.capacity, v.owned, v.wanted, v.groups
 from gapless.members v
@@ -119,7 +132,7 @@ order by v.member_no
 
 -- name: partitions
 -- Dead letters are counted up to 10000 for each partition (COUNT_MAX).
--- returns: gapless.status.snapshot:Row
+-- returns: gapless.status.snapshot:Standing
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
   e.is_held, g.next_offset, g.last_offset, g.lag, g.lag_s, e.error, e.error_ts,
@@ -127,17 +140,17 @@ select
     select count(*)
     from (
       select from gapless.letters v
-      where v.group_id = e.group_id and v.topic = e.topic and v.partition_id = e.partition_id
+      where v.group_id = e.group_id and v.topic_id = e.topic_id and v.partition_id = e.partition_id
       limit 10000
     ) counted
   ) as dead_letters
 from gapless.leases e
-join gapless.lag g using (group_id, topic, partition_id)
+join gapless.lag g using (group_id, topic_id, partition_id)
 order by e.group_id, e.topic, e.partition_id
 
 -- name: letters
 -- The newest dead letters, newest first.
--- returns: gapless.status.snapshot:Letter
+-- returns: gapless.status.snapshot:RecentLetter
 -- index: dead_letter_created
 select v.group_id, v.topic, v.partition_id, v.c_offset, left(v.error, 500) as error, v.created_dt
 from gapless.letters v

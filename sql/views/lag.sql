@@ -8,22 +8,21 @@ select
   t.name as topic,
   c.partition_id,
   c.next_offset,
-  e.last_offset,
+  coalesce(e.last_offset, 0) as last_offset,
   greatest(e.last_offset - c.next_offset + 1, 0) as lag,
   case
-    when c.next_offset > e.last_offset then 0
+    when c.next_offset > coalesce(e.last_offset, 0) then 0
     when o.created_ts is not null then greatest(extract(epoch from now() - o.created_ts), 0)
-  end::double precision as lag_s
+  end::double precision as lag_s,
+  c.topic_id
 from gapless.consumer_offsets c
 join gapless.topic t using (topic_id)
-cross join lateral (
-  select coalesce(
-    (
-      select s.last_offset from gapless.log_segment s
-      where s.topic_id = c.topic_id and s.partition_id = c.partition_id
-      order by s.base_offset desc limit 1
-    ), 0) as last_offset
-) e
+left join lateral (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+  order by s.base_offset desc
+  limit 1
+) e on true
 left join lateral (
   select m.created_ts
   from (
@@ -31,7 +30,8 @@ left join lateral (
     from gapless.log_segment s
     where s.topic_id = c.topic_id and s.partition_id = c.partition_id
       and s.base_offset <= c.next_offset and c.next_offset <= e.last_offset
-    order by s.base_offset desc limit 1
+    order by s.base_offset desc
+    limit 1
   ) n
   join gapless.outbox_message_t m on m.id = n.id
 ) o on true;

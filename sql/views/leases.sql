@@ -15,7 +15,8 @@ select
   l.error,
   l.error_ts,
   l.owner as owner_id,
-  l.target as target_id
+  l.target as target_id,
+  l.topic_id
 from gapless.lease l
 join gapless.topic t using (topic_id)
 left join gapless.member o on o.member_id = l.owner

@@ -19,7 +19,8 @@ select
   d.payload,
   d.headers,
   d.exception,
-  d.message_id
+  d.message_id,
+  d.topic_id
 from gapless.dead_letter_queue d
 join gapless.topic t using (topic_id);
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
@@ -21,7 +22,8 @@ examples:
   gapless dlq show billing/orders/3/17
 """
 _NEIGHBOURS_MAX = 50
-_OFFSET_MAX = 2**63 - 1
+_JSON_FIELDS = ("headers", "payload")
+_NUMBER = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,13 @@ class Letter:
     exception: str
     headers: str | None
     payload: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitOffset:
+    """A dead letter of the same unit."""
+
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +130,7 @@ def _show(args: argparse.Namespace) -> int:
         letter = found[0]
         unit = rows(
             conn,
-            _Offset,
+            UnitOffset,
             "unit_of_letter",
             **place,
             transaction_id=letter.transaction_id,
@@ -135,11 +144,6 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Offset:
-    offset: int
-
-
 def _letter_json(letter: Letter, unit: list[int]) -> str:
     """Write the letter as one JSON object; payload and headers stay the producer's own text."""
     known = {name: value for name, value in asdict(letter).items() if name not in _JSON_FIELDS}
@@ -150,9 +154,6 @@ def _letter_json(letter: Letter, unit: list[int]) -> str:
     return f"{head}, {tail}}}"
 
 
-_JSON_FIELDS = ("headers", "payload")
-
-
 def _print_letter(letter: Letter, unit: list[int]) -> None:
     say(f"dead letter {letter.group}/{letter.topic}/{letter.partition}/{letter.offset}")
     for name in ("key", "event_type", "host_id", "user_id", "transaction_id"):
@@ -160,7 +161,7 @@ def _print_letter(letter: Letter, unit: list[int]) -> None:
     say(f"  {'published':<15} {stamp(letter.published)} (message_id {letter.message_id})")
     say(f"  {'died':<15} {stamp(letter.died)} after {letter.attempts} attempt(s)")
     others = [offset for offset in unit if offset != letter.offset]
-    more = f", and {len(others)} more" if len(others) > _NEIGHBOURS_MAX else ""
+    more = ", ..." if len(unit) == _NEIGHBOURS_MAX else ""
     together = ", ".join(map(str, others)) + more if others else "none: it was alone in its unit"
     say(f"  {'died with it':<15} {together}")
     for name in _JSON_FIELDS:
@@ -186,12 +187,8 @@ def _indented(text: str) -> str:
 
 def _place(text: str) -> _Place:
     parts = text.split("/")
-    numbers = parts[2:]
-    if len(parts) != 4 or not all(part.isascii() and part.isdigit() for part in numbers):
+    if len(parts) != 4 or not all(_NUMBER.fullmatch(part) for part in parts[2:]):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not GROUP/TOPIC/PARTITION/OFFSET, such as billing/orders/3/17"
         )
-    partition, offset = int(numbers[0][:11]), int(numbers[1][:20])
-    if partition > 2**31 - 1 or offset > _OFFSET_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r}: no partition or offset is that large")
-    return _Place(group=parts[0], topic=parts[1], partition=partition, offset=offset)
+    return _Place(group=parts[0], topic=parts[1], partition=int(parts[2]), offset=int(parts[3]))

@@ -63,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    _refuse_undecodable(words)
     name = _command(words)
     parser = Parser(prog="gapless", description=_DESCRIPTION, epilog=_DATABASE_HELP)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
@@ -98,6 +99,14 @@ def _command(words: Sequence[str]) -> str | None:
         elif not word.startswith("-"):
             return word
     return None
+
+
+def _refuse_undecodable(words: Sequence[str]) -> None:
+    for number, word in enumerate(words, start=1):
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"argument {number} is not valid UTF-8: {word!r}") from None
 
 
 def _summaries() -> Iterator[tuple[str, str]]:

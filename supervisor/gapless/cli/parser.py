@@ -13,6 +13,9 @@ from gapless.errors import UsageError
 GLOBALS: dict[str, Any] = {"dsn": None, "config": None, "values": None, "debug": False}
 
 
+_EVERYWHERE = "options of every command"
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that knows the options of every command, wherever they stand.
 
@@ -27,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         # A guessed option could mean another one in the next release.
         super().__init__(**options, allow_abbrev=False, add_help=False)
-        everywhere = self.add_argument_group("options of every command")
+        everywhere = self.add_argument_group(_EVERYWHERE)
         everywhere.add_argument("-h", "--help", action="help", help="show this help and exit")
         everywhere.add_argument(
             "--dsn", type=_dsn, help="the database: a libpq connection string or URI"
@@ -45,6 +48,12 @@ class Parser(argparse.ArgumentParser):
         # MUST be suppressed: a command's own parser would set what stood before the command to None.
         for action in everywhere._group_actions:  # noqa: SLF001 - no public way to list them
             action.default = argparse.SUPPRESS
+
+    def format_help(self) -> str:
+        """Write the help, with what is special to the command first."""
+        groups = self._action_groups
+        groups.sort(key=lambda group: group.title == _EVERYWHERE)
+        return super().format_help()
 
     def add_verbs(self, default: str) -> argparse._SubParsersAction[Parser]:
         """Let the command have verbs, such as list, create and show."""

@@ -8,18 +8,15 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # What could move the cursor, change colours or turn the direction of text: C0, C1, DEL, marks and
 # overrides of direction, line and paragraph separators, lone surrogates (which no encoding takes).
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-class Record(Protocol):
-    """A dataclass whose fields are the columns of a table."""
-
-    __dataclass_fields__: Any
 
 
 def plain(text: str) -> str:
@@ -44,6 +41,11 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def count(number: int, noun: str) -> str:
+    """Write a number with its noun: `1 event`, `1,000 events`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def say(text: str = "") -> None:
     """Print a line of data."""
     sys.stdout.write(f"{text}\n")
@@ -55,7 +57,7 @@ def note(text: str) -> None:
     sys.stderr.write(f"gapless: {plain(text)}\n")
 
 
-def show(kind: type[Record], records: Sequence[Record], *, as_json: bool, empty: str = "") -> None:
+def show(kind: type[DataclassInstance], records: Sequence[DataclassInstance], *, as_json: bool, empty: str = "") -> None:
     """Print records as a table, a column for each field, or as a JSON list of objects.
 
     `empty` is said on stderr, in place of a table without rows.
@@ -114,9 +116,8 @@ def _print_rich(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def _is_number(n: int, rows: Iterable[Sequence[object]]) -> bool:
-    return all(
-        row[n] is None or isinstance(row[n], int) and not isinstance(row[n], bool) for row in rows
-    )
+    present = [row[n] for row in rows if row[n] is not None]
+    return bool(present) and all(type(value) is int for value in present)
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -51,7 +51,7 @@ def _module(where: str, reference: str) -> ModuleType:
     try:
         return _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except ModuleNotFoundError as error:
-        if error.name is not None and where.split(".")[0] != error.name.split(".")[0]:
+        if error.name is not None and where.partition(".")[0] != error.name.partition(".")[0]:
             raise UsageError(
                 f"{reference}: it imports {error.name}, which is not installed"
             ) from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import LiteralString
 
 import psycopg
-from psycopg import Connection
+from psycopg import ClientCursor, Connection
 
 from gapless.db.queries import query, sql_root
 from gapless.errors import SchemaError
@@ -47,15 +47,25 @@ def migrate(conn: Connection) -> list[Change]:
     with conn.transaction():
         conn.execute(query("schema", "lock_migrations"))
         conn.execute(query("schema", "create_schema"))
-        applied = _applied(conn)
-        _refuse_newer(applied)
-        changes = [file for file in _files() if _is_new(file, applied)]
-        if changes:  # whatever is new needs its grants too
-            changes = [file for file in changes if file.kind != "roles"]
-            changes += [file for file in _files() if file.kind == "roles"]
+        changes = _pending(_applied(conn))
         for file in changes:
             _apply(conn, file)
     return [Change(kind=file.kind, name=file.name) for file in changes]
+
+
+def script(conn: Connection) -> str:
+    """Return what migrate() would run now as one transaction for psql; "" when nothing."""
+    try:
+        changes = _pending(_applied(conn))
+    except psycopg.errors.UndefinedTable:
+        changes = _pending({})
+    if not changes:
+        return ""
+    literal = ClientCursor(conn)
+    parts = ["begin", query("schema", "lock_migrations"), query("schema", "create_schema")]
+    for file in changes:
+        parts += [file.text, literal.mogrify(query("schema", "record"), _record(file))]
+    return "".join(f"{part.strip().removesuffix(';')};\n\n" for part in [*parts, "commit"])
 
 
 def require_schema(conn: Connection) -> None:
@@ -115,6 +125,15 @@ def _is_new(file: _File, applied: dict[tuple[str, str], str]) -> bool:
     return False
 
 
+def _pending(applied: dict[tuple[str, str], str]) -> list[_File]:
+    _refuse_newer(applied)
+    changes = [file for file in _files() if _is_new(file, applied)]
+    if changes:  # whatever is new needs its grants too
+        changes = [file for file in changes if file.kind != "roles"]
+        changes += [file for file in _files() if file.kind == "roles"]
+    return changes
+
+
 def _refuse_newer(applied: dict[tuple[str, str], str]) -> None:
     known = {file.name for file in _files() if file.kind == "migrations"}
     unknown = sorted(n for kind, n in applied if kind == "migrations" and n not in known)
@@ -127,6 +146,8 @@ def _refuse_newer(applied: dict[tuple[str, str], str]) -> None:
 def _apply(conn: Connection, file: _File) -> None:
     # Without parameters psycopg sends the text as it is: a file may hold many statements.
     conn.execute(file.text)
-    conn.execute(
-        query("schema", "record"), {"kind": file.kind, "name": file.name, "digest": file.digest}
-    )
+    conn.execute(query("schema", "record"), _record(file))
+
+
+def _record(file: _File) -> dict[str, str]:
+    return {"kind": file.kind, "name": file.name, "digest": file.digest}

@@ -59,7 +59,7 @@ class Nursery:
         self._workers: dict[Partition, Child] = {}
         self._sequencer: Child | None = None
         self._backoffs: dict[Partition | None, _Backoff] = {}
-        self._ended: list[Partition] = []
+        self._ended = False
 
     # -- workers ----------------------------------------------------------------------------------
 
@@ -106,9 +106,9 @@ class Nursery:
         """Tell a partition's worker to finish its batch, release and exit."""
         self._workers[partition].drain()
 
-    def ended(self) -> list[Partition]:
-        """Return the partitions whose worker ended since the last call, clean or not."""
-        ended, self._ended = self._ended, []
+    def has_ended(self) -> bool:
+        """Tell, once, whether a worker ended since the last call."""
+        ended, self._ended = self._ended, False
         return ended
 
     def next_restart_s(self) -> float | None:
@@ -150,7 +150,7 @@ class Nursery:
                 continue
             del self._workers[partition]
             self._free_slots.append(child.slot)
-            self._ended.append(partition)
+            self._ended = True
             if code != ExitCode.DRAINED:
                 self._backoff(partition).note(child)
                 log.warning("%s: worker ended: %s", partition, explain_exit(code))

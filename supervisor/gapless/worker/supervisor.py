@@ -142,15 +142,21 @@ class Supervisor:
         """Make the workers fit the leases."""
         try:
             self._hear()
-            for partition in self._nursery.ended():
-                self._control.member.disown(partition)
-                self._dirty = True
-            if self._dirty or self._control.changed():
+            self._dirty |= self._nursery.has_ended() | self._control.changed()
+            if self._dirty:
                 self._leases = self._control.member.leases()
+                self._disown()
                 self._dirty = False
             self._reconcile()
         except (psycopg.Error, ConnectError) as error:
             self._control.note_error(error)
+
+    def _disown(self) -> None:
+        """Give up leases of ours that no worker of ours serves: it died without letting go."""
+        running = self._nursery.running()
+        for lease in self._leases:
+            if lease.owner == self._control.member.member_id and lease.partition not in running:
+                self._control.member.disown(lease.partition)
 
     def _hear(self) -> None:
         for payload in self._control.heard():

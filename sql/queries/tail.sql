@@ -1,0 +1,101 @@
+-- name: is_sequencer_active
+-- Does any session have the role of the active sequencer?
+select exists (
+  select from pg_locks l
+  where l.locktype = 'advisory' and l.classid = 7427001::oid and l.objid = 3::oid
+    and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+)
+
+-- name: is_sequenced
+-- Did the events of this committed transaction get their offsets? They did when the newest run of the
+-- sequencer could see it: a run gives offsets to all that it sees.
+select pg_visible_in_snapshot(%(xid)s::text::xid8, s.snapshot)
+from gapless.sequencer s
+order by s.run desc
+limit 1
+
+-- name: ends
+-- The oldest and the newest offset of each partition; of a partition without events 1 and 0.
+-- returns: gapless.log.tail:Ends
+select
+  p as partition,
+  coalesce(
+    (
+      select s.base_offset from gapless.log_segment s
+      where s.topic_id = %(topic_id)s and s.partition_id = p
+      order by s.base_offset limit 1
+    ), 1) as first_offset,
+  coalesce(
+    (
+      select s.last_offset from gapless.log_segment s
+      where s.topic_id = %(topic_id)s and s.partition_id = p
+      order by s.base_offset desc limit 1
+    ), 0) as last_offset
+from unnest(%(partitions)s::int[]) p
+order by p
+
+-- name: newest
+-- Where to begin so as to see the newest events over all partitions: within a run by id, as they were
+-- published, but never against the order of their offsets. Unpacks no more segments of a partition
+-- than may hold that many events.
+-- returns: gapless.log.tail:Place
+with segments as (
+  select p as partition, s.run, s.base_offset, s.message_ids
+  from unnest(%(partitions)s::int[]) p
+  cross join lateral (
+    select n.run, n.base_offset, n.message_ids,
+      sum(cardinality(n.message_ids)) over (order by n.base_offset desc) as events
+    from (
+      select * from gapless.log_segment s
+      where s.topic_id = %(topic_id)s and s.partition_id = p
+      order by s.base_offset desc
+      limit %(count)s
+    ) n
+  ) s
+  where s.events - cardinality(s.message_ids) < %(count)s
+),
+places as (
+  select
+    s.partition,
+    s.run,
+    s.base_offset + u.n - 1 as c_offset,
+    max(u.id) over (partition by s.partition order by s.base_offset + u.n - 1) as highest_id
+  from segments s
+  cross join unnest(s.message_ids) with ordinality as u (id, n)
+)
+select x.partition, min(x.c_offset) as "offset"
+from (
+  select p.partition, p.c_offset from places p
+  order by p.run desc, p.highest_id desc, p.c_offset desc
+  limit %(count)s
+) x
+group by x.partition
+order by x.partition
+
+-- name: slice
+-- Some neighbouring events of a partition. payload_chars cuts the payload where only its beginning
+-- is shown (null: all of it); key keeps the events with that key or, without one, that host_id.
+-- returns: gapless.log.tail:Entry
+select
+  %(partition)s::int as partition,
+  r.c_offset as "offset",
+  r.message_id,
+  r.created_ts,
+  r.key,
+  r.event_type,
+  r.host_id,
+  r.user_id,
+  r.transaction_id,
+  r.headers::text as headers,
+  left(r.payload::text, coalesce(%(payload_chars)s::int, 2147483647)) as payload
+from gapless.read(
+  %(topic)s, %(partition)s::int, %(first_offset)s::bigint, %(last_offset)s::bigint
+) r
+where %(key)s::text is null or coalesce(r.key, r.host_id) = %(key)s::text
+
+-- name: partition_of
+select gapless.partition_of(%(key)s, %(partitions)s)
+
+-- name: own_xid
+select pg_current_xact_id()::text

@@ -1,0 +1,126 @@
+"""Publish lines in batches, count what was published, and name the line that could not be."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from gapless.cli.batches import Batches
+from gapless.cli.lines import Line, Lines
+from gapless.cli.progress import Bar
+from gapless.cli.screen import count, note
+from gapless.db.connect import is_transient
+from gapless.errors import GaplessError, PublishError, UsageError
+from gapless.log.catch_up import own_xid
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+
+_COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
+_SHOW_EVERY_EVENTS = 500
+
+
+class Load:
+    """One run over a file. `events`, `transactions` and `last_line` count what is committed."""
+
+    def __init__(self, conn: Connection[Any], topic: str, lines: Lines, bar: Bar) -> None:
+        self.events = 0
+        self.transactions = 0
+        self.last_line = 0
+        self._conn = conn
+        self._topic = topic
+        self._lines = lines
+        self._bar = bar
+        self._batch = _Batch(iter(()))
+
+    def run(self, batch_size: int | None) -> int | None:
+        """Publish all; `batch_size` None is one transaction. Returns the xid of the last one.
+
+        Raises UsageError at the first line that is wrong, and says what was published before it.
+        """
+        xid = None
+        try:
+            for lines in Batches(self._lines, batch_size):
+                self._batch = _Batch(self._watched(lines))
+                xid = self._publish(self._batch)
+                self.events += self._batch.count
+                self.transactions += 1
+                self.last_line = self._batch.line
+        except PublishError as error:
+            place = f"{self._lines.name} line {self._culprit(error)}"
+            raise UsageError(f"{place}: {error}; {self._so_far()}") from error
+        except UsageError as error:
+            raise UsageError(f"{error}; {self._so_far()}") from error
+        except psycopg.Error as error:
+            if not is_transient(error):
+                raise
+            raise GaplessError(self._in_doubt(error)) from error
+        except KeyboardInterrupt:
+            note(f"interrupted; {self._so_far()}")
+            raise
+        return xid
+
+    def _publish(self, batch: _Batch) -> int:
+        with self._conn.transaction():
+            publish(self._conn, self._topic, batch.events())
+            return own_xid(self._conn)
+
+    def _watched(self, lines: Iterator[Line]) -> Iterator[Line]:
+        for n, line in enumerate(lines, start=1):
+            if n % _SHOW_EVERY_EVENTS == 1:
+                self._bar.show(self.events + n, line.end_byte)
+            yield line
+
+    def _culprit(self, error: PublishError) -> int:
+        """Return the number of the line that the server, or publish() itself, refused."""
+        cause = error.__cause__
+        context = cause.diag.context if isinstance(cause, psycopg.Error) else None
+        match = _COPY_LINE.search(context or "")
+        return self._batch.line_of(int(match[1])) if match else self._batch.line
+
+    def _so_far(self) -> str:
+        if not self.events:
+            return "nothing was published"
+        return f"{count(self.events, 'event')} published, up to line {self.last_line}; nothing after it"
+
+    def _in_doubt(self, error: psycopg.Error) -> str:
+        reason = " ".join(str(error).split())
+        if not self._batch.count:
+            return f"the connection was lost: {reason}; {self._so_far()}"
+        return (
+            f"the connection was lost: {reason}; {self._so_far()}, but for lines "
+            f"{self._batch.first_line} to {self._batch.line}: whether they are is not known, "
+            "gapless tail shows it"
+        )
+
+
+class _Batch:
+    """Turns lines into events while it remembers which event came from which line."""
+
+    def __init__(self, lines: Iterator[Line]) -> None:
+        self.count = 0
+        self.line = 0
+        self._lines = lines
+        # Where the numbering jumps (blank lines): the event's number, and its line.
+        self._jumps: list[tuple[int, int]] = []
+
+    @property
+    def first_line(self) -> int:
+        return self._jumps[0][1] if self._jumps else 0
+
+    def events(self) -> Iterator[NewEvent]:
+        for line in self._lines:
+            self.count += 1
+            if not self._jumps or line.number != self.line + 1:
+                self._jumps.append((self.count, line.number))
+            self.line = line.number
+            yield line.event
+
+    def line_of(self, event: int) -> int:
+        """Return the line of the n-th event."""
+        number, line = self._jumps[bisect(self._jumps, (event, 2**63)) - 1]
+        return line + event - number

@@ -1,0 +1,219 @@
+"""The `publish` command: one event from the command line, or many from JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import stat
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from gapless.cli.context import load, open_connection, where
+from gapless.cli.parser import whole
+from gapless.cli.screen import count, note, say
+from gapless.cli.topics import add_partitions, ensure
+from gapless.errors import UsageError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.cli.lines import Lines, Shape
+    from gapless.settings import Loaded
+
+HELP = "publish one event, or JSON lines from a file or a pipe"
+EXAMPLES = """\
+A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
+user_id and transaction_id. With --payload-only or --key-field the whole line is the payload.
+
+examples:
+  gapless publish orders '{"total": 5}' --key AA --type order.placed
+  gapless publish orders --file events.jsonl
+  producer | gapless publish orders - --payload-only --key-field customer
+"""
+_WAIT_S_MAX = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("topic")
+    parser.add_argument("payload", nargs="?", help="the JSON text of one event; - is --file -")
+    parser.add_argument("--file", metavar="FILE", help="JSON lines; - is standard input")
+    _add_fields(parser)
+    lines = parser.add_argument_group("with --file")
+    lines.add_argument(
+        "--payload-only", action="store_true", help="the whole line is the payload of an event"
+    )
+    lines.add_argument(
+        "--key-field", metavar="NAME", help="so it is, and this field of it is the key"
+    )
+    size = lines.add_mutually_exclusive_group()
+    size.add_argument(
+        "--batch",
+        type=whole(1, 1_000_000),
+        default=1000,
+        metavar="N",
+        help="lines in one transaction (default: 1000); neighbours with the same "
+        "transaction_id stay together",
+    )
+    size.add_argument(
+        "--one-transaction", action="store_true", help="all lines in one transaction, or none"
+    )
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="return when the events have offsets; does the sequencer's work if nobody does",
+    )
+    parser.add_argument("--create", action="store_true", help="create the topic if it is missing")
+    add_partitions(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Publish, and say how many it were."""
+    shape = _shape(args)
+    with contextlib.ExitStack() as stack:
+        lines = _lines(args, shape, stack)
+        loaded = load(args, {"total_partitions": args.partitions})
+        conn = stack.enter_context(open_connection(args, "publish", loaded.settings))
+        _find_topic(conn, args, loaded)
+        if args.wait:
+            _refuse_blind_wait(conn)
+        if lines is None:
+            xid = _publish_one(conn, args, shape)
+        else:
+            xid = _publish_lines(conn, args, lines)
+        if args.wait and xid is not None:
+            _wait(conn, xid)
+    return 0
+
+
+def _add_fields(parser: argparse.ArgumentParser) -> None:
+    fields = parser.add_argument_group("fields of the event, or of lines that do not have them")
+    fields.add_argument("--key", help="same key, same partition, in order")
+    fields.add_argument("--type", dest="event_type", metavar="TYPE", help="such as order.placed")
+    fields.add_argument(
+        "--header", action="append", default=[], metavar="NAME=VALUE", help="repeat for several"
+    )
+    fields.add_argument("--host-id")
+    fields.add_argument("--user-id")
+    fields.add_argument("--transaction-id", metavar="UUID", help="makes a unit of its own")
+
+
+def _shape(args: argparse.Namespace) -> Shape:
+    """Check what belongs together, and return how an event is made."""
+    from gapless.cli.lines import Shape  # noqa: PLC0415 - not for --help
+
+    if args.payload == "-" and args.file is None:
+        args.payload, args.file = None, "-"
+    if (args.payload is None) == (args.file is None):
+        raise UsageError("give one payload, or --file FILE, or --file - for standard input")
+    if args.file is None and (args.payload_only or args.key_field):
+        raise UsageError("--payload-only and --key-field are for --file")
+    if args.partitions is not None and not args.create:
+        raise UsageError("--partitions is for --create: a topic keeps the number it was made with")
+    if args.key is not None and args.key_field is not None:
+        raise UsageError("--key and --key-field: which of the two?")
+    names = ("key", "event_type", "host_id", "user_id", "transaction_id")
+    defaults: dict[str, Any] = {
+        name: getattr(args, name) for name in names if getattr(args, name) is not None
+    }
+    if args.header:
+        defaults["headers"] = dict(map(_header, args.header))
+    # A payload from the command line is a line of its own.
+    alone = args.payload_only or args.payload is not None
+    return Shape(payload_only=alone, key_field=args.key_field, defaults=defaults)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--header {text!r}: write NAME=VALUE")
+    return name, value
+
+
+def _lines(args: argparse.Namespace, shape: Shape, stack: contextlib.ExitStack) -> Lines | None:
+    """Open the file; before the database, so that a wrong name costs nothing."""
+    from gapless.cli.lines import Lines  # noqa: PLC0415 - not for --help
+
+    if args.file is None:
+        return None
+    if args.file == "-":
+        if sys.stdin is None:
+            raise UsageError("standard input is closed")
+        return Lines(sys.stdin.fileno(), "standard input", shape)
+    descriptor = os.open(args.file, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        raise UsageError(f"{args.file}: is a folder, not a file of JSON lines")
+    return Lines(descriptor, args.file, shape)
+
+
+def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
+    from gapless.log.topics import find_topic  # noqa: PLC0415 - not for --help
+
+    if args.create:
+        topic, is_new = ensure(conn, args.topic, loaded)
+        if is_new:
+            note(f"created topic {topic.name} with {topic.partitions} partitions")
+    elif find_topic(conn, args.topic) is None:
+        raise UsageError(
+            f'topic "{args.topic}" does not exist: gapless topics create {args.topic}, '
+            "or publish with --create --partitions N"
+        )
+
+
+def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int:
+    from gapless.cli.lines import parse_line  # noqa: PLC0415 - not for --help
+    from gapless.log.catch_up import own_xid  # noqa: PLC0415 - not for --help
+    from gapless.log.publish import publish  # noqa: PLC0415 - not for --help
+
+    try:
+        event = parse_line(args.payload, shape)
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise UsageError(f"the payload is {reason}; text needs quotes: '\"like this\"'") from None
+    with conn.transaction():
+        transaction_id = publish(conn, args.topic, event)
+        xid = own_xid(conn)
+    say(str(transaction_id))
+    return xid
+
+
+def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: Lines) -> int | None:
+    from gapless.cli.load_lines import Load  # noqa: PLC0415 - not for --help
+    from gapless.cli.progress import Bar  # noqa: PLC0415 - not for --help
+
+    began_s = monotonic()
+    with Bar(args.topic, lines.bytes_total) as bar:
+        load_ = Load(conn, args.topic, lines, bar)
+        xid = load_.run(None if args.one_transaction else args.batch)
+    per_s = load_.events / max(monotonic() - began_s, 0.001)
+    note(
+        f"published {count(load_.events, 'event')} in {count(load_.transactions, 'transaction')}, "
+        f"{per_s:,.0f}/s"
+    )
+    return xid
+
+
+def _refuse_blind_wait(conn: Connection[Any]) -> None:
+    """Find out before anything is published whether this role may see the sequencer's work."""
+    from psycopg.errors import InsufficientPrivilege  # noqa: PLC0415 - not for --help
+
+    from gapless.log.catch_up import is_sequenced, sequence_if_alone  # noqa: PLC0415 - not for --help
+
+    try:
+        is_sequenced(conn, 3)
+        sequence_if_alone(conn)
+    except InsufficientPrivilege as error:
+        raise UsageError(
+            f"--wait: {where()} may publish, but not look at the sequencer: grant it "
+            "gapless_consumer, or leave --wait out; nothing was published"
+        ) from error
+
+
+def _wait(conn: Connection[Any], xid: int) -> None:
+    from gapless.log.catch_up import wait_until_sequenced  # noqa: PLC0415 - not for --help
+
+    wait_until_sequenced(conn, xid, timeout_s=_WAIT_S_MAX)
+    note("all of it has offsets")

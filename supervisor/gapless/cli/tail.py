@@ -1,0 +1,163 @@
+"""The `tail` command: the newest events of a topic, or all from an offset on, or as they come."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from gapless.cli.context import load_settings, open_connection, where
+from gapless.cli.entries import entry_json, print_entry, terminal_columns
+from gapless.cli.parser import add_json, whole
+from gapless.cli.screen import note, say
+from gapless.errors import UsageError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.log.tail import Tail
+    from gapless.log.topics import Topic
+
+HELP = "look at the events of a topic, also as they come"
+EXAMPLES = """\
+A line is partition@offset, time (UTC), key, type, payload. It is a look: no group's offset moves.
+
+examples:
+  gapless tail orders -f
+  gapless tail orders -n 100 --key AA
+  gapless tail orders --from earliest --json | jq .payload
+  gapless tail orders --partition 3 --from 17 -n 1 --full
+"""
+_NEWEST = 10
+_OWN_POLL_S = 0.25  # nobody notifies when nobody but us sequences
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("topic")
+    parser.add_argument(
+        "-n",
+        dest="count",
+        type=whole(0, 1_000_000),
+        metavar="N",
+        help=f"the newest N events (default: {_NEWEST}); with --from, the first N from there",
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="WHERE",
+        type=_start,
+        help="earliest, latest, or an offset, in each partition",
+    )
+    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help="only this partition")
+    parser.add_argument("--key", help="only events with this key")
+    parser.add_argument(
+        "--full", action="store_true", help="do not cut lines to the terminal's width"
+    )
+    add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print what is there; with -f until Ctrl-C."""
+    from gapless.log.tail import Tail  # noqa: PLC0415 - not for --help
+    from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
+
+    settings = load_settings(args)
+    with open_connection(args, "tail", settings) as conn:
+        topic = require_topic(conn, args.topic)
+        partitions = _partitions(conn, topic, args)
+        short = None if args.json or args.full else terminal_columns()
+        tail = Tail(conn, topic, partitions, key=args.key, payload_chars=short)
+        if args.follow:
+            _listen(conn, topic, partitions)  # before the first look, so that nothing is missed
+        alone = _catch_up(conn)
+        _set_start(tail, args)
+        limit = args.count if args.start is not None else None
+        printed = _print(tail, args, limit)
+        while args.follow and (limit is None or printed < limit):
+            _wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
+            alone = _catch_up(conn)
+            printed += _print(tail, args, None if limit is None else limit - printed)
+    return 0
+
+
+def _start(text: str) -> str | int:
+    if text in {"earliest", "latest"}:
+        return text
+    try:
+        offset: int = whole(1)(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not earliest, latest, or an offset from 1"
+        ) from None
+    return offset
+
+
+def _partitions(conn: Connection[Any], topic: Topic, args: argparse.Namespace) -> list[int]:
+    from gapless.log.tail import partition_of  # noqa: PLC0415 - not for --help
+
+    if args.partition is not None and args.partition >= topic.partitions:
+        raise UsageError(
+            f'topic "{topic.name}" has partitions 0 to {topic.partitions - 1}, no {args.partition}'
+        )
+    partitions = list(range(topic.partitions)) if args.partition is None else [args.partition]
+    if args.key is not None:
+        of_key = partition_of(conn, topic, args.key)
+        partitions = [number for number in partitions if number == of_key]
+        if not partitions:
+            raise UsageError(
+                f"key {args.key!r} is in partition {of_key}, not in {args.partition}: "
+                "leave --partition out"
+            )
+    return partitions
+
+
+def _set_start(tail: Tail, args: argparse.Namespace) -> None:
+    if args.start is None:
+        tail.start_behind(_NEWEST if args.count is None else args.count)
+    elif args.start == "latest":
+        tail.start_behind(0)
+    else:
+        tail.start_at(1 if args.start == "earliest" else args.start)
+
+
+def _print(tail: Tail, args: argparse.Namespace, limit: int | None) -> int:
+    """Print what is new; return how many events that was."""
+    printed = 0
+    columns = None if args.full else terminal_columns()
+    for entry in islice(tail.read(), limit):
+        if args.json:
+            say(entry_json(args.topic, entry))
+        else:
+            print_entry(entry, columns=columns)
+        printed += 1
+    sys.stdout.flush()
+    return printed
+
+
+def _catch_up(conn: Connection[Any]) -> bool:
+    """Give offsets to what has none if no sequencer does; tell whether that is up to us."""
+    from psycopg.errors import InsufficientPrivilege  # noqa: PLC0415 - not for --help
+
+    from gapless.log.catch_up import sequence_if_alone  # noqa: PLC0415 - not for --help
+
+    try:
+        return sequence_if_alone(conn)
+    except InsufficientPrivilege:
+        note(f"no sequencer is active, and {where()} may not do its work: offsets stand still")
+        return False
+
+
+def _listen(conn: Connection[Any], topic: Topic, partitions: list[int]) -> None:
+    from gapless.db.listen import listen  # noqa: PLC0415 - not for --help
+
+    for partition in partitions:
+        listen(conn, f"gapless_p_{topic.topic_id}_{partition}")
+
+
+def _wait(conn: Connection[Any], timeout_s: float) -> None:
+    from gapless.db.listen import wait  # noqa: PLC0415 - not for --help
+
+    wait(conn, timeout_s)

@@ -1,0 +1,92 @@
+"""The `uninstall` command: drop the schema with everything in it, after asking."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gapless.cli.context import open_connection
+from gapless.cli.rows import rows
+from gapless.cli.screen import note, say
+from gapless.errors import GaplessError, UsageError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+HELP = "drop the schema with all events, groups and dead letters in it"
+_LOCK_TIMEOUT = "10s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """What would be lost."""
+
+    topics: int
+    events: int
+    groups: int
+    dead_letters: int
+    members: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Drop the schema once the person has typed the name of the database."""
+    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
+
+    with open_connection(args, "uninstall", needs_schema=False) as conn:
+        dbname = conn.info.dbname
+        installed = conn.execute(query("cli", "is_installed")).fetchone()
+        if installed is None or not installed[0]:
+            say(f'nothing to do: database "{dbname}" has no gapless schema')
+            return 0
+        note(f'database "{dbname}" would lose {_describe(conn)}')
+        if not args.yes:
+            _ask(dbname)
+        _drop(conn)
+    say(f'removed schema gapless from database "{dbname}"; the roles gapless_* stay')
+    return 0
+
+
+def _describe(conn: Connection[Any]) -> str:
+    import psycopg  # noqa: PLC0415 - not for --help
+
+    try:
+        lost = rows(conn, Losses, "losses")[0]
+    except psycopg.Error:  # another version's schema, or half of one: it can be dropped all the same
+        return "schema gapless; how much is in it cannot be seen"
+    running = f"; {lost.members} supervisors are running on it" if lost.members else ""
+    return (
+        f"{lost.topics} topics with {lost.events} events, {lost.groups} groups, "
+        f"{lost.dead_letters} dead letters{running}"
+    )
+
+
+def _ask(dbname: str) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("uninstall asks for the name of the database; without a terminal say --yes")
+    sys.stderr.write("type the name of the database to go on: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().rstrip("\n") != dbname:
+        raise UsageError(f'that is not "{dbname}": nothing was removed')
+
+
+def _drop(conn: Connection[Any]) -> None:
+    from psycopg.errors import LockNotAvailable  # noqa: PLC0415 - not for --help
+
+    from gapless.db.migrate import uninstall  # noqa: PLC0415 - not for --help
+    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
+
+    conn.execute(query("lease", "lock_timeout"), {"timeout": _LOCK_TIMEOUT})
+    try:
+        uninstall(conn)
+    except LockNotAvailable as error:
+        raise GaplessError(
+            f"somebody has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "
+            "stop supervisors and publishers first"
+        ) from error

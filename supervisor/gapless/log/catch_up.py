@@ -1,0 +1,59 @@
+"""Offsets for whoever cannot wait for a supervisor: sequence when no sequencer is active."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+
+from psycopg import Connection
+
+from gapless.db.queries import query
+from gapless.errors import GaplessError
+from gapless.log.sequence import sequence
+
+_PAUSE_S = 0.001
+_PAUSE_S_MAX = 0.05
+
+
+def is_sequencer_active(conn: Connection) -> bool:
+    """Tell whether some session has the role of the active sequencer."""
+    row = conn.execute(query("tail", "is_sequencer_active")).fetchone()
+    return row is not None and bool(row[0])
+
+
+def is_sequenced(conn: Connection, xid: int) -> bool:
+    """Tell whether the events of a committed transaction have their offsets."""
+    row = conn.execute(query("tail", "is_sequenced"), {"xid": str(xid)}).fetchone()
+    return row is not None and bool(row[0])
+
+
+def sequence_if_alone(conn: Connection) -> bool:
+    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here."""
+    if is_sequencer_active(conn):
+        return False
+    sequence(conn)
+    return True
+
+
+def wait_until_sequenced(conn: Connection, xid: int, *, timeout_s: float) -> None:
+    """Return when the events of a committed transaction, and of those before it, have offsets.
+
+    Before: `conn` is in autocommit. Raises GaplessError when it takes too long.
+    """
+    give_up = monotonic() + timeout_s
+    pause_s = _PAUSE_S
+    while not is_sequenced(conn, xid):
+        sequence_if_alone(conn)
+        if monotonic() > give_up:
+            raise GaplessError(
+                f"after {timeout_s:.0f} s the events have no offsets yet: they are published, but "
+                "the sequencer does not get to them; gapless doctor says who it is"
+            )
+        sleep(pause_s)
+        pause_s = min(pause_s * 2, _PAUSE_S_MAX)
+
+
+def own_xid(conn: Connection) -> int:
+    """Return the xid of the open transaction."""
+    row = conn.execute(query("tail", "own_xid")).fetchone()
+    assert row is not None
+    return int(row[0])

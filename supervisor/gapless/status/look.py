@@ -1,0 +1,74 @@
+"""Take a snapshot: one read-only transaction, one round trip, from any machine."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from psycopg import Connection, Cursor
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.status.snapshot import (
+    Pending,
+    Presence,
+    RecentLetter,
+    Sequencing,
+    Server,
+    Snapshot,
+    Standing,
+    TopicEnd,
+)
+
+R = TypeVar("R")
+
+
+def snapshot(conn: Connection[Any]) -> Snapshot:
+    """Look at members, partitions, topics, sequencer and dead letters as of one moment.
+
+    Before: `conn` is in autocommit, outside a transaction. After: the same; nothing was written.
+    Bound: 5 s on the server (statement_timeout), 1 s behind a lock; psycopg.Error beyond that.
+    """
+    with conn.pipeline(), conn.transaction():
+        conn.execute(query("status", "one_look"))
+        conn.execute(query("status", "bounds"))
+        server = _ask(conn, "server", Server)
+        sequencing = _ask(conn, "sequencer", Sequencing)
+        members = _ask(conn, "members", Presence)
+        topics = _ask(conn, "topics", TopicEnd)
+        conn.execute(query("status", "by_index"))
+        partitions = _ask(conn, "partitions", Standing)
+        pending = _ask(conn, "pending", Pending)
+        letters = _ask(conn, "letters", RecentLetter)
+        sequencer = _one(sequencing)
+        return Snapshot(
+            place=_place(conn),
+            server=_one(server),
+            sequencer=sequencer,
+            topics=tuple(topics),
+            # Snapshots of another cluster compare with nothing here.
+            pending=() if sequencer.needs_rebase else tuple(pending),
+            members=tuple(members),
+            partitions=tuple(partitions),
+            letters=tuple(letters),
+        )
+
+
+def _ask(conn: Connection[Any], name: str, record: type[R]) -> Cursor[R]:
+    """Send a query; its rows are fetched later, so that all of them are one round trip."""
+    cursor = conn.cursor(row_factory=class_row(record))
+    cursor.execute(query("status", name))
+    return cursor
+
+
+def _one(cursor: Cursor[R]) -> R:
+    row = cursor.fetchone()
+    assert row is not None
+    return row
+
+
+def _place(conn: Connection[Any]) -> str:
+    """Say where the database is; a Unix socket's folder tells people nothing."""
+    host = conn.info.host
+    if not host or host.startswith(("/", "@")):
+        return conn.info.dbname
+    return f"{conn.info.dbname} on {host}:{conn.info.port}"

@@ -1,0 +1,210 @@
+"""One look at everything: frozen records, each a row of a query in sql/queries/status.sql.
+
+Ages are in seconds by the database's clock at `Server.taken_ts`. Counts that could be large stop at
+COUNT_MAX: a look costs the same however much has gone wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Literal
+from uuid import UUID
+
+COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
+
+Key = tuple[str, str, int]
+"""A partition of a group: group_id, topic, partition_id."""
+
+State = Literal["working", "moving", "starting", "lost", "unserved"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """The database server; counters are since its statistics were reset."""
+
+    taken_ts: datetime
+    database: str
+    version: str
+    started_ts: datetime
+    oldest_transaction_s: float | None
+    oldest_transaction: str | None
+    sessions: int
+    commits: int
+    rollbacks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequencing:
+    """The sequencer: its newest run that found events, and the session that has the role."""
+
+    run: int
+    events: int
+    ran_ts: datetime
+    pid: int | None
+    is_asleep: bool
+    needs_rebase: bool
+
+    @property
+    def state(self) -> Literal["awake", "asleep", "nobody"]:
+        if self.pid is None:
+            return "nobody"
+        return "asleep" if self.is_asleep else "awake"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicEnd:
+    """A topic and the newest offset of each partition, in the order of their numbers (0: none)."""
+
+    topic: str
+    partitions: int
+    events: int
+    last_offsets: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Events of a topic that are committed and have no offset yet."""
+
+    topic: str
+    events: int
+    oldest_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """A member: one running supervisor. `owned` and `wanted` count partitions."""
+
+    member_id: UUID
+    name: str
+    state: Literal["active", "draining"]
+    up_s: float
+    beat_s: float
+    ttl_s: float
+    is_present: bool
+    is_suspected: bool
+    capacity: int | None
+    owned: int
+    wanted: int
+    groups: list[str]
+
+    @property
+    def condition(self) -> str:
+        """The state in a word, the worst first."""
+        if not self.is_present:
+            return "gone"
+        if self.is_suspected or self.beat_s > self.ttl_s:
+            return "silent"
+        return self.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a group stands in a partition: who works on it, how far it is, what is wrong.
+
+    next_offset is the one the group handles next, last_offset the newest in the log (0: none).
+    owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
+    missing from the log.
+    """
+
+    group_id: str
+    topic: str
+    partition_id: int
+    owner: str | None
+    target: str | None
+    owner_id: UUID | None
+    target_id: UUID | None
+    epoch: int
+    is_held: bool
+    next_offset: int
+    last_offset: int
+    lag: int
+    lag_s: float | None
+    error: str | None
+    error_ts: datetime | None
+    dead_letters: int
+
+    @property
+    def key(self) -> Key:
+        return (self.group_id, self.topic, self.partition_id)
+
+    @property
+    def name(self) -> str:
+        return f"{self.group_id}/{self.topic}/{self.partition_id}"
+
+    @property
+    def state(self) -> State:
+        """What is going on: lost is an owner without a session at work, about to be replaced."""
+        if self.owner_id is None:
+            return "unserved" if self.target_id is None else "starting"
+        if self.owner_id != self.target_id:
+            return "moving"
+        return "working" if self.is_held else "lost"
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether somebody should look at it."""
+        return self.error is not None or self.state in ("unserved", "lost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentLetter:
+    """One of the newest dead letters; error is the last line of the exception."""
+
+    group_id: str
+    topic: str
+    partition_id: int
+    c_offset: int
+    error: str
+    created_dt: datetime
+
+    @property
+    def name(self) -> str:
+        return f"{self.group_id}/{self.topic}/{self.partition_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Everything as of one moment. `place` says where the database is: name, host and port."""
+
+    place: str
+    server: Server
+    sequencer: Sequencing
+    topics: tuple[TopicEnd, ...]
+    pending: tuple[Pending, ...]
+    members: tuple[Presence, ...]
+    partitions: tuple[Standing, ...]
+    letters: tuple[RecentLetter, ...]
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order, each once."""
+        return tuple(sorted({row.group_id for row in self.partitions}))
+
+    @cached_property
+    def lag(self) -> int:
+        """Events not yet handled, over all groups."""
+        return sum(row.lag for row in self.partitions)
+
+    @cached_property
+    def lag_s(self) -> float:
+        """Age of the oldest event that some group has not yet handled; 0 without one."""
+        return max((row.lag_s or 0.0 for row in self.partitions), default=0.0)
+
+    @cached_property
+    def events(self) -> int:
+        """Events that ever got an offset, over all topics."""
+        return sum(topic.events for topic in self.topics)
+
+    @cached_property
+    def pending_events(self) -> int | None:
+        """Events without an offset yet; None when only a re-base can tell."""
+        if self.sequencer.needs_rebase:
+            return None
+        return sum(pending.events for pending in self.pending)
+
+    @cached_property
+    def dead_letters(self) -> int:
+        """Dead letters of all groups."""
+        return sum(row.dead_letters for row in self.partitions)

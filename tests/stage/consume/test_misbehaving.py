@@ -1,0 +1,356 @@
+"""Handlers that do what they must not: nothing lost, nothing twice, a text that says what (I6, I9)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+from psycopg.rows import dict_row
+
+from gapless.consume.unit import Unit
+from gapless.db.connect import connect
+from stage.consume.world import Group, World, make_handler
+
+Misdeed = Callable[[Connection[Any]], object]
+ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+REFUSED = "a gapless handler must not COMMIT: its effects commit together with the offset"
+WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
+
+
+def do(*statements: str) -> Misdeed:
+    def run(conn: Connection[Any]) -> None:
+        for statement in statements:
+            conn.execute(sql.SQL(statement))  # type: ignore[arg-type]
+
+    return run
+
+
+def swallow(misdeed: Misdeed) -> Misdeed:
+    def run(conn: Connection[Any]) -> None:
+        with contextlib.suppress(Exception):
+            misdeed(conn)
+
+    return run
+
+
+def leave(error: BaseException) -> Misdeed:
+    def run(conn: Connection[Any]) -> None:
+        raise error
+
+    return run
+
+
+class Strange(BaseException):
+    """Not an Exception."""
+
+
+async def coroutine() -> None:
+    return None
+
+
+def autocommit_now(conn: Connection[Any]) -> None:
+    conn.autocommit = True
+
+
+def rolled_back_by_hand(conn: Connection[Any]) -> None:
+    with conn.transaction():
+        conn.execute("insert into effect (c_offset, unit_first) values (-1, -1)")
+        raise psycopg.Rollback
+
+
+# What a handler does with its connection, and what stands in the dead letter then.
+MISDEEDS: dict[str, tuple[Misdeed, str]] = {
+    "COMMIT": (do("commit"), REFUSED),
+    "COMMIT, and no word": (swallow(do("commit")), ENDED),
+    "COMMIT AND CHAIN": (do("commit and chain"), REFUSED),
+    "END": (do("end"), REFUSED),
+    "PREPARE TRANSACTION": (do("prepare transaction 'p'"), REFUSED),
+    "ROLLBACK": (do("rollback"), ENDED),
+    "ABORT, BEGIN": (do("abort", "begin"), ENDED),
+    "ROLLBACK; BEGIN": (do("rollback; begin"), ENDED),
+    "ROLLBACK AND CHAIN": (do("rollback and chain"), ENDED),
+    "conn.commit()": (Connection.commit, "Explicit commit() forbidden"),
+    "conn.rollback()": (Connection.rollback, "Explicit rollback() forbidden"),
+    "conn.autocommit = True": (autocommit_now, "can't change 'autocommit' now"),
+    "a savepoint that is not its own": (do('rollback to "_pg3_1"'), "_pg3_1"),
+    "releases our savepoint": (swallow(do('release "_pg3_2"', 'release "_pg3_1"')), ENDED),
+    "an error it swallows": (swallow(do("select 1 / 0")), WENT_ON),
+    "an error it ignores": (
+        lambda conn: (swallow(do("select 1 / 0"))(conn), do("select 1")(conn)),
+        "division by zero",
+    ),
+    "isolation level": (
+        do("set transaction isolation level serializable"),
+        "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+    ),
+    "read only": (do("set transaction read only", "create table t ()"), "read-only transaction"),
+    "DISCARD ALL": (do("discard all"), "DISCARD ALL cannot run inside a transaction block"),
+    "another role": (do("create role nobody_{}", "set role nobody_{}"), "permission denied"),
+    "sys.exit()": (lambda conn: sys.exit(3), "SystemExit: 3"),
+    "psycopg.Rollback": (leave(psycopg.Rollback()), "Rollback"),
+    "GeneratorExit": (leave(GeneratorExit()), "GeneratorExit"),
+    "CancelledError": (leave(asyncio.CancelledError()), "CancelledError"),
+    "not an Exception": (leave(Strange("odd")), "Strange: odd"),
+    "StopIteration": (leave(StopIteration()), "StopIteration"),
+    "returns a coroutine": (lambda conn: coroutine(), "returned a coroutine instead of doing"),
+    "returns a generator": (lambda conn: (n for n in [1]), "returned a generator instead of doing"),
+    "a lone surrogate": (
+        lambda conn: conn.execute("select %s", ["\ud800"]),
+        "UnicodeEncodeError",
+    ),
+    "a NUL": (lambda conn: conn.execute("select %s::text", ["\0"]), "NUL"),
+    "too many parameters": (
+        lambda conn: conn.execute("select " + "%s," * 66_000 + "1", [1] * 66_000),
+        "number of parameters",
+    ),
+    "an infinite date": (
+        lambda conn: conn.execute("select '-infinity'::timestamptz").fetchone(),
+        "timestamp too small",
+    ),
+}
+
+
+class TestDeadLetter:
+    @pytest.mark.parametrize("name", MISDEEDS)
+    @pytest.mark.parametrize("batch_size", [1, 100])
+    def test_says_what_it_did(self, world: World, group: Group, name: str, batch_size: int) -> None:
+        misdeed, text = MISDEEDS[name]
+        if name == "read only":
+            pytest.skip("25006 is the environment's, see test_transient.py")
+        world.units(*[1] * 9)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> object:
+            group.effect(unit, conn)
+            if unit.first_offset != 5:
+                return None
+            return misdeed(conn)
+
+        group.drain(make_handler(handle), batch_size=batch_size)
+        group.assert_all_once(9)
+        assert list(group.letters()) == [5]
+        assert text in group.letters()[5], group.letters()[5]
+        assert group.conn.autocommit
+        assert world.value("select count(*) from pg_prepared_xacts") == 0
+
+    @pytest.mark.parametrize("misdeed", [do("rollback"), swallow(do("commit"))])
+    def test_what_it_wrote_after_the_end_of_its_transaction_is_gone(
+        self, world: World, group: Group, misdeed: Misdeed
+    ) -> None:
+        """In autocommit every statement after its ROLLBACK would be committed at once."""
+        world.units(*[1] * 4)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            if unit.first_offset == 3:
+                misdeed(conn)
+            group.effect(unit, conn)
+
+        group.drain(make_handler(handle))
+        group.assert_all_once(4)
+        assert list(group.letters()) == [3]
+
+
+def reads_with_dicts(conn: Connection[Any]) -> None:
+    conn.row_factory = dict_row  # type: ignore[assignment]
+    assert conn.execute("select 1 as one").fetchone() == {"one": 1}
+
+
+def client_cursor(conn: Connection[Any]) -> None:
+    conn.cursor_factory = psycopg.ClientCursor
+    conn.prepare_threshold = None
+
+
+def listens(conn: Connection[Any]) -> None:
+    conn.execute("listen gossip")
+    conn.execute("notify gossip, 'hello'")
+
+
+def named_cursor(conn: Connection[Any]) -> None:
+    cursor = conn.cursor(f"left_open_{conn.info.backend_pid}")
+    cursor.execute("select generate_series(1, 1000)")
+    assert len(cursor.fetchmany(10)) == 10
+    cursor.close()
+    conn.execute("declare left_open cursor for select 1")
+    conn.execute("close left_open")
+    conn.execute(f"declare c{next(NAMES)} cursor for select generate_series(1, 1000)")  # type: ignore[arg-type]
+
+
+def streams(conn: Connection[Any]) -> None:
+    for _ in conn.cursor().stream("select generate_series(1, 1000)"):
+        break
+
+
+def copies(conn: Connection[Any]) -> None:
+    with conn.cursor().copy("copy (select 1) to stdout") as copy:
+        assert list(copy.rows()) == [("1",)]
+
+
+def pipelines(conn: Connection[Any]) -> None:
+    with conn.pipeline():
+        conn.execute("select 1")
+        conn.execute("select 2")
+
+
+def caught(conn: Connection[Any]) -> None:
+    with contextlib.suppress(psycopg.errors.DivisionByZero), conn.transaction():
+        conn.execute("select 1 / 0")
+
+
+NAMES = iter(range(1_000_000))
+
+# What a handler may do: all of it goes well, and is gone afterwards where it should be.
+DEEDS: dict[str, Misdeed] = {
+    "savepoints of its own": do("savepoint s", "select 1", "rollback to s", "release s"),
+    "an error caught by a savepoint": caught,
+    "rolls a savepoint back": rolled_back_by_hand,
+    "SET LOCAL": do("set local statement_timeout = '20s'", "set local search_path = nowhere"),
+    "RESET ALL": do("reset all"),
+    "search_path": do("set search_path = nowhere"),
+    "LOCK TABLE": do("lock table effect in exclusive mode"),
+    "temporary table": do("create temp table if not exists t (n int) on commit drop"),
+    "advisory locks": do("select pg_advisory_xact_lock(1)", "select pg_advisory_lock_shared(2)"),
+    "LISTEN and NOTIFY": listens,
+    "a cursor left open": named_cursor,
+    "a stream left": streams,
+    "COPY": copies,
+    "pipeline": pipelines,
+    "row factory": reads_with_dicts,
+    "cursor factory": client_cursor,
+    "DEALLOCATE ALL": lambda conn: None,
+    "BEGIN": do("begin"),
+    "SET CONSTRAINTS DEFERRED": do("set constraints all deferred"),
+}
+
+
+class TestAllowed:
+    @pytest.mark.parametrize("name", DEEDS)
+    @pytest.mark.parametrize("failing", [set(), {4}], ids=["fast path", "careful path"])
+    @pytest.mark.filterwarnings("ignore:.*was deleted while still open:ResourceWarning")
+    def test_is_done_and_all_goes_on(
+        self, world: World, group: Group, name: str, failing: set[int]
+    ) -> None:
+        world.conn.execute("alter table effect set schema public")
+        world.units(*[1] * 30)
+        group.failing = failing
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            conn.execute(
+                "insert into public.effect (group_id, c_offset, unit_first) values (%s, %s, %s)",
+                [group.name, unit.first_offset, unit.first_offset],
+            )
+            DEEDS[name](conn)
+            group.refuse(unit)
+
+        group.drain(make_handler(handle), batch_size=9)
+        group.assert_all_once(30)
+        assert set(group.letters()) == failing
+
+    def test_set_local_ends_with_the_step(self, world: World, group: Group) -> None:
+        world.units(1)
+        before = group.conn.execute("show statement_timeout").fetchone()
+        group.drain(make_handler(lambda unit, conn: do("set local statement_timeout = 9000")(conn)))
+        assert group.conn.execute("show statement_timeout").fetchone() == before
+
+
+def left_block(conn: Connection[Any]) -> None:
+    KEPT.append(conn.transaction())
+    KEPT[-1].__enter__()
+
+
+def left_stream(conn: Connection[Any]) -> None:
+    KEPT.append(conn.cursor().stream("select generate_series(1, 100000)"))
+    next(KEPT[-1])
+
+
+def left_pipeline(conn: Connection[Any]) -> None:
+    KEPT.append(conn.pipeline())
+    KEPT[-1].__enter__()
+
+
+def killed(conn: Connection[Any]) -> None:
+    with contextlib.suppress(psycopg.Error):
+        conn.execute("select pg_terminate_backend(pg_backend_pid())")
+    raise ValueError("told in other words")
+
+
+KEPT: list[Any] = []
+
+# What ruins the session itself. Nothing was committed; the worker ends, and its attempt counts.
+RUINS: dict[str, tuple[Misdeed, str]] = {
+    "conn.close()": (Connection.close, "the handler closed the connection it was given"),
+    "a transaction block left open": (left_block, "left a transaction block open"),
+    "a stream left running": (left_stream, "left a command running"),
+    "a pipeline left open": (left_pipeline, "left a command running"),
+    "its session killed": (killed, "connection was lost while the handler ran"),
+}
+
+
+class TestRuinedSession:
+    @pytest.fixture(autouse=True)
+    def _forget(self) -> Iterator[None]:
+        yield
+        KEPT.clear()
+
+    @pytest.mark.parametrize("name", RUINS)
+    @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
+    def test_nothing_is_committed_and_the_text_is_clear(
+        self, world: World, group: Group, name: str, failing: set[int], dsn: str
+    ) -> None:
+        misdeed, text = RUINS[name]
+        world.units(*[1] * 5)
+        group.failing = set(failing)
+        ruined = False
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            nonlocal ruined
+            group.record(unit, conn)
+            if unit.first_offset == 4 and not ruined:
+                ruined = True
+                misdeed(conn)
+
+        with pytest.raises(psycopg.OperationalError, match=text):
+            group.step(make_handler(handle))
+        assert group.conn.closed
+        assert (group.effects(), group.letters(), group.next_offset()) == ([], {}, 1)
+        with connect(dsn, role="worker") as group.conn:
+            group.drain(make_handler(handle))
+            group.assert_all_once(5)
+        assert set(group.letters()) == failing
+
+    @pytest.mark.parametrize("name", RUINS)
+    def test_again_and_again_it_is_dead_in_the_end(
+        self, world: World, group: Group, name: str, dsn: str
+    ) -> None:
+        """I8: a new session each time, one unit at a time, until the unit is known by its attempts."""
+        misdeed, _ = RUINS[name]
+        world.units(1, 1, 1)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 2:
+                misdeed(conn)
+
+        for _ in range(20):
+            with connect(dsn, role="worker") as group.conn:
+                with contextlib.suppress(psycopg.OperationalError):
+                    group.drain(make_handler(handle), alone=True, attempts_max=3)
+                    break
+        group.assert_all_once(3)
+        assert group.letters() == {
+            2: "its worker died, or lost its session, 3 times while handling it"
+        }
+        assert group.calls == [1, 2, 2, 2, 3]
+
+
+def test_keyboard_interrupt_is_for_the_driver(world: World, group: Group) -> None:
+    world.units(1, 1)
+    with pytest.raises(KeyboardInterrupt):
+        group.step(make_handler(lambda unit, conn: leave(KeyboardInterrupt())(conn)))
+    assert (group.effects(), group.letters(), group.next_offset()) == ([], {}, 1)
+    group.drain()
+    group.assert_all_once(2)

@@ -1,0 +1,210 @@
+"""A topic and one group that a test works on by hand, step by step, without a supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from gapless.consume.handler import Handler, handler
+from gapless.consume.step import Limits, Step, step, step_alone
+from gapless.consume.unit import Batch, Unit
+from gapless.db.connect import connect
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+
+TOPIC = "orders"
+_HOUR_MS = 3_600_000
+_TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
+_groups = count(1)
+
+EFFECTS = """
+create table effect (
+  n bigint generated always as identity,
+  group_id text not null default current_setting('test.group', true),
+  c_offset bigint not null,
+  unit_first bigint not null,
+  top_xid text not null default pg_current_xact_id()::text
+)
+"""
+
+
+@dataclass
+class Group:
+    """A consumer group of its own, with this test's session as the worker of one partition."""
+
+    world: World
+    conn: Connection[Any]
+    member: Member
+    assignment: Assignment
+    name: str
+    failing: set[int] = field(default_factory=set)
+    calls: list[int] = field(default_factory=list)
+
+    @property
+    def handler(self) -> Handler:
+        """Writes an effect for each event; raises for units whose first offset is in `failing`."""
+        return make_handler(self.record)
+
+    @property
+    def batch_handler(self) -> Handler:
+        """As `handler`, given batches."""
+
+        def take(batch: Batch, conn: Connection[Any]) -> None:
+            self.calls.append(batch[0].first_offset)
+            for unit in batch:
+                self.effect(unit, conn)
+            for unit in batch:
+                self.refuse(unit)
+
+        return make_handler(take, batch=True)
+
+    def record(self, unit: Unit, conn: Connection[Any]) -> None:
+        self.calls.append(unit.first_offset)
+        self.effect(unit, conn)
+        self.refuse(unit)
+
+    def effect(self, unit: Unit, conn: Connection[Any]) -> None:
+        conn.execute(
+            "insert into effect (group_id, c_offset, unit_first)"
+            " select %s, o, %s from unnest(%s::bigint[]) o",
+            [self.name, unit.first_offset, [event.offset for event in unit]],
+        )
+
+    def refuse(self, unit: Unit) -> None:
+        if unit.first_offset in self.failing:
+            raise ValueError(f"refused {unit.first_offset}")
+
+    def step(self, what: Handler | None = None, /, **limits: Any) -> Step:
+        return step(self.conn, self.assignment, what or self.handler, Limits(**limits))
+
+    def step_alone(self, what: Handler | None = None, /, **limits: Any) -> Step:
+        return step_alone(self.conn, self.assignment, what or self.handler, Limits(**limits))
+
+    def drain(self, what: Handler | None = None, /, *, alone: bool = False, **limits: Any) -> int:
+        """Step until idle; return how many steps that took."""
+        turn = self.step_alone if alone else self.step
+        for done in count():
+            before = self.next_offset()
+            result = turn(what, **limits)
+            if result.outcome != "done":
+                assert result.outcome == "idle"
+                return done
+            assert result.next_offset == self.next_offset() == before + result.events
+            assert result.events > 0
+        raise AssertionError
+
+    def drain_to(self, offset: int) -> None:
+        """Step until the event at `offset` is the next one; it must begin a unit."""
+        while (left := offset - self.next_offset()) > 0:
+            self.step(batch_size=left)
+        assert self.next_offset() == offset
+
+    def next_offset(self) -> int:
+        return self.world.value(
+            "select next_offset from gapless.consumer_offsets"
+            " where group_id = %s and partition_id = %s",
+            self.name,
+            self.assignment.partition.partition_id,
+        )
+
+    def effects(self) -> list[int]:
+        """The offsets of all effects, in the order in which they were written."""
+        return [
+            row[0]
+            for row in self.world.rows(
+                "select c_offset from effect where group_id = %s order by n", self.name
+            )
+        ]
+
+    def letters(self) -> dict[int, str]:
+        """The dead letters: offset to exception, in offset order."""
+        return dict(
+            self.world.rows(
+                "select c_offset, exception from gapless.dead_letter_queue"
+                " where group_id = %s order by c_offset",
+                self.name,
+            )
+        )
+
+    def successor(self, conn: Connection[Any]) -> Assignment:
+        """Take the lease again, as a new worker would: a higher epoch; its fence is not in yet."""
+        found = hold.take(conn, self.assignment.partition, self.member.member_id)
+        assert found is not None
+        return found
+
+    def assert_all_once(self, events: int) -> None:
+        """I1, I6, I9: each event was handled or is dead, not both, none twice, in order."""
+        effects, letters = self.effects(), self.letters()
+        assert effects == sorted(set(effects)), "handled twice, or out of order"
+        assert not set(effects) & set(letters), "both handled and dead"
+        assert sorted([*effects, *letters]) == list(range(1, events + 1)), "lost"
+        assert self.next_offset() == events + 1
+
+
+@dataclass
+class World:
+    """A fresh database with one topic, and an `effect` table for handlers to write to."""
+
+    dsn: str
+    conn: Connection[Any]
+    topic: Topic
+
+    @classmethod
+    def make(cls, dsn: str, conn: Connection[Any], *, partitions: int = 1) -> World:
+        conn.execute(EFFECTS)
+        return cls(dsn, conn, ensure_topic(conn, TOPIC, partitions=partitions))
+
+    def units(self, *sizes: int, **fields: Any) -> None:
+        """Publish and sequence units of so many events, each with a transaction_id of its own."""
+        self.events(NewEvent(payload={"size": n}, transaction_id=id_, **fields)
+                    for n in sizes for id_ in [uuid4()] for _ in range(n))  # fmt: skip
+
+    def events(self, events: Iterable[NewEvent]) -> None:
+        """Publish these events in one database transaction, and sequence them."""
+        publish(self.conn, TOPIC, list(events))
+        sequence(self.conn)
+
+    def group(self, partition_id: int = 0, *, start: str = "earliest") -> Group:
+        """A new group, owned by a session of its own."""
+        name = f"g{next(_groups)}"
+        conn = connect(self.dsn, role="worker")
+        found = Subscription(group_id=name, topic=TOPIC, topic_id=self.topic.topic_id, start=start)
+        member = Member(self.conn, [found], _TIMING, name="test", capacity=None)
+        member.sync()
+        lease = next(o for o in member.leases() if o.partition.partition_id == partition_id)
+        assert hold.lock(conn, lease.lease_no)
+        assignment = hold.take(conn, lease.partition, member.member_id)
+        assert assignment is not None
+        held = hold.install(conn, assignment)
+        assert held is not None
+        assert not held.unclean
+        return Group(self, conn, member, assignment, name)
+
+    def rows(self, sql: str, *params: object) -> list[Any]:
+        return self.conn.execute(sql, params).fetchall()
+
+    def value(self, sql: str, *params: object) -> Any:
+        return self.rows(sql, *params)[0][0]
+
+
+def make_handler(function: Callable[..., object], **options: Any) -> Handler:
+    """Make a function a handler of the test's topic."""
+    made: Handler = handler(topic=TOPIC, **options)(function)
+    return made
+
+
+def same_id(*counts: tuple[UUID | None, int]) -> list[NewEvent]:
+    """Make runs of events: (transaction_id, how many)."""
+    return [
+        NewEvent(payload={}, transaction_id=id_, key="k") for id_, n in counts for _ in range(n)
+    ]

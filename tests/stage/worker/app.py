@@ -1,0 +1,79 @@
+"""The handlers of the tests: they write down what they see, and do what an event tells them to do.
+
+An event's payload is an object. "sleep_s", "raise", "hang", "kill", "exit", "segv", "stop", "sql":
+done after the event was written down, in the transaction of its batch. "once": a file's path; only
+the process that makes the file does it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.unit import Unit
+
+WRITE_DOWN = """
+insert into ledger (group_id, topic, partition_id, c_offset, epoch, pid)
+select %(group)s, %(topic)s, %(partition)s, %(offset)s, c.epoch, %(pid)s
+from gapless.consumer_offsets c
+join gapless.topic t on t.topic_id = c.topic_id and t.name = %(topic)s
+where c.group_id = %(group)s and c.partition_id = %(partition)s
+"""
+HANG_S = 3600.0
+
+
+def recorder(group: str) -> Callable[[Unit, Connection[Any]], None]:
+    """Make the handler of a group."""
+
+    def record(unit: Unit, conn: Connection[Any]) -> None:
+        for event in unit:
+            conn.execute(
+                WRITE_DOWN,
+                {
+                    "group": group,
+                    "topic": event.topic,
+                    "partition": event.partition,
+                    "offset": event.offset,
+                    "pid": os.getpid(),
+                },
+            )
+            payload: dict[str, Any] = event.payload or {}
+            if "once" not in payload or _first(payload["once"]):
+                _act(payload, conn)
+
+    return record
+
+
+def _act(payload: dict[str, Any], conn: Connection[Any]) -> None:
+    for word, value in payload.items():
+        if word == "raise":
+            raise ValueError(value)
+        if word == "sql":
+            conn.execute(value)
+        if word in _DEEDS:
+            _DEEDS[word](value)
+
+
+def _first(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+_DEEDS: dict[str, Callable[[Any], object]] = {
+    "sleep_s": time.sleep,
+    "hang": lambda _: time.sleep(HANG_S),
+    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "exit": os._exit,
+    "segv": lambda _: ctypes.string_at(0),
+    "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
+    "print": print,
+}

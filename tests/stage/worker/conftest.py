@@ -1,0 +1,21 @@
+"""A fleet of supervisors for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from psycopg import Connection
+
+from stage.worker.fleet import Fleet
+
+
+@pytest.fixture
+def fleet(dsn: str, conn: Connection, tmp_path: Path) -> Iterator[Fleet]:
+    made = Fleet(dsn, conn, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+        print(made.logs())  # noqa: T201 - pytest shows it when the test failed

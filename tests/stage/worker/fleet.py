@@ -1,0 +1,269 @@
+"""Supervisors as real processes, their events and their ends: the tests of this folder drive them.
+
+Every wait here is for a condition, and bounded. Everything that was started is killed at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import Connection
+
+from stage.worker.ledger import MAKE
+
+T = TypeVar("T")
+QUICK = {
+    "total_partitions": 4,
+    "member_ttl_ms": 1500,
+    "heartbeat_ms": 300,
+    "suspect_grace_ms": 500,
+    "connect_timeout_s": 5,
+}
+LOOK_AGAIN_S = 0.01
+PATIENCE_S = 20.0
+_LAG = """
+select coalesce(sum(c.next_offset), 0) = (
+  select coalesce(sum(coalesce(n.last, 0) + 1), 0) from gapless.consumer_offsets k
+  left join (
+    select topic_id, partition_id, max(last_offset) as last from gapless.log_segment group by 1, 2
+  ) n using (topic_id, partition_id)
+) and not gapless.pending()
+from gapless.consumer_offsets c
+"""
+_OWNERS = """
+select coalesce(m.name, '?'), count(*) from gapless.lease l
+left join gapless.member m on m.member_id = l.owner
+where l.owner is not null group by 1
+"""
+
+
+def until(
+    look: Callable[[], T], what: str, *, timeout_s: float = PATIENCE_S, within: Any = None
+) -> T:
+    """Return the first true value of look(); fail after timeout_s."""
+    give_up = time.monotonic() + timeout_s
+    while not (found := look()):
+        assert time.monotonic() < give_up, f"not within {timeout_s} s: {what}\n{within or ''}"
+        time.sleep(LOOK_AGAIN_S)
+    return found
+
+
+class Instance:
+    """A supervisor process, in a session and process group of its own with its children."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], log_path: Path) -> None:
+        self.name = name
+        self.process = process
+        self.log_path = log_path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def logged(self, text: str) -> bool:
+        return text in self.log()
+
+    def children(self) -> set[int]:
+        with suppress(OSError):
+            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+            return {int(pid) for pid in listed.split()}
+        return set()
+
+    def worker(self, partition: str) -> int | None:
+        """The pid of the process that acquired a partition (group/topic/number), if it lives."""
+        found = re.findall(rf" (\d+) INFO {re.escape(partition)}: acquired", self.log())
+        return int(found[-1]) if found and int(found[-1]) in self.children() else None
+
+    def sequencer(self) -> int | None:
+        """The pid of its sequencer, if that is the active one."""
+        found = re.findall(r" (\d+) INFO sequencer: active", self.log())
+        return int(found[-1]) if found and int(found[-1]) in self.children() else None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the supervisor alone."""
+        os.kill(self.pid, number)
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Signal the supervisor and all its children, as a terminal or a dying machine does."""
+        os.killpg(self.pid, number)
+
+    def ended(self, timeout_s: float = PATIENCE_S) -> int:
+        """Wait for the supervisor's end; return its exit code."""
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs after {timeout_s} s:\n{self.log()}") from None
+
+
+class Fleet:
+    """All supervisors on one test database."""
+
+    def __init__(self, dsn: str, conn: Connection, folder: Path) -> None:
+        self.dsn = dsn
+        self.conn = conn
+        self.folder = folder
+        self.instances: list[Instance] = []
+        self._keys: dict[int, list[str]] = {}
+        conn.execute(MAKE)
+
+    def start(
+        self,
+        name: str,
+        *,
+        groups: Iterable[tuple[str, str]] = (("g", "t"),),
+        dsn: str | None = None,
+        patch: dict[str, object] | None = None,
+        open_files: int = 0,
+        **settings: object,
+    ) -> Instance:
+        """Start a supervisor for (group, topic) pairs with QUICK settings and those given."""
+        wanted = {
+            "settings": {**QUICK, "instance_name": name, **settings},
+            "groups": list(groups),
+            "patch": patch or {},
+            "open_files": open_files,
+        }
+        log_path = self.folder / f"{name}.log"
+        with log_path.open("ab") as log:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    str(Path(__file__).with_name("instance.py")),
+                    dsn or self.dsn,
+                    json.dumps(wanted),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.instances.append(Instance(name, process, log_path))
+        return self.instances[-1]
+
+    # -- what is so ---------------------------------------------------------------------------------
+
+    def owners(self) -> dict[str, int]:
+        """How many partitions each instance owns."""
+        return dict(self.conn.execute(_OWNERS).fetchall())
+
+    def until_owners(self, timeout_s: float = PATIENCE_S, **counts: int) -> None:
+        until(
+            lambda: self.owners() == counts,
+            f"owners {counts}",
+            timeout_s=timeout_s,
+            within=_Late(lambda: f"{self.owners()}\n{self.logs()}"),
+        )
+
+    def until_handled(self, timeout_s: float = PATIENCE_S) -> None:
+        """Wait until no group has anything left to handle, and nothing waits for its offset."""
+        until(
+            lambda: self.value(_LAG),
+            "all handled",
+            timeout_s=timeout_s,
+            within=_Late(self.logs),
+        )
+
+    def value(self, statement: str, *params: object) -> Any:
+        row = self.conn.execute(statement, params).fetchone()
+        return None if row is None else row[0]
+
+    def now(self) -> float:
+        """The server's clock in seconds."""
+        return float(self.value("select extract(epoch from clock_timestamp())"))
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {each.name}\n{each.log()}" for each in self.instances)
+
+    # -- what happens -------------------------------------------------------------------------------
+
+    def keys(self, partitions: int) -> list[str]:
+        """Return a key for each partition of a topic with so many, in their order."""
+        if partitions not in self._keys:
+            found: dict[int, str] = {}
+            number = 0
+            while len(found) < partitions:
+                row = self.value("select gapless.partition_of(%s, %s)", f"k{number}", partitions)
+                found.setdefault(int(row), f"k{number}")
+                number += 1
+            self._keys[partitions] = [found[p] for p in range(partitions)]
+        return self._keys[partitions]
+
+    def publish(
+        self,
+        *payloads: dict[str, object],
+        topic: str = "t",
+        partition: int = 0,
+        partitions: int = 4,
+        conn: Connection | None = None,
+    ) -> None:
+        """Publish events to one partition, each in a transaction of its own."""
+        key = self.keys(partitions)[partition]
+        for payload in payloads or ({},):
+            (conn or self.conn).execute(
+                "select gapless.publish(%s, %s::json, %s)", [topic, json.dumps(payload), key]
+            )
+
+    def close(self) -> None:
+        for each in self.instances:
+            with suppress(ProcessLookupError):
+                each.signal_all(signal.SIGKILL)
+            each.process.wait(PATIENCE_S)
+
+
+class Load:
+    """Publishes to all partitions all the time, from a thread, until stopped; survives restarts."""
+
+    def __init__(self, fleet: Fleet, *, every_s: float = 0.005, partitions: int = 4) -> None:
+        self._fleet = fleet
+        self._every_s = every_s
+        self._keys = fleet.keys(partitions)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.published = 0
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            with suppress(psycopg.OperationalError), self._connect() as conn:
+                while not self._stop.wait(self._every_s):
+                    conn.execute(
+                        "select gapless.publish('t', '{}'::json, k) from unnest(%s::text[]) k",
+                        [self._keys],
+                    )
+                    self.published += len(self._keys)
+
+    def _connect(self) -> Connection:
+        self._stop.wait(self._every_s)
+        return psycopg.connect(self._fleet.dsn, autocommit=True)
+
+
+class _Late:
+    """Text that is made when it is printed."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make = make
+
+    def __str__(self) -> str:
+        return self._make()

@@ -1,0 +1,38 @@
+"""One supervisor as a program of its own: `python instance.py DSN JSON`; see fleet.Fleet.start()."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from gapless.consume.handler import Handler
+from gapless.settings import Settings
+from gapless.worker.supervisor import Supervisor, make_plan
+from stage.worker.app import recorder
+
+
+def main(dsn: str, text: str) -> int:
+    wanted = json.loads(text)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(message)s"
+    )
+    for name, value in wanted["patch"].items():
+        module, _, attribute = name.rpartition(".")
+        setattr(importlib.import_module(module), attribute, value)
+    for _ in range(wanted["open_files"]):
+        os.open(os.devnull, os.O_RDONLY)
+    handlers = [
+        Handler(function=recorder(group), topic=topic, group=group)
+        for group, topic in wanted["groups"]
+    ]
+    return Supervisor(make_plan(Settings(**wanted["settings"]), dsn, handlers)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
