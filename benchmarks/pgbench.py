@@ -29,5 +29,6 @@ def transactions_per_s(
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     found = _TPS.search(done.stdout)
     if done.returncode or found is None:
-        raise RuntimeError(f"pgbench {name} failed: {done.stderr.strip()}")
+        problem = done.stderr.strip() or done.stdout.strip()
+        raise RuntimeError(f"pgbench {name} failed, exit code {done.returncode}: {problem}")
     return float(found[1])

@@ -61,9 +61,11 @@ select exists (
 
 -- name: ready
 -- Tell the present owner that its successor is forked, connected and waiting.
-select pg_notify('gapless_g_' || g.group_no, 'ready ' || g.topic_id || ' ' || %(partition_id)s::int)
-from gapless.consumer_group g
-where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
+select pg_notify('gapless_g_' || g.group_no, 'ready ' || l.lease_no)
+from gapless.lease l
+join gapless.consumer_group g using (group_id, topic_id)
+where l.group_id = %(group_id)s and l.topic_id = %(topic_id)s
+  and l.partition_id = %(partition_id)s
 
 -- name: lock_timeout
 select set_config('lock_timeout', %(timeout)s::text, false)

@@ -10,19 +10,23 @@ import argparse
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.cli.screen import note
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from gapless.db.embedded import EmbeddedServer
     from gapless.settings import Loaded, Settings
 
 _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 
 # The newest connection of this process: who and where, for the message of an error that escapes.
-_newest: list[Connection] = []
+_newest: list[Connection[Any]] = []
+
+# Our share in the embedded server: it runs for as long as this process, and its children, live.
+_servers: list[EmbeddedServer] = []
 
 
 def load(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
@@ -68,7 +72,7 @@ def open_connection(
     settings: Settings | None = None,
     *,
     needs_schema: bool = True,
-) -> Connection:
+) -> Connection[Any]:
     """Connect, in autocommit; use it in `with`. Makes sure of the schema unless told otherwise."""
     from gapless.db.connect import connect  # noqa: PLC0415 - not for --help
 
@@ -81,6 +85,15 @@ def open_connection(
 
         require_schema(conn)
     return conn
+
+
+def _embedded_dsn() -> str:
+    if not _servers:
+        from gapless.db.embedded import acquire  # noqa: PLC0415 - not for --help
+
+        _servers.append(acquire())
+        note(f"no DSN is configured: using the embedded PostgreSQL of {_servers[0].directory}")
+    return _servers[0].dsn
 
 
 def where() -> str:

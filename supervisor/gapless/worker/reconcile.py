@@ -31,14 +31,14 @@ def reconcile(
     me: UUID,
     leases: Iterable[Lease],
     running: Mapping[Partition, Running],
-    ready: set[Partition],
+    ready: set[int],
     *,
     leaving_now: bool = False,
 ) -> list[Action]:
     """Return what to do so that the workers fit the leases.
 
-    ready: partitions whose next owner is forked, connected and waiting. Until it is, the present
-    owner keeps working: a hand-over costs one batch, not a start (make before break).
+    ready: lease_no of partitions whose next owner is forked, connected and waiting. Until it is, the
+    present owner keeps working: a hand-over costs one batch, not a start (make before break).
     leaving_now: do not wait for successors any longer.
     """
     by_partition = {lease.partition: lease for lease in leases}
@@ -53,8 +53,12 @@ def reconcile(
         lease = by_partition.get(partition)
         if lease is not None and lease.target == me:
             continue
-        owns = lease is not None and lease.owner == me
-        wanted_elsewhere = lease is not None and lease.target is not None
-        if not owns or not wanted_elsewhere or partition in ready or leaving_now:
+        keeps_working = (
+            lease is not None
+            and lease.owner == me
+            and lease.target is not None
+            and lease.lease_no not in ready
+        )
+        if leaving_now or not keeps_working:
             actions.append(Action(kind="drain", partition=partition))
     return actions

@@ -72,7 +72,7 @@ class Supervisor:
         self._signals = SignalQueue()
         self._control = Control(plan)
         self._nursery = Nursery(plan.dsn, plan.settings, os.getpid(), self._private_fds)
-        self._ready: set[Partition] = set()
+        self._ready: set[int] = set()  # lease_no of partitions whose next worker waits
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
         self._dirty = True
@@ -114,7 +114,7 @@ class Supervisor:
         if self._stopping_since_s is not None:
             due.append(now + STOPPING_TICK_S)
         select.select(
-            [*self._signals.filenos(), *self._control.filenos(), *self._nursery.sentinels()],
+            [*self._signals.filenos(), *self._control.filenos()],  # a child's end is a signal
             [],
             [],
             max(0.0, min(due) - now),
@@ -162,12 +162,7 @@ class Supervisor:
         for payload in self._control.heard():
             self._dirty = True
             if payload.startswith("ready "):
-                topic_id, partition_id = (int(word) for word in payload.split()[1:3])
-                self._ready |= {
-                    lease.partition
-                    for lease in self._leases
-                    if (lease.topic_id, lease.partition_id) == (topic_id, partition_id)
-                }
+                self._ready.add(int(payload.split()[1]))
 
     def _reconcile(self) -> None:
         stopping = self._stopping_since_s
@@ -177,7 +172,7 @@ class Supervisor:
         me = self._control.member.member_id
         running = self._nursery.running()
         leases = {lease.partition: lease for lease in self._leases}
-        self._ready = {p for p in self._ready if p in leases and leases[p].target != me}
+        self._ready -= {lease.lease_no for lease in self._leases if lease.target == me}
         for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
             if action.kind == "drain":
                 self._nursery.drain(action.partition)

@@ -158,7 +158,7 @@ def group(conn: Connection, topic: Topic) -> tuple[Connection, int]:
 
 
 @settings(
-    max_examples=60,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -1,0 +1,139 @@
+-- name: server
+-- returns: gapless.cli.health.server:Facts
+select
+  current_setting('server_version') as version,
+  current_user::text as role,
+  current_setting('server_encoding') as encoding,
+  current_setting('synchronous_commit') as synchronous_commit,
+  current_setting('fsync') as fsync,
+  current_setting('full_page_writes') as full_page_writes,
+  current_setting('autovacuum') as autovacuum,
+  coalesce(current_setting('client_connection_check_interval', true), '0') as check_interval
+
+-- name: connections
+-- What the server admits, what is taken, and what all groups take when every partition is worked on.
+-- returns: gapless.cli.health.server:Connections
+select
+  least(
+    m.server_max,
+    nullif(r.rolconnlimit, -1),
+    nullif(d.datconnlimit, -1)
+  ) as admitted,
+  (
+    select count(*) from pg_stat_activity a where a.backend_type = 'client backend'
+  ) as taken,
+  (
+    select count(*) from pg_stat_activity a
+    where a.datname = current_database() and a.application_name like 'gapless/%%'
+  ) as taken_by_gapless,
+  (
+    select coalesce(sum(t.partitions), 0)::bigint
+    from gapless.consumer_group g
+    join gapless.topic t using (topic_id)
+  ) as partitions,
+  (select count(*) from gapless.member) as members
+from (
+  select current_setting('max_connections')::int
+    - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true), '0')::int as server_max
+) m
+join pg_roles r on r.rolname = current_user
+join pg_database d on d.datname = current_database()
+
+-- name: oldest
+-- Who holds the horizon: the session with the oldest snapshot or transaction. Sessions of other roles
+-- show nothing of themselves to those without pg_read_all_stats.
+-- returns: gapless.cli.health.server:Oldest
+select
+  a.pid,
+  a.usename::text as role,
+  a.application_name as application,
+  coalesce(a.state, a.backend_type) as state,
+  extract(epoch from clock_timestamp() - a.xact_start)::float8 as age_s,
+  greatest(age(a.backend_xmin), age(a.backend_xid)) as xids
+from pg_stat_activity a
+where (a.backend_xmin is not null or a.backend_xid is not null)
+  and a.application_name <> 'gapless/doctor'
+order by a.xact_start nulls last, 6 desc
+limit 1
+
+-- name: slots
+-- Replication slots that hold the horizon, the worst first.
+-- returns: gapless.cli.health.server:Slot
+select
+  s.slot_name::text as name,
+  s.active,
+  greatest(age(s.xmin), age(s.catalog_xmin)) as xids
+from pg_replication_slots s
+where s.xmin is not null
+order by 3 desc
+
+-- name: prepared
+-- Prepared transactions of this database, the oldest first.
+-- returns: gapless.cli.health.server:Prepared
+select
+  p.gid,
+  p.owner::text as role,
+  extract(epoch from clock_timestamp() - p.prepared)::float8 as age_s
+from pg_prepared_xacts p
+where p.database = current_database()
+order by p.prepared
+
+-- name: clock
+select clock_timestamp()
+
+-- name: notify
+select pg_notify(%(channel)s, '')
+
+-- name: missing_roles
+select coalesce(array_agg(w.name order by w.name), '{}')
+from unnest(array['gapless_consumer', 'gapless_operator', 'gapless_producer']) w (name)
+where not exists (select from pg_roles r where r.rolname = w.name)
+
+-- name: privileges
+-- What this role may do, by the rights that the three roles carry.
+-- returns: gapless.cli.health.schema:Privileges
+select
+  has_any_column_privilege('gapless.outbox_message_t', 'insert')
+    and has_sequence_privilege('gapless.outbox_message_id_seq', 'usage') as publish,
+  has_table_privilege('gapless.log_segment', 'select')
+    and (
+      select bool_and(has_function_privilege(p.oid, 'execute'))
+      from pg_proc p
+      where p.pronamespace = n.oid and p.proname in ('claim', 'acquire', 'sequence_events')
+    ) as consume,
+  pg_has_role(n.nspowner, 'usage') as upgrade
+from pg_namespace n
+where n.nspname = 'gapless'
+
+-- name: terminator
+-- Functions that end the session of an evicted owner run as the schema's owner: may it, with ours?
+-- returns: gapless.cli.health.schema:Terminator
+select
+  o.rolname::text as owner,
+  o.rolsuper
+    or not me.rolsuper and (
+      pg_has_role(o.oid, me.oid, 'usage') or pg_has_role(o.oid, 'pg_signal_backend', 'usage')
+    ) as may
+from pg_proc p
+join pg_roles o on o.oid = p.proowner
+join pg_roles me on me.rolname = current_user
+where p.pronamespace = 'gapless'::regnamespace and p.proname = 'break_zombie'
+
+-- name: wake_trigger
+-- How the trigger that wakes the sequencer is enabled; no row when there is none.
+select t.tgenabled::text
+from pg_trigger t
+where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
+
+-- name: chunks
+-- Ids that the chunks still have room for, by the newest event that is visible.
+-- returns: gapless.cli.health.log:Chunks
+select
+  c.chunk_events,
+  c.chunks_ahead,
+  (
+    select coalesce(max(k.upto), 0) from gapless.chunk k
+  ) - coalesce((select max(o.id) from gapless.outbox_message_t o), 0) - 1 as room,
+  exists (select from gapless.outbox_message_default) as is_default_used
+from gapless.log_config c
