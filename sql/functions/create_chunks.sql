@@ -14,6 +14,7 @@ as $$
 declare
   config gapless.log_config;
   next_id bigint;
+  room bigint;
   covered bigint;      -- first id no chunk covers
   made int := 0;
   chunk text;
@@ -25,9 +26,12 @@ begin
     return 0;
   end if;
   select coalesce(max(c.upto), 1) into covered from gapless.chunk c;
-  -- Rows that had to go to the default chunk stay there: start above them, with room for those in flight.
-  if next_id > covered then
-    covered := (next_id / config.chunk_events + 1) * config.chunk_events;
+  -- What no chunk covers goes to the default chunk, and stays there: start above it. MUST leave half a
+  -- chunk of room: a publisher whose id is in flight to the default chunk fails when a new chunk takes
+  -- that id, and what is there already makes ATTACH fail. (Nobody is in flight before the first id.)
+  room := config.chunk_events / 2;
+  if next_id > 1 and next_id + room > covered then
+    covered := ((next_id + room) / config.chunk_events + 1) * config.chunk_events;
   end if;
   while covered <= next_id + config.chunk_events * config.chunks_ahead loop
     chunk := 'outbox_message_' || covered;

@@ -24,7 +24,7 @@ select
   ) as taken,
   (
     select count(*) from pg_stat_activity a
-    where a.datname = current_database() and a.application_name like 'gapless/%%'
+    where a.datname = current_database() and starts_with(a.application_name, 'gapless/')
   ) as taken_by_gapless,
   (
     select coalesce(sum(t.partitions), 0)::bigint

@@ -68,12 +68,10 @@ def test_every_case(
     wanted: str | None,
 ) -> None:
     leases = (
-        []
-        if target == "gone"
-        else [lease(target, owner)]  # type: ignore[arg-type]
+        [] if target == "gone" else [lease(target, owner)]  # type: ignore[arg-type]
     )
     running = {P: Running(partition=P, draining=worker == "drains")} if worker else {}
-    ready = {P} if is_ready else set()
+    ready = {1} if is_ready else set()
     actions = reconcile(ME, leases, running, ready, leaving_now=leaving)
     assert [(action.kind, action.partition) for action in actions] == (
         [(wanted, P)] if wanted else []
@@ -84,15 +82,15 @@ def test_partitions_do_not_mind_each_other() -> None:
     leases = [lease(ME, None, 0), lease(PEER, ME, 1), lease(ME, ME, 2), lease(PEER, ME, 3)]
     keys = [each.partition for each in leases]
     running = {key: Running(partition=key) for key in keys[1:]}
-    actions = reconcile(ME, leases, running, {keys[1]})
+    actions = reconcile(ME, leases, running, {2})
     assert {(a.kind, a.partition.partition_id) for a in actions} == {("start", 0), ("drain", 1)}
 
 
 def test_two_groups_on_one_topic_are_two_partitions() -> None:
     mine = lease(ME, None)
-    other = replace(mine, group_id="h", target=PEER, owner=ME)
+    other = replace(mine, group_id="h", lease_no=2, target=PEER, owner=ME)
     running = {other.partition: Running(partition=other.partition)}
-    assert [a.kind for a in reconcile(ME, [mine, other], running, {mine.partition})] == ["start"]
+    assert [a.kind for a in reconcile(ME, [mine, other], running, {1})] == ["start"]
 
 
 class World:
@@ -101,7 +99,7 @@ class World:
     def __init__(self) -> None:
         self.lease: Lease | None = None
         self.running: dict[Partition, Running] = {}
-        self.ready: set[Partition] = set()
+        self.ready: set[int] = set()
         self.did: list[str] = []
 
     def settle(self, *, leaving_now: bool = False) -> None:
@@ -122,7 +120,7 @@ def test_a_partition_comes_and_goes() -> None:
     world.lease = lease(PEER, ME)
     world.settle()
     assert world.did == ["start"], "nobody is ready to take over"
-    world.ready.add(P)
+    world.ready.add(1)
     world.settle()
     assert world.did == ["start", "drain"]
     world.lease = lease(PEER, None)

@@ -1,4 +1,4 @@
-"""Cut lines into transactions: so many lines each, but never through a unit where it can be helped."""
+"""Cut lines into transactions: so many lines each, but not through a unit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LINGER_S = 0.05
 class Batches:
     """Batches of lines, each for one database transaction; use one up before asking for the next.
 
-    Neighbouring lines with the same transaction_id stay together, however many there are. A pipe that
-    has nothing more to say for now ends a batch, so that what came is not held back. Lines are
-    gathered before the batch is given out, so that no transaction is open while a pipe is waited for;
+    Neighbouring lines with the same transaction_id stay together, however many there are. A pipe
+    that has nothing more to say for now ends a batch, so that what came is not held back. Lines are
+    gathered before a batch is given out, so that no transaction is open while a pipe is waited for;
     only what is too large to gather is read while it is published.
     """
 

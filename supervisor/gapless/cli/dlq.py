@@ -13,6 +13,7 @@ from gapless.cli.context import open_connection
 from gapless.cli.parser import Parser, add_json, whole
 from gapless.cli.rows import rows
 from gapless.cli.screen import cell, plain, safe_json, say, show, stamp, to_json
+from gapless.db.queries import query
 from gapless.errors import UsageError
 
 HELP = "list and show dead letters: what was refused, and why"
@@ -112,7 +113,12 @@ def main(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "dlq") as conn:
         found = rows(
-            conn, LetterRow, "dead_letters", group=args.group, topic=args.topic, limit=args.limit
+            conn,
+            LetterRow,
+            query("cli", "dead_letters"),
+            group=args.group,
+            topic=args.topic,
+            limit=args.limit,
         )
     show(LetterRow, found, as_json=args.json, empty="no dead letters")
     return 0
@@ -121,7 +127,7 @@ def _list(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     place = asdict(args.place)
     with open_connection(args, "dlq") as conn:
-        found = rows(conn, Letter, "dead_letter", **place)
+        found = rows(conn, Letter, query("cli", "dead_letter"), **place)
         if not found:
             raise UsageError(
                 f"there is no dead letter {'/'.join(map(str, place.values()))}: "
@@ -131,7 +137,7 @@ def _show(args: argparse.Namespace) -> int:
         unit = rows(
             conn,
             UnitOffset,
-            "unit_of_letter",
+            query("cli", "unit_of_letter"),
             **place,
             transaction_id=letter.transaction_id,
             limit=_NEIGHBOURS_MAX,

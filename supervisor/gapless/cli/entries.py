@@ -52,7 +52,8 @@ def entry_json(topic: str, entry: Entry) -> str:
         }
     )
     headers, payload = (
-        safe_json((text or "null").translate(_LINE_BREAKS)) for text in (entry.headers, entry.payload)
+        safe_json((text or "null").translate(_LINE_BREAKS))
+        for text in (entry.headers, entry.payload)
     )
     return f'{head[:-1]}, "headers": {headers}, "payload": {payload}}}'
 

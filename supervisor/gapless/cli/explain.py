@@ -1,4 +1,4 @@
-"""Say an error that is not gapless's own in one line, with what to do; and which exit code it is."""
+"""Say an error that is not gapless's own in one line, with what to do, and its exit code."""
 
 from __future__ import annotations
 
@@ -27,19 +27,24 @@ def explain(error: BaseException) -> tuple[str, int]:
         return f"this installation is not complete: {error}", _FAILED
     if isinstance(error, MemoryError):
         return "out of memory", _FAILED
-    return (
+    line = (
         f"unexpected {type(error).__name__}: {error} (this is a mistake in gapless: "
-        "the same command with --debug shows where)",
-        _FAILED,
+        "the same command with --debug shows where)"
     )
+    return line, _FAILED
 
 
 def _database(error: psycopg.Error) -> tuple[str, int]:
     primary = error.diag.message_primary
     if isinstance(error, errors.InsufficientPrivilege):
         return _privilege(primary or str(error)), _BAD_INPUT
-    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction):
-        return f"{where()}: {primary}: the gapless schema is not complete: run gapless init", _BAD_INPUT
+    if isinstance(
+        error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction
+    ):
+        return (
+            f"{where()}: {primary}: the gapless schema is not complete: run gapless init",
+            _BAD_INPUT,
+        )
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
         text = primary or str(error) or type(error).__name__
         return f"the connection to PostgreSQL was lost: {text}", _FAILED

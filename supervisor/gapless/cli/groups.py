@@ -9,6 +9,7 @@ from gapless.cli.context import open_connection
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.rows import rows
 from gapless.cli.screen import say, show
+from gapless.db.queries import query
 
 HELP = "list, create and show consumer groups and their lag"
 EXAMPLES = """\
@@ -81,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "groups") as conn:
-        found = rows(conn, GroupRow, "groups")
+        found = rows(conn, GroupRow, query("cli", "groups"))
     hint = "no group yet: gapless run makes them, and so does gapless groups create GROUP TOPIC"
     show(GroupRow, found, as_json=args.json, empty=hint)
     return 0
@@ -90,14 +91,19 @@ def _list(args: argparse.Namespace) -> int:
 def _create(args: argparse.Namespace) -> int:
     from psycopg.errors import CheckViolation  # noqa: PLC0415 - not for --help
 
-    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
     from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
     from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
 
     name = f"group {args.group} of topic {args.topic}"
     with open_connection(args, "groups") as conn:
         require_topic(conn, args.topic)
-        if rows(conn, GroupPartitionRow, "group_partitions", group=args.group, topic=args.topic):
+        if rows(
+            conn,
+            GroupPartitionRow,
+            query("cli", "group_partitions"),
+            group=args.group,
+            topic=args.topic,
+        ):
             say(f"nothing to do: there is a {name}")
             return 0
         what = {"group_id": args.group, "topic": args.topic, "start": args.start}
@@ -117,7 +123,11 @@ def _show(args: argparse.Namespace) -> int:
 
     with open_connection(args, "groups") as conn:
         found = rows(
-            conn, GroupPartitionRow, "group_partitions", group=args.group, topic=args.topic
+            conn,
+            GroupPartitionRow,
+            query("cli", "group_partitions"),
+            group=args.group,
+            topic=args.topic,
         )
     if not found:
         of_topic = f' of topic "{args.topic}"' if args.topic else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli.context import load, open_connection
 from gapless.cli.screen import count, note, say
 from gapless.cli.topics import add_partitions, ensure
+from gapless.db.queries import query
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -94,7 +95,6 @@ def _describe(changes: Sequence[Change], dbname: str) -> list[str]:
 
 def _chunks(conn: Connection[Any], loaded: Loaded) -> list[str]:
     """Set the size of chunks if somebody said one, and make the first ones."""
-    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
     from gapless.log.sequence import configure_chunks  # noqa: PLC0415 - not for --help
 
     done = []

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
+from uuid import UUID
 
 from gapless.errors import UsageError
 from gapless.log.event import NewEvent
@@ -154,9 +155,9 @@ def _from_payload(text: str, key_field: str | None) -> dict[str, Any]:
             raise ValueError(f"not an object, so it has no field {key_field!r} for the key")
         key = value.get(key_field)
         if not isinstance(key, str):
-            what = f"is {type(key).__name__}" if key_field in value and key is not None else "is not there"
+            what = "is missing" if key is None else f"is {type(key).__name__}"
             raise ValueError(f"field {key_field!r}, the key, {what}: it must be text or a number")
-        fields["key"] = str(key)
+        fields["key"] = _stored(key_field, key)
     return fields
 
 
@@ -177,20 +178,42 @@ def _from_envelope(text: str) -> dict[str, Any]:
             continue
         if type(value) is not str:
             raise ValueError(f"{name} must be text")
-        fields[name] = value
+        fields[name] = _stored(name, value)
+    if "transaction_id" in fields:
+        fields["transaction_id"] = uuid_text(fields["transaction_id"])
     headers, text_of_headers = members.get("headers", (None, ""))
     if headers is not None:
         if not isinstance(headers, dict):
             raise ValueError("headers must be an object")
         fields["headers"] = json.loads(text_of_headers)
+        _stored("headers", json.dumps(fields["headers"], ensure_ascii=False))
     return fields
+
+
+def uuid_text(text: str) -> str:
+    """Return a UUID in its usual form, so that equal ones are equal texts; or raise ValueError."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise ValueError(f"transaction_id {text!r} is not a UUID") from None
+
+
+def _stored(name: str, text: str) -> str:
+    """Return text that PostgreSQL can store: half a surrogate pair is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} has half a surrogate pair at {error.start + 1}") from None
+    return str(text)
 
 
 def _members(text: str) -> dict[str, tuple[Any, str]]:
     """Return the members of a JSON object, each with its value and its text as it was written."""
     members: dict[str, tuple[Any, str]] = {}
     if not isinstance(_whole(text), dict):
-        raise ValueError("not an object; if the whole line is the payload say --payload-only")
+        raise ValueError(  # noqa: TRY004 - it is the text that is wrong
+            "not an object; if the whole line is the payload say --payload-only"
+        )
     # It is an object, so only the places of its members are looked for from here on.
     at = _skip(text, text.index("{") + 1)
     while text[at] != "}":

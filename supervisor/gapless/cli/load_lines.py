@@ -22,6 +22,7 @@ from gapless.log.publish import publish
 
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
 _SHOW_EVERY_EVENTS = 500
+_PROBED_EVENTS_MAX = 100  # publish() takes COPY, which names the row, for fewer than that
 
 
 class Load:
@@ -78,14 +79,26 @@ class Load:
     def _culprit(self, error: PublishError) -> int:
         """Return the number of the line that the server, or publish() itself, refused."""
         cause = error.__cause__
-        context = cause.diag.context if isinstance(cause, psycopg.Error) else None
-        match = _COPY_LINE.search(context or "")
-        return self._batch.line_of(int(match[1])) if match else self._batch.line
+        if not isinstance(cause, psycopg.Error):
+            return self._batch.line
+        match = _COPY_LINE.search(cause.diag.context or "")
+        return self._batch.line_of(int(match[1])) if match else self._probe()
+
+    def _probe(self) -> int:
+        """Try the events of a small batch one by one, undoing each: an INSERT names no row."""
+        for line in self._batch.head:
+            try:
+                with self._conn.transaction(force_rollback=True):
+                    publish(self._conn, self._topic, line.event)
+            except PublishError:
+                return line.number
+        return self._batch.line
 
     def _so_far(self) -> str:
         if not self.events:
             return "nothing was published"
-        return f"{count(self.events, 'event')} published, up to line {self.last_line}; nothing after it"
+        published = count(self.events, "event")
+        return f"{published} published, up to line {self.last_line}; nothing after it"
 
     def _in_doubt(self, error: psycopg.Error) -> str:
         reason = " ".join(str(error).split())
@@ -104,6 +117,7 @@ class _Batch:
     def __init__(self, lines: Iterator[Line]) -> None:
         self.count = 0
         self.line = 0
+        self.head: list[Line] = []
         self._lines = lines
         # Where the numbering jumps (blank lines): the event's number, and its line.
         self._jumps: list[tuple[int, int]] = []
@@ -118,6 +132,8 @@ class _Batch:
             if not self._jumps or line.number != self.line + 1:
                 self._jumps.append((self.count, line.number))
             self.line = line.number
+            if self.count <= _PROBED_EVENTS_MAX:
+                self.head.append(line)
             yield line.event
 
     def line_of(self, event: int) -> int:

@@ -15,10 +15,11 @@ from types import ModuleType
 from typing import IO
 
 from gapless.cli.parser import GLOBALS, Parser
+from gapless.cli.screen import note
 from gapless.errors import GaplessError, UsageError
 
-# One line a command, in the order of the help. A module is imported only for its own command, so one
-# that is broken breaks nothing else.
+# One line a command, in the order of the help. A module is imported only for its own command, so
+# one that is broken breaks nothing else.
 COMMANDS = {
     "init": "gapless.cli.init",
     "run": "gapless.cli.run",
@@ -141,8 +142,7 @@ def _fail(error: BaseException, *, debug: bool) -> int:
 
         line, code = explain(error)
     try:
-        sys.stdout.flush()
-        sys.stderr.write(f"gapless: {' '.join(line.split())}\n")
+        note(" ".join(line.split()))
     except BrokenPipeError:
         _quietly(sys.stdout)
         _quietly(sys.stderr)

@@ -19,8 +19,8 @@ _EVERYWHERE = "options of every command"
 class Parser(argparse.ArgumentParser):
     """A parser that knows the options of every command, wherever they stand.
 
-    The parsers of commands and verbs are made by this class too, so `gapless --dsn X tail orders` and
-    `gapless tail orders --dsn X` are the same. `default_verb` is what `gapless groups` alone means.
+    The parsers of commands and verbs are made by this class too, so `gapless --dsn X tail orders`
+    and `gapless tail orders --dsn X` are the same. `default_verb` is what `gapless groups` means.
     """
 
     default_verb: str | None = None
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
             "--debug", action="store_true", help="show the traceback of an error"
         )
         everywhere.add_argument("--version", action=_Version, nargs=0, help="show the version")
-        # MUST be suppressed: a command's own parser would set what stood before the command to None.
+        # MUST be suppressed: a command's own parser would set to None what stood before it.
         for action in everywhere._group_actions:  # noqa: SLF001 - no public way to list them
             action.default = argparse.SUPPRESS
 
@@ -68,9 +68,9 @@ class Parser(argparse.ArgumentParser):
         words = list(args or ())
         verbs = self._verbs.choices if self._verbs else {}
         asks_help = any(word in {"-h", "--help"} for word in words)
-        if verbs and not asks_help and all(word.startswith("-") for word in words[:1]):
-            if not any(word in verbs for word in words):
-                words.insert(0, str(self.default_verb))
+        is_option = not words or words[0].startswith("-")
+        if verbs and is_option and not asks_help and not any(word in verbs for word in words):
+            words.insert(0, str(self.default_verb))
         return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:  # type: ignore[override]
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
 
         parser._print_message(f"gapless {version('gapless')}\n")  # noqa: SLF001 - as argparse's own

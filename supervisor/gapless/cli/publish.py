@@ -79,10 +79,9 @@ def main(args: argparse.Namespace) -> int:
         _find_topic(conn, args, loaded)
         if args.wait:
             _refuse_blind_wait(conn)
-        if lines is None:
-            xid = _publish_one(conn, args, shape)
-        else:
-            xid = _publish_lines(conn, args, lines)
+        xid = (
+            _publish_one(conn, args, shape) if lines is None else _publish_lines(conn, args, lines)
+        )
         if args.wait and xid is not None:
             _wait(conn, xid)
     return 0
@@ -102,7 +101,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
 
 def _shape(args: argparse.Namespace) -> Shape:
     """Check what belongs together, and return how an event is made."""
-    from gapless.cli.lines import Shape  # noqa: PLC0415 - not for --help
+    from gapless.cli.lines import Shape, uuid_text  # noqa: PLC0415 - not for --help
 
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
@@ -114,10 +113,15 @@ def _shape(args: argparse.Namespace) -> Shape:
         raise UsageError("--partitions is for --create: a topic keeps the number it was made with")
     if args.key is not None and args.key_field is not None:
         raise UsageError("--key and --key-field: which of the two?")
-    names = ("key", "event_type", "host_id", "user_id", "transaction_id")
+    names = ("key", "event_type", "host_id", "user_id")
     defaults: dict[str, Any] = {
         name: getattr(args, name) for name in names if getattr(args, name) is not None
     }
+    if args.transaction_id is not None:
+        try:
+            defaults["transaction_id"] = uuid_text(args.transaction_id)
+        except ValueError as error:
+            raise UsageError(f"--transaction-id: {error}") from None
     if args.header:
         defaults["headers"] = dict(map(_header, args.header))
     # A payload from the command line is a line of its own.

@@ -1,4 +1,4 @@
-"""Put things on the screen: tables, JSON, notes; and keep what is in events from driving a terminal."""
+"""Put things on the screen: tables, JSON, notes; what is in an event never drives a terminal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 # What could move the cursor, change colours or turn the direction of text: C0, C1, DEL, marks and
 # overrides of direction, line and paragraph separators, lone surrogates (which no encoding takes).
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def plain(text: str) -> str:
-    """Return text that is harmless on a terminal and stays on one line; escapes show what was there."""
+    """Return text harmless on a terminal and on one line; escapes show what was there."""
     return _UNSAFE.sub(_escaped, text)
 
 
@@ -57,7 +59,13 @@ def note(text: str) -> None:
     sys.stderr.write(f"gapless: {plain(text)}\n")
 
 
-def show(kind: type[DataclassInstance], records: Sequence[DataclassInstance], *, as_json: bool, empty: str = "") -> None:
+def show(
+    kind: type[DataclassInstance],
+    records: Sequence[DataclassInstance],
+    *,
+    as_json: bool,
+    empty: str = "",
+) -> None:
     """Print records as a table, a column for each field, or as a JSON list of objects.
 
     `empty` is said on stderr, in place of a table without rows.

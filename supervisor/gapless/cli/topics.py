@@ -11,6 +11,7 @@ from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, whole
 from gapless.cli.rows import rows
 from gapless.cli.screen import say, show
+from gapless.db.queries import query
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -99,7 +100,7 @@ def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, boo
 
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
-        found = rows(conn, TopicRow, "topics")
+        found = rows(conn, TopicRow, query("cli", "topics"))
     show(TopicRow, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
     return 0
 
@@ -118,6 +119,6 @@ def _show(args: argparse.Namespace) -> int:
 
     with open_connection(args, "topics") as conn:
         require_topic(conn, args.name)
-        found = rows(conn, PartitionRow, "topic_partitions", topic=args.name)
+        found = rows(conn, PartitionRow, query("cli", "topic_partitions"), topic=args.name)
     show(PartitionRow, found, as_json=args.json)
     return 0

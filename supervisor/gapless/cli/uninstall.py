@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli.context import open_connection
 from gapless.cli.rows import rows
 from gapless.cli.screen import note, say
+from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Drop the schema once the person has typed the name of the database."""
-    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
-
     with open_connection(args, "uninstall", needs_schema=False) as conn:
         dbname = conn.info.dbname
         installed = conn.execute(query("cli", "is_installed")).fetchone()
@@ -57,8 +56,10 @@ def _describe(conn: Connection[Any]) -> str:
     import psycopg  # noqa: PLC0415 - not for --help
 
     try:
-        lost = rows(conn, Losses, "losses")[0]
-    except psycopg.Error:  # another version's schema, or half of one: it can be dropped all the same
+        lost = rows(conn, Losses, query("cli", "losses"))[0]
+    except (
+        psycopg.Error
+    ):  # another version's schema, or half of one: it can be dropped all the same
         return "schema gapless; how much is in it cannot be seen"
     running = f"; {lost.members} supervisors are running on it" if lost.members else ""
     return (
@@ -69,7 +70,9 @@ def _describe(conn: Connection[Any]) -> str:
 
 def _ask(dbname: str) -> None:
     if not sys.stdin.isatty():
-        raise UsageError("uninstall asks for the name of the database; without a terminal say --yes")
+        raise UsageError(
+            "uninstall asks for the name of the database; without a terminal say --yes"
+        )
     sys.stderr.write("type the name of the database to go on: ")
     sys.stderr.flush()
     if sys.stdin.readline().rstrip("\n") != dbname:
@@ -80,7 +83,6 @@ def _drop(conn: Connection[Any]) -> None:
     from psycopg.errors import LockNotAvailable  # noqa: PLC0415 - not for --help
 
     from gapless.db.migrate import uninstall  # noqa: PLC0415 - not for --help
-    from gapless.db.queries import query  # noqa: PLC0415 - not for --help
 
     conn.execute(query("lease", "lock_timeout"), {"timeout": _LOCK_TIMEOUT})
     try:

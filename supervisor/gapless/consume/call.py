@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
@@ -16,6 +17,7 @@ from gapless.db.connect import is_transient
 from gapless.errors import HoleError
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
+_WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
 
 
 class UnitFailedError(Exception):
@@ -45,6 +47,8 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         for cause in _causes(error):
             if is_transient(cause):
                 raise cause from None
+        if isinstance(error, psycopg.errors.InFailedSqlTransaction):
+            error.add_note(_WENT_ON)
         raise UnitFailedError(error) from error
     require_usable(conn)
     problem = _problem(conn.info.transaction_status)
@@ -66,7 +70,7 @@ def _problem(status: TransactionStatus) -> str | None:
     if status == TransactionStatus.INTRANS:
         return None
     if status == TransactionStatus.INERROR:
-        return "the handler caught a database error and went on: use conn.transaction() around it"
+        return _WENT_ON
     return "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 
 

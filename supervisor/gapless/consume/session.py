@@ -25,7 +25,10 @@ def transaction(conn: Connection[Any]) -> Iterator[None]:
     READ COMMITTED whatever the session's default is. Not in autocommit meanwhile: what a handler
     writes after a ROLLBACK of its own must not be committed statement by statement.
     Before: `conn` is idle. After: idle again, or closed when that cannot be had.
+    Raises OperationalError for a closed one.
     """
+    if conn.closed:  # MUST be asked first: a stream that was never finished holds its lock for ever
+        raise psycopg.OperationalError("the connection is closed")
     autocommit = conn.autocommit
     conn.autocommit = False
     conn.isolation_level = IsolationLevel.READ_COMMITTED

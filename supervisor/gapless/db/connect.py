@@ -47,8 +47,10 @@ def is_transient(error: BaseException) -> bool:
     if not isinstance(error, psycopg.Error):
         return isinstance(error, ConnectError)
     if error.sqlstate is None:
-        # Without SQLSTATE it never reached the server, or the connection broke on the way.
-        return isinstance(error, psycopg.OperationalError)
+        # Without SQLSTATE it never reached the server, or the connection broke on the way. So does a
+        # statement with more than 65 535 parameters, and it will never do better.
+        misuse = "number of parameters must be" in str(error)
+        return isinstance(error, psycopg.OperationalError) and not misuse
     return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
 
 

@@ -18,12 +18,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import gapless
 from gapless.db.embedded_account import closed_folder, server_account
 from gapless.db.embedded_binaries import find_binaries, runnable_by
 from gapless.db.embedded_cluster import START_TIMEOUT_S, Cluster
@@ -150,18 +149,16 @@ def stop(directory: Path | None = None, *, name: str = "default") -> bool:
     folder = Folder(directory.resolve()) if directory else default_folder(name, as_root=as_root)
     if not folder.keeper_lock.exists():
         return False
-    keeper_lock = try_lock(folder.keeper_lock, EXCLUSIVE)
-    if keeper_lock is None:
-        pid = folder.keeper_lock.read_text()
-        if pid:
-            os.kill(int(pid), signal.SIGTERM)
-        os.close(wait_for_lock(folder.keeper_lock, EXCLUSIVE, time.monotonic() + _PATIENCE_S))
-        return True
+    is_kept = False
+    while (keeper_lock := try_lock(folder.keeper_lock, EXCLUSIVE)) is None:
+        is_kept = True
+        _tell_keeper_to_stop(folder)
+        time.sleep(_LOOK_AGAIN_S)
     try:
         left_alone = running_postmaster(folder.data)
         if left_alone is not None:
             shut_down(left_alone, "fast", lambda: running_postmaster(folder.data) is not None)
-        return left_alone is not None
+        return is_kept or left_alone is not None
     finally:
         os.close(keeper_lock)
 
@@ -205,12 +202,20 @@ def _find_or_start(folder: Folder, order: Order, deadline_s: float) -> str:
     raise ConnectError(f"the embedded server does not get ready (log: {folder.log})")
 
 
+def _tell_keeper_to_stop(folder: Folder) -> None:
+    pid = folder.keeper_lock.read_text()
+    if pid:  # else it has only just been started
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGTERM)
+
+
 def _start_keeper(folder: Folder, keeper_lock: int, order: Order) -> None:
     """Start the keeper and hand it the lock; it is no child of this process."""
-    package_root = str(Path(gapless.__file__).parents[1])
+    package_root = str(Path(__file__).parents[2])
     python_path = [package_root, os.environ.get("PYTHONPATH", "")]
     log = os.open(folder.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
+        os.ftruncate(keeper_lock, 0)  # the process id of an earlier one may be a stranger's now
         subprocess.run(  # noqa: S603
             [
                 *(sys.executable, "-P", "-m", "gapless.db.embedded_keeper"),
@@ -232,7 +237,9 @@ def _start_keeper(folder: Folder, keeper_lock: int, order: Order) -> None:
 
 def _why_it_ended(folder: Folder) -> str:
     state: State = folder.read_state()
-    return state.error or f"the embedded server's keeper ended before it was ready: see {folder.log}"
+    return (
+        state.error or f"the embedded server's keeper ended before it was ready: see {folder.log}"
+    )
 
 
 def _throwaway_folder(directory: Path | None) -> Folder:
@@ -245,4 +252,7 @@ def _throwaway_folder(directory: Path | None) -> Folder:
     usable = tempfile.gettempdir()
     if not account.is_ours and closed_folder(account, Path(usable)) is not None:
         usable = "/tmp"  # noqa: S108  # the folder in it gets a name of its own
-    return Folder(Path(tempfile.mkdtemp(prefix="gapless-", dir=usable)).resolve())
+    made = Path(tempfile.mkdtemp(prefix="gapless-", dir=usable)).resolve()
+    if not account.is_ours:
+        made.chmod(0o711)
+    return Folder(made)

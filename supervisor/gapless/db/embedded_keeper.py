@@ -70,7 +70,7 @@ class Keeper:
             return
         if error is not None:
             self._folder.write_state(State(error=error))
-        if self._order.throwaway:
+        elif self._order.throwaway:
             shutil.rmtree(self._folder.root)
 
     def _start_and_keep(self) -> None:
@@ -135,7 +135,6 @@ def main(argv: Sequence[str]) -> None:
     os.setsid()
     lock = int(lock_text)
     os.set_inheritable(lock, False)  # the server must not hold it
-    os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     Keeper(Folder(Path(root)), lock, Order(**json.loads(order_text))).run()
 

@@ -40,9 +40,7 @@ def takes_connections(data_dir: Path, pid: int) -> bool:
     """Tell whether the server with this process id has said that it is ready."""
     lines = _lines(data_dir)
     return (
-        _pid_in(lines) == pid
-        and len(lines) > _READY_LINE
-        and lines[_READY_LINE].strip() == "ready"
+        _pid_in(lines) == pid and len(lines) > _READY_LINE and lines[_READY_LINE].strip() == "ready"
     )
 
 

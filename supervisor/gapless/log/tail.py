@@ -86,7 +86,7 @@ class Tail:
             self._next_offset[ends.partition] = max(offset, ends.first_offset)
 
     def start_behind(self, count: int) -> None:
-        """Begin so that the newest `count` events are still to be read; 0 is what comes from now."""
+        """Begin so that the newest `count` events are to be read; 0 is what comes from now."""
         for ends in self._ends():
             self._next_offset[ends.partition] = ends.last_offset + 1
             if self._key is not None and count:
@@ -97,7 +97,7 @@ class Tail:
                 self._next_offset[place.partition] = place.offset
 
     def read(self) -> Iterator[Entry]:
-        """Read up to the present end: each partition in offset order, all by the time of publishing."""
+        """Read up to the present end: a partition in offset order, all as they were published."""
         runs = (self._partition(ends) for ends in self._ends())
         for _, entry in merge(*runs, key=lambda item: item[0]):
             # Here, not where it was fetched: merging looks ahead, and the caller may stop.
@@ -144,9 +144,7 @@ class Tail:
         )
 
     def _ends(self) -> list[Ends]:
-        return self._rows(
-            Ends, "ends", topic_id=self._topic.topic_id, partitions=self._partitions
-        )
+        return self._rows(Ends, "ends", topic_id=self._topic.topic_id, partitions=self._partitions)
 
     def _rows(self, kind: type[_Row], name: str, **params: object) -> list[_Row]:
         with self._conn.cursor(row_factory=class_row(kind)) as cursor:
@@ -154,7 +152,7 @@ class Tail:
 
 
 class _Pace:
-    """How many events the next slice may have: more while they are small, fewer when they are not."""
+    """How many events the next slice may have: more while they are small."""
 
     def __init__(self, bytes_max: int) -> None:
         self.events = 10

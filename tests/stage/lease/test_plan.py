@@ -114,7 +114,9 @@ class World:
         ).fetchall()
         elsewhere = dict(rows)
         return {
-            m: self.partitions if c is None else min(max(c - elsewhere.get(m, 0), 0), self.partitions)
+            m: self.partitions
+            if c is None
+            else min(max(c - elsewhere.get(m, 0), 0), self.partitions)
             for m, c in self.capacity.items()
         }
 

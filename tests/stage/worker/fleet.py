@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
 
 from stage.worker.ledger import MAKE
 
@@ -155,7 +155,7 @@ class Fleet:
         self.instances.append(Instance(name, process, log_path))
         return self.instances[-1]
 
-    # -- what is so ---------------------------------------------------------------------------------
+    # -- what is so -------------------------------------------------------------------------------
 
     def owners(self) -> dict[str, int]:
         """How many partitions each instance owns."""
@@ -189,7 +189,7 @@ class Fleet:
     def logs(self) -> str:
         return "\n".join(f"--- {each.name}\n{each.log()}" for each in self.instances)
 
-    # -- what happens -------------------------------------------------------------------------------
+    # -- what happens -----------------------------------------------------------------------------
 
     def keys(self, partitions: int) -> list[str]:
         """Return a key for each partition of a topic with so many, in their order."""
@@ -218,6 +218,24 @@ class Fleet:
                 "select gapless.publish(%s, %s::json, %s)", [topic, json.dumps(payload), key]
             )
 
+    def terminate(self, whose: str) -> int:
+        """End the sessions of this database whose application_name is LIKE that; how many."""
+        return int(
+            self.value(
+                "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+                " where datname = current_database() and application_name like %s",
+                whose,
+            )
+        )
+
+    def close_door(self) -> None:
+        """Let nobody in any more (but superusers who are in stay); a superuser's DSN is let in."""
+        self.conn.execute(
+            sql.SQL("alter database {} allow_connections false").format(
+                sql.Identifier(self.conn.info.dbname)
+            )
+        )
+
     def close(self) -> None:
         for each in self.instances:
             with suppress(ProcessLookupError):
@@ -243,6 +261,11 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+
+    def go_on(self, rounds: int = 20) -> None:
+        """Return after so many more rounds of events."""
+        goal = self.published + rounds * len(self._keys)
+        until(lambda: self.published >= goal, "more events published")
 
     def _run(self) -> None:
         while not self._stop.is_set():

@@ -1,4 +1,4 @@
-"""What the handlers did, as a history to be checked: a table that refuses nothing, read afterwards."""
+"""What the handlers did, as a history to be checked: a table that refuses nothing, read at the end."""
 
 from __future__ import annotations
 
@@ -98,9 +98,11 @@ def assert_exactly_once(
     assert letters == (dead_offsets or set())
     history = entries(conn, group, topic)
     handled = [(p, e.c_offset) for p, run in history.items() for e in run]
-    twice = sorted({place for place in handled if handled.count(place) > 1}) if len(
-        handled
-    ) != len(set(handled)) else []
+    twice = (
+        sorted({place for place in handled if handled.count(place) > 1})
+        if len(handled) != len(set(handled))
+        else []
+    )
     assert not twice, f"handled twice: {twice}"
     assert not letters & set(handled), "both handled and dead"
     assert set(handled) | letters == log, f"never handled: {sorted(log - set(handled) - letters)}"

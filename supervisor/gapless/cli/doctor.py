@@ -1,0 +1,79 @@
+"""The `doctor` command: whether the database is fit for gapless, and everything runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from gapless.cli.context import load, server_dsn
+from gapless.cli.parser import add_json
+from gapless.cli.screen import plain, print_table, say, to_json
+
+if TYPE_CHECKING:
+    from gapless.cli.health.finding import Finding
+    from gapless.settings import Loaded
+
+HELP = "check server, privileges, pooler, settings, clock, wake-up, horizon, log"
+EXAMPLES = """\
+Every line is ok, warning (it works, but somebody should know) or FAIL (with what to do).
+Exit code 1 when there is a FAIL. Below stands each setting, and where its value came from.
+"""
+_COLOURS = {"ok": "green", "warning": "yellow", "FAIL": "bold red"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Look, report, and change nothing."""
+    from gapless.cli.health.rounds import findings  # noqa: PLC0415 - not for --help
+
+    loaded = load(args)
+    dsn = server_dsn(args, loaded.settings)
+    found = []
+    for finding in findings(dsn, connect_timeout_s=loaded.settings.connect_timeout_s):
+        found.append(finding)
+        if not args.json:
+            _print(finding)  # at once: a check may take its time
+    settings = _settings(loaded)
+    if args.json:
+        checks = [asdict(finding) for finding in found]
+        keys = ("key", "value", "source")
+        rows = [dict(zip(keys, row, strict=True)) for row in settings]
+        say(to_json({"checks": checks, "settings": rows}, indent=2))
+    else:
+        say()
+        print_table(["SETTING", "VALUE", "FROM"], settings)
+    return 1 if any(finding.level == "FAIL" for finding in found) else 0
+
+
+def _print(finding: Finding) -> None:
+    remedy = f"; {finding.remedy}" if finding.remedy else ""
+    line = f"{finding.name:<15} {plain(finding.text + remedy)}"
+    if not sys.stdout.isatty():
+        say(f"{finding.level:<8} {line}")
+        return
+    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+    from rich.text import Text  # noqa: PLC0415 - only on a terminal
+
+    level = Text(f"{finding.level:<8} ", style=_COLOURS[finding.level])
+    Console().print(level.append(line, style="default"), soft_wrap=True)
+
+
+def _settings(loaded: Loaded) -> list[tuple[str, str, str]]:
+    """Return each setting with its value and source; of the DSN only whether there is one."""
+    from gapless.settings.record import CATALOG  # noqa: PLC0415 - not for --help
+
+    lines = []
+    for key, setting in CATALOG.items():
+        value = getattr(loaded.settings, setting.attribute)
+        if key == "dsn" and value:
+            value = "(not shown)"
+        elif isinstance(value, tuple):
+            value = ", ".join(value)
+        lines.append((key, "" if value is None else str(value), loaded.sources[key]))
+    return lines

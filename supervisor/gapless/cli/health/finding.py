@@ -1,0 +1,80 @@
+"""A finding of the doctor, and what a check is given to find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg import Connection
+
+Level = Literal["ok", "warning", "FAIL"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the report. `remedy` says what to do; empty when there is nothing to do."""
+
+    name: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient:
+    """What is examined: a session in autocommit, and a second one for what takes two."""
+
+    conn: Connection[Any]
+    second: Connection[Any]
+
+
+Check = Callable[[Patient], Iterator[Finding]]
+
+
+def ok(name: str, text: str) -> Finding:
+    """Report that all is well."""
+    return Finding(name=name, level="ok", text=text)
+
+
+def warning(name: str, text: str, remedy: str = "") -> Finding:
+    """Report what works, but somebody should know."""
+    return Finding(name=name, level="warning", text=text, remedy=remedy)
+
+
+def fail(name: str, text: str, remedy: str) -> Finding:
+    """Report that gapless cannot work, or cannot keep a promise."""
+    return Finding(name=name, level="FAIL", text=text, remedy=remedy)
+
+
+def examine(patient: Patient, checks: tuple[Check, ...]) -> Iterator[Finding]:
+    """Make the checks, one after the other; one that may not look says so and stops none."""
+    for check in checks:
+        name = check.__name__.replace("_", "-")
+        try:
+            yield from check(patient)
+        except psycopg.errors.InsufficientPrivilege as error:
+            yield warning(
+                name,
+                f"this role may not look: {error.diag.message_primary}",
+                "run doctor as a role with gapless_operator",
+            )
+        except psycopg.Error as error:
+            if patient.conn.broken:
+                raise
+            text = error.diag.message_primary or str(error)
+            yield warning(name, f"cannot be told: {' '.join(text.split())}")
+
+
+def duration(seconds: float) -> str:
+    """Write a duration so that its size is seen at once."""
+    if seconds < 1:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 2 * 86400:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86400:.0f} days"

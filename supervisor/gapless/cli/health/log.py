@@ -1,0 +1,117 @@
+"""Whether the log moves: sequencer, chunks, members, partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
+from gapless.cli.rows import rows
+from gapless.cli.screen import count, plain
+from gapless.db.queries import query
+from gapless.status.look import snapshot
+
+_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunks:
+    """`room` is how many ids the chunks still have; the default chunk takes what does not fit."""
+
+    chunk_events: int
+    chunks_ahead: int
+    room: int
+    is_default_used: bool
+
+
+def wake_trigger(patient: Patient) -> Iterator[Finding]:
+    """Whether publishers wake the sequencer."""
+    row = patient.conn.execute(query("doctor", "wake_trigger")).fetchone()
+    if row is None or row[0] not in {"O", "A"}:
+        yield warning(
+            "wake-trigger",
+            "the trigger wake_sequencer on outbox_message_t is missing or off: events wait for "
+            "the poll",
+            "alter table gapless.outbox_message_t enable trigger wake_sequencer, or gapless init",
+        )
+    else:
+        yield ok("wake-trigger", "publishers wake the sequencer")
+
+
+def chunks(patient: Patient) -> Iterator[Finding]:
+    """Whether the next events have a chunk to go to."""
+    found = rows(patient.conn, Chunks, query("doctor", "chunks"))[0]
+    ahead = max(found.room, 0) / found.chunk_events
+    text = f"room for {max(found.room, 0):,} more events in chunks of {found.chunk_events:,}"
+    if found.room <= 0 or ahead < found.chunks_ahead / 2:
+        yield warning("chunks", text, "start a supervisor, or run gapless init: both make chunks")
+    else:
+        yield ok("chunks", text)
+    if found.is_default_used:
+        yield warning(
+            "default-chunk",
+            "some events are in outbox_message_default: no chunk was made in time for them; they "
+            "are read like all others, but can never be dropped with a chunk",
+            "keep a supervisor running, or raise chunksAhead",
+        )
+    else:
+        yield ok("default-chunk", "is empty")
+
+
+def sequencer(patient: Patient) -> Iterator[Finding]:
+    """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
+    look = snapshot(patient.conn)
+    sequencing = look.sequencer
+    pending = look.pending_events
+    waiting = "" if not pending else f"; {count(pending, 'event')} wait for offsets"
+    if sequencing.pid is None:
+        text = f"nobody is the sequencer{waiting}"
+        yield warning("sequencer", text, "start a supervisor: gapless run")
+    else:
+        text = f"pid {sequencing.pid} is the sequencer, {sequencing.state}, run {sequencing.run}"
+        yield ok("sequencer", text + waiting)
+    if sequencing.needs_rebase:
+        yield warning(
+            "re-base",
+            "the log was restored from another cluster: the next run of the sequencer looks for "
+            "events without offsets among all, once",
+            "publish only after the restore is complete",
+        )
+    else:
+        yield ok("re-base", "the sequencer's memory is of this cluster")
+
+
+def members(patient: Patient) -> Iterator[Finding]:
+    """Whether the supervisors are alive."""
+    found = snapshot(patient.conn).members
+    ill = [member for member in found if member.condition not in {"active", "draining"}]
+    if ill:
+        names = ", ".join(
+            f"{plain(member.name)} ({member.condition})" for member in ill[:_SHOWN_MAX]
+        )
+        yield warning("members", f"not heard of: {names}", "peers evict them; see gapless status")
+    elif found:
+        yield ok("members", f"{count(len(found), 'supervisor')} run")
+    else:
+        yield warning("members", "no supervisor runs", "start one: gapless run")
+
+
+def partitions(patient: Patient) -> Iterator[Finding]:
+    """Whether some partition of a group does not go on."""
+    look = snapshot(patient.conn)
+    stopped = [standing for standing in look.partitions if standing.error is not None]
+    for standing in stopped[:_SHOWN_MAX]:
+        yield fail(
+            "partitions",
+            f"{standing.name} does not go on: {plain(standing.error or '')}",
+            "see docs/operations.md, When a partition stops",
+        )
+    if len(stopped) > _SHOWN_MAX:
+        more = f"{len(stopped) - _SHOWN_MAX} more partitions do not go on"
+        yield fail("partitions", more, "see gapless status")
+    unserved = [standing for standing in look.partitions if standing.is_troubled]
+    if look.members and len(unserved) > len(stopped):
+        text = f"{count(len(unserved) - len(stopped), 'partition')} without a worker"
+        yield warning("partitions", text, "raise capacity or start another supervisor")
+    if not stopped:
+        yield ok("partitions", f"{count(len(look.partitions), 'partition')}, none has stopped")

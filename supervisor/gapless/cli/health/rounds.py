@@ -1,0 +1,54 @@
+"""All checks in their order: what fails early makes the later ones pointless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gapless.cli.health import log, schema, server, session
+from gapless.cli.health.finding import Finding, Patient, examine, fail, ok
+from gapless.db.connect import connect
+from gapless.errors import ConnectError
+
+_SERVER = (
+    server.server_version,
+    session.primary,
+    session.pooler,
+    session.clock,
+    session.wake_up,
+    server.encoding,
+    server.durability,
+    server.upkeep,
+    server.horizon,
+    server.prepared,
+)
+_SCHEMA = (schema.schema,)
+_LOG = (
+    schema.roles,
+    schema.privileges,
+    schema.terminate,
+    server.connections,
+    log.wake_trigger,
+    log.chunks,
+    log.sequencer,
+    log.members,
+    log.partitions,
+)
+
+
+def findings(dsn: str, *, connect_timeout_s: int) -> Iterator[Finding]:
+    """Look at everything; changes nothing."""
+    try:
+        conn = connect(dsn, role="doctor", connect_timeout_s=connect_timeout_s)
+    except ConnectError as error:
+        yield fail("connection", str(error), "nothing else can be looked at")
+        return
+    with conn, connect(dsn, role="doctor", connect_timeout_s=connect_timeout_s) as second:
+        yield ok("connection", f'database "{conn.info.dbname}" as role "{conn.info.user}"')
+        patient = Patient(conn=conn, second=second)
+        yield from examine(patient, _SERVER)
+        fits = True
+        for finding in examine(patient, _SCHEMA):
+            fits = finding.level == "ok"
+            yield finding
+        if fits:
+            yield from examine(patient, _LOG)

@@ -1,0 +1,93 @@
+"""Whether a session is what gapless needs: its own, on the primary, with NOTIFY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.cli.health.finding import Finding, Patient, duration, fail, ok, warning
+from gapless.db.listen import heard, listen, wait
+from gapless.db.queries import query
+
+_NOTIFY_S_MAX = 2.0
+_NOTIFY_SLOW_S = 0.1
+_CLOCK_OFF_S = 5.0
+
+
+def primary(patient: Patient) -> Iterator[Finding]:
+    """Whether it can be written to; connect() refuses a standby, so this one is the primary."""
+    row = patient.conn.execute(query("connect", "who")).fetchone()
+    if row is not None and row[0]:
+        yield fail("primary", "this is a read-only standby", "connect to the primary")
+    else:
+        yield ok("primary", "the server takes writes")
+
+
+def pooler(patient: Patient) -> Iterator[Finding]:
+    """Whether two clients ever share a server session: then locks and LISTEN do not work."""
+    first, second = patient.conn, patient.second
+    with first.transaction():
+        ours = {_pid(first)}
+        theirs = {_pid(second)}
+        ours.add(_pid(first))
+    with second.transaction():
+        theirs.add(_pid(second))
+        ours.add(_pid(first))
+    if len(ours) > 1 or len(theirs) > 1 or ours & theirs:
+        yield fail(
+            "pooler",
+            "a pooler in transaction mode stands between: sessions are shared",
+            "name the server itself, or a pool in session mode",
+        )
+    elif ours != {first.info.backend_pid}:
+        yield ok("pooler", "a pooler in session mode stands between; sessions are our own")
+    else:
+        yield ok("pooler", "none: a session of our own")
+
+
+def wake_up(patient: Patient) -> Iterator[Finding]:
+    """Whether NOTIFY from one session arrives in another, and how fast."""
+    channel = f"gapless_doctor_{_pid(patient.conn)}"
+    listen(patient.conn, channel)
+    heard(patient.conn)
+    began_s = monotonic()
+    patient.second.execute(query("doctor", "notify"), {"channel": channel})
+    wait(patient.conn, _NOTIFY_S_MAX)
+    took_s = monotonic() - began_s
+    patient.conn.execute("unlisten *")
+    if took_s >= _NOTIFY_S_MAX:
+        yield fail(
+            "wake-up",
+            f"a NOTIFY did not arrive within {_NOTIFY_S_MAX:.0f} s",
+            "look for a pooler or proxy that drops notifications; until then only polling works",
+        )
+    elif took_s > _NOTIFY_SLOW_S:
+        yield warning("wake-up", f"NOTIFY took {duration(took_s)}: every hand-over takes as long")
+    else:
+        yield ok("wake-up", f"NOTIFY arrives after {duration(took_s)}")
+
+
+def clock(patient: Patient) -> Iterator[Finding]:
+    """How far this machine's clock is from the database's; nothing depends on it."""
+    began_s = monotonic()
+    before = datetime.now(UTC)  # noqa: TID251 - the one place that compares the two clocks
+    row = patient.conn.execute(query("doctor", "clock")).fetchone()
+    half_s = (monotonic() - began_s) / 2
+    assert row is not None
+    ahead_s = (row[0] - before).total_seconds() - half_s
+    direction = "ahead of" if ahead_s >= 0 else "behind"
+    text = f"the database's clock is {duration(abs(ahead_s))} {direction} this machine's"
+    if abs(ahead_s) > _CLOCK_OFF_S:
+        yield warning("clock", f"{text}; leases use only the database's", "set the clocks by NTP")
+    else:
+        yield ok("clock", text)
+
+
+def _pid(conn: Connection[Any]) -> int:
+    row = conn.execute(query("connect", "backend_pid")).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -1,0 +1,157 @@
+"""A snapshot as a plain document for scripts, in the words that Kafka's tools use (pure)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from gapless.status.snapshot import Presence, Snapshot, Standing, TopicEnd
+
+
+def to_document(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the snapshot as dicts, lists, strings, numbers and None: what `status --json` prints.
+
+    Field names are stable; fields may be added. Ages (`…_s`) are seconds, times UTC (ISO 8601).
+
+    taken_at     the database's clock
+    database     name, server_version, started_at, sessions, commits, rollbacks,
+                 oldest_transaction_s and oldest_transaction (its program)
+    sequencer    state (awake, asleep, nobody), run, ran_at, run_events, pid, needs_rebase
+    totals       events (ever), pending (no offset yet; null: unknown before a re-base; at most
+                 10000), lag, lag_s (of the oldest), dead_letters
+    topics       topic, events, pending, partitions: [{partition, log_end_offset}]
+    members      member (its name), member_id, state (active, draining, silent, gone), up_s,
+                 heartbeat_s, ttl_s, capacity, partitions (it has), assigned (it should have), groups
+    groups       group, topic, partitions, lag, lag_s, dead_letters
+    partitions   group, topic, partition, member (who works; null: nobody), target (who should),
+                 state (working, moving, starting, lost, unserved), epoch,
+                 current_offset (the next to be handled), log_end_offset (the next to be given),
+                 lag = log_end_offset - current_offset, lag_s (null: its event is missing),
+                 error, error_at, dead_letters (at most 10000)
+    dead_letters the newest: group, topic, partition, offset, error, at
+    """
+    server, sequencer = snapshot.server, snapshot.sequencer
+    return {
+        "taken_at": _iso(server.taken_ts),
+        "database": {
+            "name": server.database,
+            "server_version": server.version,
+            "started_at": _iso(server.started_ts),
+            "sessions": server.sessions,
+            "commits": server.commits,
+            "rollbacks": server.rollbacks,
+            "oldest_transaction_s": server.oldest_transaction_s,
+            "oldest_transaction": server.oldest_transaction,
+        },
+        "sequencer": {
+            "state": sequencer.state,
+            "run": sequencer.run,
+            "ran_at": _iso(sequencer.ran_ts),
+            "run_events": sequencer.events,
+            "pid": sequencer.pid,
+            "needs_rebase": sequencer.needs_rebase,
+        },
+        "totals": {
+            "events": snapshot.events,
+            "pending": snapshot.pending_events,
+            "lag": snapshot.lag,
+            "lag_s": snapshot.lag_s,
+            "dead_letters": snapshot.dead_letters,
+        },
+        "topics": _topics(snapshot),
+        "members": [_member(member) for member in snapshot.members],
+        "groups": _groups(snapshot),
+        "partitions": [_partition(row) for row in snapshot.partitions],
+        "dead_letters": [
+            {
+                "group": letter.group_id,
+                "topic": letter.topic,
+                "partition": letter.partition_id,
+                "offset": letter.c_offset,
+                "error": letter.error,
+                "at": _iso(letter.created_dt),
+            }
+            for letter in snapshot.letters
+        ],
+    }
+
+
+def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """List the topics; one that events were published to, but nobody created yet, too."""
+    pending = {waiting.topic: waiting.events for waiting in snapshot.pending}
+    known = {topic.topic for topic in snapshot.topics}
+    unknown = [
+        TopicEnd(topic=name, partitions=0, events=0, last_offsets=[])
+        for name in pending
+        if name not in known
+    ]
+    return [
+        {
+            "topic": topic.topic,
+            "events": topic.events,
+            "pending": None if snapshot.pending_events is None else pending.get(topic.topic, 0),
+            "partitions": [
+                {"partition": partition_id, "log_end_offset": last_offset + 1}
+                for partition_id, last_offset in enumerate(topic.last_offsets)
+            ],
+        }
+        for topic in [*snapshot.topics, *unknown]
+    ]
+
+
+def _member(member: Presence) -> dict[str, Any]:
+    return {
+        "member": member.name,
+        "member_id": str(member.member_id),
+        "state": member.condition,
+        "up_s": member.up_s,
+        "heartbeat_s": member.beat_s,
+        "ttl_s": member.ttl_s,
+        "capacity": member.capacity,
+        "partitions": member.owned,
+        "assigned": member.wanted,
+        "groups": sorted({group.split("/")[0] for group in member.groups}),
+    }
+
+
+def _groups(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Add the partitions of each group and topic up."""
+    names = sorted({(row.group_id, row.topic) for row in snapshot.partitions})
+    rows = {
+        name: [row for row in snapshot.partitions if (row.group_id, row.topic) == name]
+        for name in names
+    }
+    return [
+        {
+            "group": group_id,
+            "topic": topic,
+            "partitions": len(own),
+            "lag": sum(row.lag for row in own),
+            "lag_s": max(row.lag_s or 0.0 for row in own),
+            "dead_letters": sum(row.dead_letters for row in own),
+        }
+        for (group_id, topic), own in rows.items()
+    ]
+
+
+def _partition(row: Standing) -> dict[str, Any]:
+    return {
+        "group": row.group_id,
+        "topic": row.topic,
+        "partition": row.partition_id,
+        "member": row.owner,
+        "target": row.target,
+        "state": row.state,
+        "epoch": row.epoch,
+        "current_offset": row.next_offset,
+        "log_end_offset": row.last_offset + 1,
+        "lag": row.lag,
+        "lag_s": row.lag_s,
+        "error": row.error,
+        "error_at": None if row.error_ts is None else _iso(row.error_ts),
+        "dead_letters": row.dead_letters,
+    }
+
+
+def _iso(ts: datetime) -> str:
+    return ts.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

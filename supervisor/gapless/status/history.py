@@ -1,0 +1,98 @@
+"""What successive snapshots say together: rates, their recent course, and what happened (pure).
+
+Rates come from offsets and the database's clock, so they are right however irregularly one looks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gapless.status.news import Happening, News
+from gapless.status.snapshot import Key, Snapshot
+
+POINT_S = 0.8  # looks closer together than this are one point of the course
+WINDOW_S = 5.0  # the rate shown is the mean over this long
+POINTS_MAX = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    ts_s: float
+    events: int
+    next_offsets: Mapping[Key, int]
+
+
+class History:
+    """Remembers the last snapshots; add each one once, in order."""
+
+    def __init__(self) -> None:
+        self._samples: deque[_Sample] = deque(maxlen=POINTS_MAX + 1)
+        self._news = News()
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take in the next snapshot; one older than the last begins a new history of rates."""
+        self._news.add(snapshot)
+        sample = _Sample(
+            ts_s=snapshot.server.taken_ts.timestamp(),
+            events=snapshot.events,
+            next_offsets={row.key: row.next_offset for row in snapshot.partitions},
+        )
+        samples = self._samples
+        if samples and sample.ts_s <= samples[-1].ts_s:
+            samples.clear()
+        if len(samples) >= 2 and samples[-1].ts_s - samples[-2].ts_s < POINT_S:
+            samples.pop()
+        samples.append(sample)
+
+    def note(self, snapshot: Snapshot, text: str) -> None:
+        """Add a line of the caller's to what happened."""
+        self._news.note(snapshot, text)
+
+    @property
+    def happenings(self) -> tuple[Happening, ...]:
+        """What happened, oldest first."""
+        return self._news.happenings
+
+    def rate(self, key: Key) -> float | None:
+        """Return the events per second handled in a partition; None until two snapshots know it."""
+        then, now = self._window()
+        if then is None or now is None:
+            return None
+        return _rate(then, now, key)
+
+    def handled(self) -> float | None:
+        """Return the events per second handled in all partitions of all groups."""
+        then, now = self._window()
+        if then is None or now is None:
+            return None
+        return sum(_rate(then, now, key) or 0.0 for key in now.next_offsets)
+
+    def published(self) -> float | None:
+        """Return the events per second that got an offset."""
+        then, now = self._window()
+        if then is None or now is None:
+            return None
+        return max(0.0, (now.events - then.events) / (now.ts_s - then.ts_s))
+
+    def course(self, key: Key) -> list[float | None]:
+        """Return the rate from point to point, oldest first."""
+        return [_rate(then, now, key) for then, now in pairwise(self._samples)]
+
+    def _window(self) -> tuple[_Sample | None, _Sample | None]:
+        """Return the newest sample and the oldest one within WINDOW_S before it."""
+        if len(self._samples) < 2:
+            return None, None
+        now = self._samples[-1]
+        recent = [s for s in self._samples if 0 < now.ts_s - s.ts_s <= WINDOW_S]
+        return (recent[0] if recent else self._samples[-2]), now
+
+
+def _rate(then: _Sample, now: _Sample, key: Key) -> float | None:
+    """Return the rate between two samples; a seek backwards is not a rate."""
+    before, after = then.next_offsets.get(key), now.next_offsets.get(key)
+    if before is None or after is None:
+        return None
+    return max(0.0, (after - before) / (now.ts_s - then.ts_s))

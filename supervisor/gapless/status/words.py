@@ -1,0 +1,126 @@
+"""Numbers, ages and names as a person reads them in a narrow column (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+
+from gapless.status.snapshot import COUNT_MAX
+
+# What could move the cursor, change colours or turn the direction of text, and lone surrogates.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glyphs:
+    """The signs that not every terminal can show; `sparks` from nothing to most."""
+
+    arrow: str
+    ellipsis: str
+    dash: str
+    sparks: str
+    is_ascii: bool
+
+
+UNICODE = Glyphs(arrow="→", ellipsis="…", dash="–", sparks="▁▂▃▄▅▆▇█", is_ascii=False)
+ASCII = Glyphs(arrow="->", ellipsis="..", dash="-", sparks="_.-:=+*#", is_ascii=True)
+
+
+def clean(text: str, glyphs: Glyphs = UNICODE) -> str:
+    """Return text that cannot drive the terminal and stays on one line."""
+    text = _UNSAFE.sub(lambda c: " " if c[0] in "\n\r\t" else "?", text)
+    if glyphs.is_ascii:
+        text = text.replace(UNICODE.arrow, ASCII.arrow).encode("ascii", "replace").decode()
+    return text
+
+
+def count(number: float) -> str:
+    """Write a number in five characters at most: 9,999 then 10.0k, 123k, 1.23M."""
+    if number < 9999.5:
+        return f"{number:,.0f}"
+    for size, unit in _STEPS:
+        scaled = number / size
+        if scaled >= 0.9995:
+            digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
+            return f"{scaled:.{digits}f}{unit}"
+    raise AssertionError(number)
+
+
+def counted(number: int) -> str:
+    """Write what was counted up to COUNT_MAX only."""
+    return f"{count(number)}+" if number >= COUNT_MAX else count(number)
+
+
+def rate(per_s: float | None, glyphs: Glyphs) -> str:
+    """Write events per second; a dash while nobody knows yet."""
+    if per_s is None:
+        return glyphs.dash
+    return f"{per_s:.1f}" if 0.05 <= per_s < 9.95 else count(per_s)
+
+
+def age(seconds: float | None) -> str:
+    """Write a duration in five characters at most: 350ms, 2.1s, 45s, 12m, 3.2h, 5.1d."""
+    if seconds is None:
+        return "?"
+    if seconds < 0.0005:
+        return "0s"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f}ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    if seconds < 99.5:
+        return f"{seconds:.0f}s"
+    if seconds < 99.5 * 60:
+        return f"{seconds / 60:.0f}m"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.1f}h"
+    return f"{seconds / 86400:.1f}d" if seconds < 99.95 * 86400 else f"{seconds / 86400:.0f}d"
+
+
+def shorten(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+    """Cut the middle out of a name that is wider than `width` cells: both ends tell it apart."""
+    if cell_len(text) <= width:
+        return text
+    room = width - cell_len(glyphs.ellipsis)
+    if room < 2:
+        return set_cell_size(text, width)
+    tail = room // 2
+    end = text[-tail:]
+    while cell_len(end) > tail:
+        end = end[1:]
+    return set_cell_size(text, room - cell_len(end)) + glyphs.ellipsis + end
+
+
+def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+    """Cut the end off a sentence that is wider than `width` cells."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - cell_len(glyphs.ellipsis))) + glyphs.ellipsis
+
+
+def fit(needs: Sequence[int], room: int, least: int = 6) -> list[int]:
+    """Share `room` cells among columns: each what it needs, else the widest give way first."""
+    widths = list(needs)
+    while sum(widths) > room and max(widths) > least:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def sparkline(points: Sequence[float | None], width: int, glyphs: Glyphs) -> str:
+    """Draw the newest `width` points on their own scale; unknown ones are blank."""
+    newest = points[-width:] if width > 0 else []
+    top = max((point for point in newest if point), default=0.0)
+    steps = len(glyphs.sparks) - 1
+    drawn = ""
+    for point in newest:
+        if point is None:
+            drawn += " "
+        elif point <= 0 or top <= 0:
+            drawn += glyphs.sparks[0]
+        else:
+            drawn += glyphs.sparks[max(1, round(point / top * steps))]
+    return drawn.rjust(width)

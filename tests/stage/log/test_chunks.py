@@ -1,0 +1,176 @@
+"""Chunks of outbox_message_t: made ahead, and no harm done when nobody made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect, is_transient
+from gapless.log.publish import publish
+from gapless.log.sequence import configure_chunks, create_chunks, sequence
+from gapless.log.topics import Topic
+from support.group import owner
+from support.log import assert_gapless, placed, tags
+
+SIZE = 1000
+AHEAD = 2
+
+
+@pytest.fixture
+def small(conn: Connection, topic: Topic) -> Connection:
+    """A log whose chunks hold SIZE ids; the one in use has 10 ids left, and is the last."""
+    configure_chunks(conn, chunk_events=SIZE, chunks_ahead=AHEAD)
+    _jump(conn, _covered(conn) - 10)
+    return conn
+
+
+@pytest.fixture
+def other(dsn: str) -> Iterator[Connection]:
+    with connect(dsn, role="other") as conn:
+        yield conn
+
+
+def _chunks(conn: Connection) -> list[tuple[int, int]]:
+    """The ids that each chunk covers: first, and one past the last."""
+    return conn.execute("select from_id, upto from gapless.chunk order by 1").fetchall()
+
+
+def _covered(conn: Connection) -> int:
+    return _chunks(conn)[-1][1]
+
+
+def _jump(conn: Connection, next_id: int) -> None:
+    conn.execute("select setval('gapless.outbox_message_id_seq', %s, false)", [next_id])
+
+
+def _in_default(conn: Connection) -> int:
+    row = conn.execute("select count(*) from gapless.outbox_message_default").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_chunks_are_made_ahead_and_only_then(conn: Connection, topic: Topic) -> None:
+    configure_chunks(conn, chunk_events=SIZE, chunks_ahead=AHEAD)
+    assert create_chunks(conn) == 0
+    next_id = _covered(conn) - SIZE
+    _jump(conn, next_id)
+    assert create_chunks(conn) > 0
+    assert create_chunks(conn) == 0
+    chunks = _chunks(conn)
+    assert chunks[0][0] == 1
+    assert all(upto == following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False))
+    assert next_id + AHEAD * SIZE < _covered(conn) <= next_id + (AHEAD + 2) * SIZE
+
+
+def test_a_chunk_has_the_indexes_of_the_others(small: Connection) -> None:
+    create_chunks(small)
+    indexes = small.execute(
+        "select c.chunk, count(*) from gapless.chunk c"
+        " join pg_indexes i on i.schemaname = 'gapless' and i.tablename = c.chunk group by 1"
+    ).fetchall()
+    assert {count for _, count in indexes} == {2}
+    assert len(indexes) == len(_chunks(small))
+
+
+def test_events_past_the_last_chunk_are_kept_sequenced_and_read(
+    small: Connection, dsn: str, topic: Topic
+) -> None:
+    published = []
+
+    def publish_some(when: str) -> None:
+        for n in range(40):
+            published.append(f"{when} {n}")
+            publish(small, "outbox", n, key=f"k{n}", event_type=published[-1])
+
+    publish_some("past the last chunk")
+    assert _in_default(small) == 30
+    assert sequence(small) == 40
+    assert create_chunks(small) > 0
+    publish_some("still in the default chunk")
+    _jump(small, _chunks(small)[-1][0])
+    publish_some("in a new chunk")
+    assert _in_default(small) == 70
+    assert sequence(small) == 80
+    log = placed(small)
+    assert_gapless(log)
+    assert sorted(map(str, tags(log))) == sorted(published)
+
+    read = [
+        event_type
+        for partition in range(topic.partitions)
+        for (event_type,) in small.execute(
+            "select event_type from gapless.read('outbox', %s)", [partition]
+        )
+    ]
+    assert read == tags(log)
+    with owner(dsn, "g", topic) as group:
+        assert group.consume(batch_size=7) == tags(log)
+
+
+@pytest.mark.parametrize("left", [1, 10, SIZE // 2, -1, -SIZE + 1, -SIZE // 2, -5 * SIZE])
+def test_a_new_chunk_takes_no_id_that_may_be_in_flight(small: Connection, left: int) -> None:
+    """A publisher on its way to the default chunk would fail, or ATTACH would."""
+    _jump(small, _covered(small) - left)
+    before = _chunks(small)
+    assert create_chunks(small) > 0
+    row = small.execute("select last_value from gapless.outbox_message_id_seq").fetchone()
+    assert row is not None
+    first_new = min(from_id for from_id, _ in set(_chunks(small)) - set(before))
+    assert first_new >= row[0] + SIZE // 2
+
+
+def test_an_open_publisher_does_not_hold_up_chunks_nor_they_it(
+    small: Connection, other: Connection
+) -> None:
+    other.execute("begin")
+    publish(other, "outbox", 1, event_type="in mid-transaction")
+    assert create_chunks(small) > 0
+    publish(other, "outbox", 2)
+    other.execute("commit")
+    assert sequence(small) == 2
+
+
+def test_a_reader_of_the_default_chunk_makes_it_give_up_soon_and_try_again(
+    small: Connection, other: Connection, dsn: str
+) -> None:
+    """… and whoever publishes meanwhile waits no longer than that."""
+    other.execute("begin")
+    other.execute("select count(*) from gapless.outbox_message_t")
+    _jump(small, _covered(small))
+    with connect(dsn, role="publisher") as publisher, ThreadPoolExecutor(1) as pool:
+        publisher.execute("set statement_timeout = '5s'")
+        attempt = pool.submit(create_chunks, small)
+        while not attempt.done():
+            publish(publisher, "outbox", 1)
+        with pytest.raises(psycopg.errors.LockNotAvailable) as refused:
+            attempt.result()
+        assert is_transient(refused.value), "the sequencer goes on, and tries again"
+    other.execute("commit")
+    assert create_chunks(small) > 0
+    assert sequence(small) == _in_default(small) > 0
+
+
+def test_two_make_chunks_at_once(small: Connection, other: Connection) -> None:
+    with small.transaction():
+        made = create_chunks(small)
+        assert create_chunks(other) == 0
+    assert made > 0
+    assert create_chunks(other) == 0
+
+
+def test_the_size_of_chunks_can_be_changed_in_between(small: Connection) -> None:
+    create_chunks(small)
+    publish(small, "outbox", 1)
+    configure_chunks(small, chunk_events=1700, chunks_ahead=3)
+    assert create_chunks(small) > 0
+    _jump(small, _covered(small) - 1)
+    for n in range(3):
+        publish(small, "outbox", n)
+    assert create_chunks(small) > 0
+    assert sequence(small) == 4
+    chunks = _chunks(small)
+    assert all(upto <= following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False))

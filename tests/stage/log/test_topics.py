@@ -1,0 +1,107 @@
+"""Topics: made, found, refused, and adopted when an event names one that nobody made."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.errors import UsageError
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic, find_topic, require_topic
+from support.log import assert_gapless, placed, tags
+
+INSERT = "insert into gapless.outbox_message_t (topic_id, key, event_type) values (%s, %s, %s)"
+
+
+def test_a_topic_nobody_made_is_adopted_with_its_events(conn: Connection, topic: Topic) -> None:
+    published = [f"{time} {n}" for time in ("first", "second") for n in range(20)]
+    for n, tag in enumerate(published):
+        conn.execute(INSERT, [42, f"k{n % 20}", tag])
+        if n == 19:
+            assert sequence(conn) == 20
+            adopted = Topic(topic_id=42, name="topic-42", partitions=8)
+            assert find_topic(conn, "topic-42") == adopted
+    assert sequence(conn) == 20
+    publish(conn, "topic-42", 1, event_type="by name")
+    assert sequence(conn) == 1
+    log = placed(conn)
+    assert_gapless(log)
+    assert sorted(map(str, tags(log))) == sorted([*published, "by name"])
+
+
+def test_a_topic_made_later_does_not_take_an_adopted_id(conn: Connection, topic: Topic) -> None:
+    conn.execute(INSERT, [2, "k", "adopted"])
+    sequence(conn)
+    assert ensure_topic(conn, "orders", partitions=1).topic_id == 3
+
+
+def test_the_outbox_itself_need_not_be_made(conn: Connection) -> None:
+    conn.execute("insert into gapless.outbox_message_t (key) values ('k')")
+    assert sequence(conn) == 1
+
+
+@pytest.mark.parametrize("topic_id", [0, -1])
+def test_an_id_that_can_be_no_topic_is_refused_at_once(conn: Connection, topic_id: int) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        conn.execute(INSERT, [topic_id, "k", "e"])
+
+
+def test_events_of_all_topics_of_a_transaction_get_offsets(conn: Connection, topic: Topic) -> None:
+    ensure_topic(conn, "orders", partitions=1)
+    with conn.transaction():
+        publish(conn, "outbox", 1, event_type="one")
+        publish(conn, "orders", 1, event_type="two")
+        conn.execute(INSERT, [99, "k", "three"])
+    assert sequence(conn) == 3
+    assert sorted(map(str, tags(placed(conn)))) == ["one", "three", "two"]
+
+
+def test_ensure_topic_is_repeatable_and_refuses_another_number(conn: Connection) -> None:
+    made = ensure_topic(conn, "orders", partitions=6)
+    assert ensure_topic(conn, "orders", partitions=6) == made
+    with pytest.raises(UsageError, match=r'topic "orders" has 6 partitions .*not 7'):
+        ensure_topic(conn, "orders", partitions=7)
+    assert require_topic(conn, "orders") == made
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "message"),
+    [
+        ("two words", 1, '"two words" is not a topic name'),
+        ("", 1, "is not a topic name"),
+        ("x" * 250, 1, "is not a topic name"),
+        ("x'; drop schema gapless", 1, "is not a topic name"),
+        ("a\nb", 1, "is not a topic name"),
+        ("orders\n", 1, "is not a topic name"),
+        ("orders", 0, "partitions must be from 1 to 4096, not 0"),
+        ("orders", 4097, "partitions must be from 1 to 4096, not 4097"),
+    ],
+)
+def test_what_cannot_be_a_topic(
+    conn: Connection, name: str, partitions: int, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        ensure_topic(conn, name, partitions=partitions)
+
+
+def test_a_topic_that_is_not_there(conn: Connection) -> None:
+    assert find_topic(conn, "nothing") is None
+    with pytest.raises(UsageError, match='topic "nothing" does not exist'):
+        require_topic(conn, "nothing")
+
+
+def test_many_make_the_same_topics_at_once(dsn: str) -> None:
+    def make(number: int) -> list[int]:
+        with connect(dsn, role="test") as conn:
+            names = [f"topic{(number + n) % 8}" for n in range(8)]
+            return sorted(ensure_topic(conn, name, partitions=2).topic_id for name in names)
+
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(make, range(6)))
+    assert results == [results[0]] * 6
+    assert len(set(results[0])) == 8

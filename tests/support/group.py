@@ -1,0 +1,69 @@
+"""A consumer group made by hand, all its partitions held by one session of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.handler import Handler, handler
+from gapless.consume.step import Limits, step
+from gapless.consume.unit import Unit
+from gapless.db.connect import connect
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.topics import Topic
+
+_HOUR_MS = 3_600_000
+_TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A session that may commit for every partition of one topic, for one group."""
+
+    conn: Connection[Any]
+    assignments: tuple[Assignment, ...]
+
+    def consume(self, handle: Handler | None = None, *, batch_size: int = 100) -> list[str | None]:
+        """Step over all partitions until they are idle; return the event_types handled."""
+        seen: list[str | None] = []
+
+        @handler(topic="any")
+        def note(unit: Unit, conn: Connection[Any]) -> None:
+            if handle is not None:
+                handle(unit, conn)
+            seen.extend(event.event_type for event in unit)
+
+        for assignment in self.assignments:
+            limits = Limits(batch_size=batch_size)
+            while (done := step(self.conn, assignment, note, limits)).outcome == "done":
+                pass
+            assert done.outcome == "idle"
+        return seen
+
+
+@contextmanager
+def owner(dsn: str, group_id: str, topic: Topic) -> Iterator[Owner]:
+    """Join the group as its only member, take all partitions, and leave in the end."""
+    wanted = Subscription(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
+    with connect(dsn, role="control") as control, connect(dsn, role="worker") as conn:
+        member = Member(control, [wanted], _TIMING, name="test", capacity=None)
+        member.sync()
+        assignments = []
+        leases = member.leases()
+        for lease in leases:
+            assert hold.lock(conn, lease.lease_no)
+            assignment = hold.take(conn, lease.partition, member.member_id)
+            assert assignment is not None
+            assert hold.install(conn, assignment) is not None
+            assignments.append(assignment)
+        assert len(assignments) == topic.partitions
+        yield Owner(conn, tuple(assignments))
+        for lease, assignment in zip(leases, assignments, strict=True):
+            hold.release(conn, assignment, lease.lease_no)
+        member.leave()
