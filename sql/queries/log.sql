@@ -60,6 +60,16 @@ select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(na
 -- The role of the active sequencer: whoever holds it runs; the others look again.
 select pg_try_advisory_lock(7427001, 3)
 
+-- name: give_role
+-- The lock first: unlocking is immediate, the notification comes with the commit.
+select pg_advisory_unlock(7427001, 3), pg_notify('gapless_role', '')
+
+-- name: stands_still
+select gapless.stands_still()
+
+-- name: break_role
+select gapless.break_sequencer(%(run)s)
+
 -- name: try_sleep
 -- The sequencer's side of the wake handshake: exclusive means no open publisher believes it awake.
 select pg_try_advisory_lock(7427001, 2)

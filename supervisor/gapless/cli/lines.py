@@ -183,11 +183,16 @@ def _from_envelope(text: str) -> dict[str, Any]:
         fields["transaction_id"] = uuid_text(fields["transaction_id"])
     headers, text_of_headers = members.get("headers", (None, ""))
     if headers is not None:
-        if not isinstance(headers, dict):
-            raise ValueError("headers must be an object")
-        fields["headers"] = json.loads(text_of_headers)
-        _stored("headers", json.dumps(fields["headers"], ensure_ascii=False))
+        fields["headers"] = _headers(headers, text_of_headers)
     return fields
+
+
+def _headers(value: object, text: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("headers must be an object")  # noqa: TRY004 - it is the text that is wrong
+    headers: dict[str, Any] = json.loads(text)
+    _stored("headers", json.dumps(headers, ensure_ascii=False))
+    return headers
 
 
 def uuid_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -82,7 +83,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
 
-        parser._print_message(f"gapless {version('gapless')}\n")  # noqa: SLF001 - as argparse's own
+        sys.stdout.write(f"gapless {version('gapless')}\n")
         parser.exit()
 
 

@@ -101,7 +101,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
 
 def _shape(args: argparse.Namespace) -> Shape:
     """Check what belongs together, and return how an event is made."""
-    from gapless.cli.lines import Shape, uuid_text  # noqa: PLC0415 - not for --help
+    from gapless.cli.lines import Shape  # noqa: PLC0415 - not for --help
 
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
@@ -113,10 +113,17 @@ def _shape(args: argparse.Namespace) -> Shape:
         raise UsageError("--partitions is for --create: a topic keeps the number it was made with")
     if args.key is not None and args.key_field is not None:
         raise UsageError("--key and --key-field: which of the two?")
+    # A payload from the command line is a line of its own.
+    alone = args.payload_only or args.payload is not None
+    return Shape(payload_only=alone, key_field=args.key_field, defaults=_defaults(args))
+
+
+def _defaults(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields that the command line sets."""
+    from gapless.cli.lines import uuid_text  # noqa: PLC0415 - not for --help
+
     names = ("key", "event_type", "host_id", "user_id")
-    defaults: dict[str, Any] = {
-        name: getattr(args, name) for name in names if getattr(args, name) is not None
-    }
+    defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
     if args.transaction_id is not None:
         try:
             defaults["transaction_id"] = uuid_text(args.transaction_id)
@@ -124,9 +131,7 @@ def _shape(args: argparse.Namespace) -> Shape:
             raise UsageError(f"--transaction-id: {error}") from None
     if args.header:
         defaults["headers"] = dict(map(_header, args.header))
-    # A payload from the command line is a line of its own.
-    alone = args.payload_only or args.payload is not None
-    return Shape(payload_only=alone, key_field=args.key_field, defaults=defaults)
+    return {name: value for name, value in defaults.items() if value is not None}
 
 
 def _header(text: str) -> tuple[str, str]:

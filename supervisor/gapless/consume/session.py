@@ -44,7 +44,8 @@ def transaction(conn: Connection[Any]) -> Iterator[None]:
 def run(conn: Connection[Any], name: str, params: Mapping[str, object]) -> list[Any]:
     """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
     cursor = Cursor(conn, row_factory=tuple_row)
-    return cursor.execute(query("consume", name), params).fetchall()
+    # Not prepared: a handler's DEALLOCATE ALL would take our statements away too.
+    return cursor.execute(query("consume", name), params, prepare=False).fetchall()
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:

@@ -30,7 +30,6 @@ from gapless.db.embedded_folder import (
     EXCLUSIVE,
     SHARED,
     Folder,
-    State,
     default_folder,
     try_lock,
     wait_for_lock,
@@ -236,9 +235,8 @@ def _start_keeper(folder: Folder, keeper_lock: int, order: Order) -> None:
 
 
 def _why_it_ended(folder: Folder) -> str:
-    state: State = folder.read_state()
-    return (
-        state.error or f"the embedded server's keeper ended before it was ready: see {folder.log}"
+    return folder.read_state().error or (
+        f"the embedded server's keeper ended before the server was ready (log: {folder.log})"
     )
 
 

@@ -27,7 +27,7 @@ _CACHE = Path("/var/cache/gapless")
 _INSTALL_BYTES_MAX = 500 << 20
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)(\S*)")
 
-# Where distributions put them: Debian, PGDG on Red Hat, Homebrew on both kinds of Mac, Postgres.app.
+# Where they are put by Debian, PGDG on Red Hat, Homebrew on both kinds of Mac, Postgres.app.
 _FOLDERS = (
     "usr/lib/postgresql/*/bin",
     "usr/pgsql-*/bin",

@@ -134,7 +134,7 @@ def main(argv: Sequence[str]) -> None:
         os._exit(0)  # the starter has no child to wait for, and init takes the keeper over
     os.setsid()
     lock = int(lock_text)
-    os.set_inheritable(lock, False)  # the server must not hold it
+    os.set_inheritable(lock, False)  # noqa: FBT003  # the server must not hold it
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     Keeper(Folder(Path(root)), lock, Order(**json.loads(order_text))).run()
 

@@ -32,4 +32,15 @@ def wait(conn: Connection[Any], timeout_s: float, *others: int) -> None:
     Returns at once when a notification is here already; it is taken off the queue.
     """
     if not heard(conn):
-        select.select([conn.fileno(), *others], [], [], timeout_s)
+        readable(timeout_s, conn.fileno(), *others)
+
+
+def readable(timeout_s: float, *descriptors: int) -> bool:
+    """Wait until one of the descriptors can be read, timeout_s at most; tell whether one can.
+
+    Not select(): it refuses descriptors above 1023, which a supervisor of many workers has.
+    """
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))

@@ -11,6 +11,7 @@ from gapless.db.queries import query
 from gapless.failpoints import hit
 
 WAKE_CHANNEL = "gapless_sequencer"
+ROLE_CHANNEL = "gapless_role"
 
 
 def sequence(conn: Connection) -> int:
@@ -44,6 +45,26 @@ def create_chunks(conn: Connection) -> int:
 def try_role(conn: Connection) -> bool:
     """Become the active sequencer, for as long as this session lives."""
     return _true(conn, "try_role")
+
+
+def give_role(conn: Connection) -> None:
+    """Stop being the active sequencer, and tell those who would like to be."""
+    conn.execute(query("log", "give_role"))
+
+
+def stands_still(conn: Connection) -> int | None:
+    """Return the newest run if events wait for the next one and nobody is at it; else None.
+
+    The same answer for a while means that the active sequencer was stopped, or hangs.
+    """
+    row = conn.execute(query("log", "stands_still")).fetchone()
+    return None if row is None else row[0]
+
+
+def break_role(conn: Connection, run: int) -> bool:
+    """End the active sequencer's session if the log still stands still at that run."""
+    row = conn.execute(query("log", "break_role"), {"run": run}).fetchone()
+    return row is not None and bool(row[0])
 
 
 def try_sleep(conn: Connection) -> bool:

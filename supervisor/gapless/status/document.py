@@ -21,7 +21,8 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  10000), lag, lag_s (of the oldest), dead_letters
     topics       topic, events, pending, partitions: [{partition, log_end_offset}]
     members      member (its name), member_id, state (active, draining, silent, gone), up_s,
-                 heartbeat_s, ttl_s, capacity, partitions (it has), assigned (it should have), groups
+                 heartbeat_s, ttl_s, capacity, partitions (it has), assigned (it should have),
+                 groups
     groups       group, topic, partitions, lag, lag_s, dead_letters
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
                  state (working, moving, starting, lost, unserved), epoch,

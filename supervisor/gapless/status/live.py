@@ -15,11 +15,11 @@ from rich.live import Live
 from rich.text import Text
 
 from gapless.status.history import History
-from gapless.status.render import render
+from gapless.status.render import Screen
 from gapless.status.snapshot import Snapshot
 from gapless.status.view import View
 
-KEYS = "q quit   sort: l lag  p partition  r rate   f group   space next"
+KEYS = "q quit  l lag  p partition  r rate  f group  space more"
 
 
 class LiveConsole:
@@ -91,8 +91,13 @@ class LiveConsole:
     def _picture(self) -> RenderableType:
         if self._snapshot is None:
             return Text(self._trouble or "looking ...")
-        return render(
-            self._snapshot, self._history, self._view, trouble=self._trouble, footer=self._footer
+        return Screen(
+            snapshot=self._snapshot,
+            history=self._history,
+            view=self._view,
+            trouble=self._trouble,
+            footer=self._footer,
+            height=self.screen.height,
         )
 
     def __enter__(self) -> Self:

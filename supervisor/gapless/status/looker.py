@@ -47,8 +47,9 @@ class Looker:
             self.look()
             self.due_s = monotonic() + self._interval_s
         except (psycopg.Error, GaplessError) as error:
+            is_cut = self._conn is None or self._conn.broken
             self.close()
-            self._tell(error)
+            self._tell("connection lost" if is_cut else "no answer", error)
             self.due_s = monotonic() + RETRY_S
 
     def look(self) -> None:
@@ -59,7 +60,7 @@ class Looker:
         self._lost_s = None
 
     def filenos(self) -> list[int]:
-        """The descriptors that a forked child must close."""
+        """Return the descriptors that a forked child must close."""
         return [] if self._conn is None or self._conn.closed else [self._conn.fileno()]
 
     def close(self) -> None:
@@ -69,13 +70,13 @@ class Looker:
             with contextlib.suppress(psycopg.Error):
                 conn.close()
 
-    def _tell(self, error: Exception) -> None:
+    def _tell(self, what: str, error: Exception) -> None:
         now = monotonic()
         if self._lost_s is None:
             self._lost_s = now
         for_s = f" ({now - self._lost_s:.0f}s)" if now - self._lost_s >= 1 else ""
         why = " ".join(str(error).split()) or type(error).__name__
-        self._console.lost(f"connection lost, retrying{for_s}: {why}")
+        self._console.lost(f"{what}, retrying{for_s}: {why}")
 
     def __enter__(self) -> Self:
         return self

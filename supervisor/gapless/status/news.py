@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -80,16 +80,17 @@ class News:
             self._owners[row.key] = now
             if (was.owner_id, was.epoch) != (now.owner_id, now.epoch):
                 moves[row.group_id, row.topic, was.name, now.name].append(row)
-        for (group_id, topic, was_name, now_name), rows in moves.items():
-            what = f"{was_name} → {now_name}"
-            if was_name == now_name:
-                what = f"{now_name} has a new worker"
-            if len(rows) > FOLD_ABOVE:
-                yield f"{group_id}/{topic}: {len(rows)} partitions {what}"
-                continue
-            for row in rows:
-                epoch = f", epoch {row.epoch}" if row.owner_id else ""
-                yield f"{row.name}: {what}{epoch}"
+        for (_, _, was_name, now_name), rows in moves.items():
+            yield from _tell_moves(was_name, now_name, rows)
+
+
+def _tell_moves(was_name: str, now_name: str, rows: Sequence[Standing]) -> Iterator[str]:
+    what = f"{was_name} → {now_name}" if was_name != now_name else f"{now_name} has a new worker"
+    if len(rows) > FOLD_ABOVE:
+        yield f"{rows[0].group_id}/{rows[0].topic}: {len(rows)} partitions {what}"
+        return
+    for row in rows:
+        yield f"{row.name}: {what}" + (f", epoch {row.epoch}" if row.owner_id else "")
 
 
 def _owner(row: Standing) -> _Owner:

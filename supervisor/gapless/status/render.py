@@ -7,11 +7,12 @@ never says anything that words do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
 from rich.text import Text
 
 from gapless.status.history import History
@@ -23,44 +24,31 @@ from gapless.status.words import ASCII, UNICODE, age, clean, count, counted, cut
 ERRORS_MAX = 12
 NEWS_MAX = 100
 OLD_TRANSACTION_S = 60.0
+AIRY_FROM_HEIGHT = 32
 SEPARATOR = "   "
 
 _NEWS_STYLES = {"error": "red", "dead letter": "yellow", "hand-over": "cyan"}
 
 
-def render(
-    snapshot: Snapshot,
-    history: History | None = None,
-    view: View | None = None,
-    *,
-    trouble: str | None = None,
-    footer: str | None = None,
-    time_zone: tzinfo | None = None,
-) -> RenderableType:
-    """Return the screen; it folds what exceeds the height it is given, if it is given one.
-
-    trouble: why there is no newer snapshot. footer: the last line, such as the keys. time_zone: of
-    the times shown; None is the viewer's.
-    """
-    return Screen(
-        snapshot=snapshot,
-        history=history or History(),
-        view=view or View(),
-        trouble=trouble,
-        footer=footer,
-        time_zone=time_zone,
-    )
+def render(snapshot: Snapshot, history: History | None = None) -> RenderableType:
+    """Return everything as one picture as high as it needs, such as for one look on a terminal."""
+    return Screen(snapshot=snapshot, history=history or History())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What `render` returns: rich asks it for lines once the size is known."""
+    """A rich renderable: rich asks it for lines once the width is known.
+
+    trouble: why there is no newer snapshot. footer: the last line, such as the keys. height: it is
+    folded to so many lines; None shows all. time_zone: of the times shown; None is the viewer's.
+    """
 
     snapshot: Snapshot
     history: History
     view: View = field(default_factory=View)
     trouble: str | None = None
     footer: str | None = None
+    height: int | None = None
     time_zone: tzinfo | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -72,39 +60,56 @@ class Screen:
         )
         head = [self._title(facts), _summary(facts), *self._warnings(facts)]
         errors, news = list(self._errors(facts)), list(self._news(facts))
-        room = self._room(len(head), options.height, Wanted(
-            members=len(self.snapshot.members),
-            partitions=len(self.snapshot.partitions),
-            errors=len(errors),
-            news=len(news),
-        ))
-        yield from head
-        yield Text()
-        members = self.snapshot.members
-        shown = members if len(members) <= room.members else members[: room.members - 1]
-        yield member_table(facts, shown)
-        if len(shown) < len(members):
-            more = f"{facts.glyphs.ellipsis} {len(members) - len(shown)} more"
-            yield Text(more, style="dim")
-        yield Text()
-        page = arrange(self.snapshot, self.history, self.view, room.partitions)
-        yield partition_table(facts, page)
-        if page.hidden:
-            yield fold(page.hidden, facts.glyphs)
-        if room.errors and errors:
-            yield from (Text(), Text("last errors", style="bold"), *errors[: room.errors])
-        if room.news and news:
-            yield from (Text(), Text("lately", style="bold"), *news[: room.news])
+        room = self._room(len(head), len(errors), len(news))
+        sections: list[list[Text | Table]] = [
+            [*head],
+            self._members(facts, room.members),
+            self._partitions(facts, room.partitions),
+        ]
+        if errors:
+            sections.append([Text("last errors", style="bold"), *errors[: room.errors]])
+        if news:
+            sections.append([Text("lately", style="bold"), *news[: room.news]])
+        for n, section in enumerate(sections):
+            yield from ([Text()] if n and self._gap else [])
+            yield from section
         if self.footer:
-            yield from (Text(), self._footer(facts))
+            lines = sum(map(_lines, sections)) + self._gap * (len(sections) - 1) + 1
+            # The keys stay on the last line of the screen.
+            yield from [Text()] * (1 if self.height is None else max(0, self.height - lines))
+            yield self._footer(facts)
 
-    def _room(self, head: int, height: int | None, wanted: Wanted) -> Wanted:
-        """Share out the lines below the heading, less headings and blanks between the parts."""
-        if height is None:
+    @property
+    def _gap(self) -> int:
+        """Blank lines between the sections; a small screen has none to spare."""
+        return 0 if self.height is not None and self.height < AIRY_FROM_HEIGHT else 1
+
+    def _room(self, head: int, errors: int, news: int) -> Wanted:
+        """Share out the lines that head, headings, blanks and footer leave."""
+        wanted = Wanted(
+            members=len(self.snapshot.members),
+            partitions=len(self.view.filter(self.snapshot)),
+            errors=errors,
+            news=news,
+        )
+        if self.height is None:
             return wanted
-        fixed = head + 4  # a blank and a heading for each of the two tables
-        fixed += (2 if wanted.errors else 0) + (2 if wanted.news else 0) + (2 if self.footer else 0)
-        return share(height - fixed, wanted)
+        sections = 2 + bool(errors) + bool(news)
+        fixed = head + sections * (1 + self._gap) + (1 + self._gap if self.footer else 0)
+        return share(self.height - fixed, wanted)
+
+    def _members(self, facts: Facts, room: int) -> list[Text | Table]:
+        members = self.snapshot.members
+        if len(members) <= room or not members:
+            return [member_table(facts, members)]
+        shown = members[: max(1, room - 1)]
+        more = f"{facts.glyphs.ellipsis} {len(members) - len(shown)} more"
+        return [member_table(facts, shown), Text(more, style="dim")]
+
+    def _partitions(self, facts: Facts, room: int) -> list[Text | Table]:
+        page = arrange(self.snapshot, self.history, self.view, room)
+        table = partition_table(facts, page)
+        return [table, fold(page.hidden, facts.glyphs)] if page.hidden else [table]
 
     def _title(self, facts: Facts) -> Text:
         server = self.snapshot.server
@@ -147,11 +152,17 @@ class Screen:
             yield text
 
     def _footer(self, facts: Facts) -> Text:
-        chosen = f"sorted by {self.view.sort}" if self.view.sort != "auto" else ""
-        group = f"group {self.view.group_id}" if self.view.group_id else ""
-        said = ", ".join(word for word in (chosen, group) if word)
-        text = f"{self.footer}{SEPARATOR}{said}" if said else self.footer or ""
-        return Text(cut(text, facts.width, facts.glyphs), style="dim")
+        """Return the keys, and what was chosen with them."""
+        sort = f"by {self.view.sort}" if self.view.sort != "auto" else None
+        group = f"group {self.view.group_id}" if self.view.group_id else None
+        chosen = "".join(SEPARATOR + word for word in (sort, group) if word)
+        keys = cut(self.footer or "", max(0, facts.width - len(chosen)), facts.glyphs)
+        return Text(cut(keys + chosen, facts.width, facts.glyphs), style="dim")
+
+
+def _lines(section: Sequence[Text | Table]) -> int:
+    """Count the lines of a section: a table has a heading, and each row is one line."""
+    return sum(part.row_count + 1 if isinstance(part, Table) else 1 for part in section)
 
 
 def _line(facts: Facts, since: str, where: str, what: str, style: str) -> Text:

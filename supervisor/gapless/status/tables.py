@@ -25,7 +25,7 @@ from gapless.status.words import (
     sparkline,
 )
 
-OFFSETS_FROM_WIDTH = 100  # a narrower screen shows no offsets, lag says it
+WIDE = 100  # a narrower screen shows no offsets: lag says it
 COURSE_MIN = 8
 COURSE_MAX = 60
 
@@ -41,6 +41,11 @@ class Facts:
     history: History
     width: int
     glyphs: Glyphs
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there is room for offsets, and for both names of a hand-over."""
+        return self.width >= WIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +89,16 @@ def partition_table(facts: Facts, page: Page) -> Table | Text:
     if not page.rows:
         return Text("no group consumes anything yet", style="yellow")
     names = [("! " if row.error else "") + row.name for row in page.rows]
-    owners = [_owner(row, facts.glyphs) for row in page.rows]
-    columns = _columns(facts, names, owners)
+    owners = [_owner(row, facts) for row in page.rows]
+    columns = _columns(facts)
     widths = [column.width for column in columns]
     table = _table(*columns)
     for name, owner, row in zip(names, owners, page.rows, strict=True):
-        cells = [
+        cells: list[Text | str] = [
             Text(shorten(name, widths[0], facts.glyphs), style="red" if row.error else ""),
             Text(shorten(owner, widths[1], facts.glyphs), style=_ROW_STYLES.get(row.state, "")),
             count(row.epoch),
-            *([str(row.next_offset), str(row.last_offset + 1)] if len(columns) > 8 else []),
+            *([str(row.next_offset), str(row.last_offset + 1)] if facts.is_wide else []),
             Text(count(row.lag), style="bold" if row.lag else "dim"),
             Text(age(row.lag_s), style="" if row.lag else "dim"),
             _rate(facts, row),
@@ -111,10 +116,13 @@ def fold(hidden: Sequence[Standing], glyphs: Glyphs) -> Text:
     return Text(f"{glyphs.ellipsis} {len(hidden)} more, {lag}", style="dim")
 
 
-def _columns(facts: Facts, names: Sequence[str], owners: Sequence[str]) -> list[_Column]:
-    """Choose the columns and their widths; names and the course share what the figures leave."""
+def _columns(facts: Facts) -> list[_Column]:
+    """Choose the columns and their widths; names and the course share what the figures leave.
+
+    Measured on everything, shown or not, so that the columns stand still from look to look.
+    """
     offsets: list[_Column] = []
-    if facts.width >= OFFSETS_FROM_WIDTH:
+    if facts.is_wide:
         digits = max(len(str(row.last_offset + 1)) for row in facts.snapshot.partitions)
         offsets = [
             _Column(title="offset", width=max(6, digits)),
@@ -130,7 +138,8 @@ def _columns(facts: Facts, names: Sequence[str], owners: Sequence[str]) -> list[
     dead = _Column(title="dead", width=5)
     gaps = len(fixed) + 3
     room = facts.width - sum(column.width for column in [*fixed, dead]) - gaps - COURSE_MIN
-    needs = [max(map(cell_len, ["partition", *names])), max(map(cell_len, ["owner", *owners]))]
+    partitions = ["! " + row.name for row in facts.snapshot.partitions]
+    needs = [max(map(cell_len, partitions)), _owner_width(facts)]
     name_width, owner_width = fit(needs, room)
     course = min(COURSE_MAX, COURSE_MIN + room - name_width - owner_width)
     return [
@@ -157,17 +166,27 @@ def _table(*columns: _Column) -> Table:
     return table
 
 
-def _owner(row: Standing, glyphs: Glyphs) -> str:
+def _owner(row: Standing, facts: Facts) -> str:
     """Say who works on a partition, or what is being done about it."""
-    owner = clean(row.owner or "evicted", glyphs)
-    target = clean(row.target or "nobody", glyphs)
+    owner = clean(row.owner or "evicted", facts.glyphs)
+    target = clean(row.target or "nobody", facts.glyphs)
+    arrow = facts.glyphs.arrow
     return {
         "working": owner,
-        "moving": f"{owner} {glyphs.arrow} {target}",
-        "starting": f"{glyphs.arrow} {target}",
-        "lost": f"{owner} (no session)",
+        "moving": f"{owner} {arrow} {target}" if facts.is_wide else f"{arrow} {target}",
+        "starting": f"{arrow} {target}",
+        "lost": f"{owner} (no session)" if facts.is_wide else f"({owner})",
         "unserved": "nobody",
     }[row.state]
+
+
+def _owner_width(facts: Facts) -> int:
+    """Return the width that any owner needs, with room for a hand-over."""
+    names = [row.owner or "evicted" for row in facts.snapshot.partitions]
+    names += [member.name for member in facts.snapshot.members]
+    longest = max(cell_len(clean(name, facts.glyphs)) for name in names)
+    arrow = len(facts.glyphs.arrow)
+    return longest * 2 + arrow + 2 if facts.is_wide else longest + arrow + 1
 
 
 def _rate(facts: Facts, row: Standing) -> Text:
@@ -184,4 +203,3 @@ def _load(member: Presence) -> str:
 
 def _groups(member: Presence) -> str:
     return ", ".join(sorted({group.split("/")[0] for group in member.groups}))
-

@@ -13,8 +13,10 @@ from gapless.status.words import age, clean, counted, fit, shorten
 
 GAP = "  "
 _NUMBERS = frozenset(
-    "PARTITION EPOCH CURRENT-OFFSET LOG-END-OFFSET LAG BEHIND DEAD EVENTS PENDING UP HEARTBEAT "
-    "PARTITIONS ASSIGNED".split()
+    {
+        *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
+        *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
+    }
 )
 
 Row = Sequence[object]
@@ -59,14 +61,11 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
 def _heading(snapshot: Snapshot) -> str:
     server, sequencer = snapshot.server, snapshot.sequencer
     pending = snapshot.pending_events
-    lines = [
-        f"gapless {clean(snapshot.place)}, PostgreSQL {server.version}, "
-        f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z",
-        f"sequencer {sequencer.state} (run {sequencer.run}), "
-        f"pending {'unknown' if pending is None else counted(pending)}, "
-        f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}",
-    ]
-    return "\n".join(lines) + "\n"
+    waiting = "unknown" if pending is None else counted(pending)
+    place = f"gapless {clean(snapshot.place)}, PostgreSQL {server.version}"
+    at = f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+    lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}"
+    return f"{place}, {at}\nsequencer {sequencer.state}, pending {waiting}, {lag}\n"
 
 
 def _members(snapshot: Snapshot, width: int | None) -> str:

@@ -33,6 +33,10 @@ class View:
             return replace(self, page=self.page + 1)
         return self
 
+    def filter(self, snapshot: Snapshot) -> list[Standing]:
+        """Return the partitions of the chosen group, by group, topic and number."""
+        return [row for row in snapshot.partitions if self.group_id in (None, row.group_id)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -47,7 +51,7 @@ def arrange(snapshot: Snapshot, history: History, view: View, room: int | None) 
 
     Sorted by lag, rows in trouble come first, so that no fold hides one.
     """
-    rows = [row for row in snapshot.partitions if view.group_id in (None, row.group_id)]
+    rows = view.filter(snapshot)
     fits = room is None or len(rows) <= room
     if view.sort == "lag" or (view.sort == "auto" and not fits):
         rows.sort(key=lambda row: (not row.is_troubled, -row.lag, -(row.lag_s or 0.0)))
@@ -58,9 +62,7 @@ def arrange(snapshot: Snapshot, history: History, view: View, room: int | None) 
     size = max(1, room - 1)
     pages = -(-len(rows) // size)
     first = view.page % pages * size
-    return Page(
-        rows=rows[first : first + size], hidden=[*rows[:first], *rows[first + size :]]
-    )
+    return Page(rows=rows[first : first + size], hidden=[*rows[:first], *rows[first + size :]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def share(height: int, wanted: Wanted) -> Wanted:
     The partitions come first, but errors and news keep a few lines each, and members a quarter.
     """
     members = min(wanted.members, max(2, height // 4))
-    errors = min(wanted.errors, max(1, height // 10))
+    errors = min(wanted.errors, max(2, height // 10))
     news = min(wanted.news, max(2, height // 8))
     partitions = min(wanted.partitions, max(1, height - members - errors - news))
     spare = height - members - errors - news - partitions

@@ -11,7 +11,19 @@ from rich.cells import cell_len, set_cell_size
 from gapless.status.snapshot import COUNT_MAX
 
 # What could move the cursor, change colours or turn the direction of text, and lone surrogates.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+# Below so many seconds, an age is written in this unit with so many digits.
+_AGES = (
+    (0.0005, 1, 0, "s"),
+    (0.9995, 0.001, 0, "ms"),
+    (9.95, 1, 1, "s"),
+    (99.5, 1, 0, "s"),
+    (99.5 * 60, 60, 0, "m"),
+    (48 * 3600, 3600, 1, "h"),
+    (99.5 * 86400, 86400, 1, "d"),
+)
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -26,7 +38,7 @@ class Glyphs:
     is_ascii: bool
 
 
-UNICODE = Glyphs(arrow="→", ellipsis="…", dash="–", sparks="▁▂▃▄▅▆▇█", is_ascii=False)
+UNICODE = Glyphs(arrow="→", ellipsis="…", dash="·", sparks="▁▂▃▄▅▆▇█", is_ascii=False)
 ASCII = Glyphs(arrow="->", ellipsis="..", dash="-", sparks="_.-:=+*#", is_ascii=True)
 
 
@@ -66,19 +78,10 @@ def age(seconds: float | None) -> str:
     """Write a duration in five characters at most: 350ms, 2.1s, 45s, 12m, 3.2h, 5.1d."""
     if seconds is None:
         return "?"
-    if seconds < 0.0005:
-        return "0s"
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f}ms"
-    if seconds < 9.95:
-        return f"{seconds:.1f}s"
-    if seconds < 99.5:
-        return f"{seconds:.0f}s"
-    if seconds < 99.5 * 60:
-        return f"{seconds / 60:.0f}m"
-    if seconds < 48 * 3600:
-        return f"{seconds / 3600:.1f}h"
-    return f"{seconds / 86400:.1f}d" if seconds < 99.95 * 86400 else f"{seconds / 86400:.0f}d"
+    for below, size, digits, unit in _AGES:
+        if seconds < below:
+            return f"{seconds / size:.{digits}f}{unit}"
+    return f"{seconds / 86400:.0f}d"
 
 
 def shorten(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:

@@ -1,7 +1,7 @@
-"""Shared memory in which each worker says since when it has been busy: no pipe, no lock, no wait.
+"""Shared memory in which each child says what it is at, and since when: no pipe, no lock, no wait.
 
-Made before the first fork, inherited by every child. One aligned 64-bit word per worker, so a
-reader never sees half a value.
+Made before the first fork, inherited by every child. One aligned 64-bit word per child, so a reader
+never sees half a value. A child that says nothing any more is stopped or hangs: it is to be killed.
 """
 
 from __future__ import annotations
@@ -13,20 +13,30 @@ _WORD_BYTES = 8
 
 
 class Board:
-    """`slots` words; 0 means idle, else time.monotonic_ns() at which the present step began."""
+    """`slots` words: time.monotonic_ns() at which the present work began, negative when at rest.
+
+    Work is what may take long, such as a batch; whoever rests MUST say so again and again.
+    """
 
     def __init__(self, slots: int) -> None:
         self._words = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
 
     def begin(self, slot: int) -> None:
-        """Mark a slot busy from now on."""
+        """Say: at work from now on."""
         self._words[slot] = time.monotonic_ns()
 
-    def end(self, slot: int) -> None:
-        """Mark a slot idle."""
-        self._words[slot] = 0
+    def rest(self, slot: int) -> None:
+        """Say: at rest, and alive."""
+        self._words[slot] = -time.monotonic_ns()
 
-    def busy_ms(self, slot: int) -> float:
-        """Return for how long a slot has been busy, 0 when idle."""
-        since = self._words[slot]
-        return (time.monotonic_ns() - since) / 1e6 if since else 0.0
+    def work_ms(self, slot: int) -> float:
+        """Return for how long the present work has gone on, 0 when at rest."""
+        return _since_ms(self._words[slot])
+
+    def silence_ms(self, slot: int) -> float:
+        """Return how long ago a child at rest was last heard of, 0 when at work."""
+        return _since_ms(-self._words[slot])
+
+
+def _since_ms(then_ns: int) -> float:
+    return (time.monotonic_ns() - then_ns) / 1e6 if then_ns > 0 else 0.0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import logging
 import os
 import signal
 import sys
+from typing import NoReturn
 
-from gapless.worker.spec import ChildSpec
+from gapless.worker.spec import ChildSpec, ExitCode
 
 _PR_SET_PDEATHSIG = 1
 WAIT_S_MAX = 1.0  # where there is no PDEATHSIG, a child looks at getppid() this often
@@ -29,7 +32,16 @@ def settle(spec: ChildSpec, title: str) -> None:
             continue  # closed before: the list may name a descriptor twice
     set_title(title)
     if is_orphan(spec):
-        os._exit(0)
+        os._exit(ExitCode.ORPHANED)
+
+
+def leave(code: ExitCode) -> NoReturn:
+    """End this process at once: nothing it shares with its parent is closed or cleaned up."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()  # what handlers have printed
+    os._exit(code)
 
 
 def is_orphan(spec: ChildSpec) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
-import select
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
@@ -13,21 +12,24 @@ import psycopg
 import tenacity
 from psycopg import Connection
 
+from gapless.consume.claim import forget_attempt
 from gapless.consume.step import Step, step, step_alone
 from gapless.db.connect import connect, is_transient
-from gapless.db.listen import listen, wait
+from gapless.db.listen import listen, readable, wait
 from gapless.db.queries import query
-from gapless.errors import GaplessError, HoleError
+from gapless.errors import ConnectError, GaplessError, HoleError
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.worker.board import Board
-from gapless.worker.life import WAIT_S_MAX, is_orphan, settle
+from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 
 log = logging.getLogger("gapless.worker")
 
 HOLE_RETRY_S = 5.0
 CAREFUL_BATCH = 64
+# An operator or a server that stops has ended the session: not what the handler did.
+SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
 
 @dataclass(slots=True)
@@ -56,8 +58,7 @@ def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
     except Exception:
         log.exception("%s: worker crashed", spec.partition)
         code = ExitCode.CRASHED
-    logging.shutdown()
-    os._exit(code)
+    leave(code)
 
 
 def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
@@ -69,7 +70,7 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
     )
     conn.execute(query("connect", "statement_timeout"), {"timeout_ms": spec.statement_timeout_ms})
     listen(conn, f"gapless_p_{partition.topic_id}_{partition.partition_id}")
-    held = _acquire(conn, spec, pipe)
+    held = _acquire(conn, spec, pipe, board)
     if held is None:
         return ExitCode.ORPHANED if is_orphan(spec) else ExitCode.DRAINED
     log.info("%s: acquired, epoch %s", partition, held.assignment.epoch)
@@ -83,13 +84,19 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
         alone=spec.limits.batch_size if held.unclean else 0,
         batch_size=spec.limits.batch_size,
     )
-    return _loop(worker)
+    try:
+        return _loop(worker)
+    except psycopg.OperationalError as error:
+        if worker.alone > 0 and error.sqlstate in SHUTDOWN_STATES:
+            _forgive(worker)
+        raise
 
 
-def _acquire(conn: Connection[Any], spec: WorkerSpec, pipe: Pipe) -> hold.Held | None:
+def _acquire(conn: Connection[Any], spec: WorkerSpec, pipe: Pipe, board: Board) -> hold.Held | None:
     """Wait for the partition; None when told to stop. Keeps telling the owner we are ready."""
     began = monotonic()
     while not pipe.poll() and not is_orphan(spec):
+        board.rest(spec.slot)
         hold.announce(conn, spec.partition)
         if not hold.lock(conn, spec.lease_no):
             if monotonic() - began > spec.zombie_after_s:
@@ -97,17 +104,18 @@ def _acquire(conn: Connection[Any], spec: WorkerSpec, pipe: Pipe) -> hold.Held |
             continue
         assignment = hold.take(conn, spec.partition, spec.member_id)
         if assignment is not None:
-            return _install(conn, spec, pipe, assignment)
+            return _install(conn, spec, pipe, board, assignment)
         # Planned for someone else by now, or the owner's next worker has yet to come: make way.
         hold.unlock(conn, spec.lease_no)
-        select.select([pipe], [], [], 0.05)
+        readable(0.05, pipe.fileno())
     return None
 
 
 def _install(
-    conn: Connection[Any], spec: WorkerSpec, pipe: Pipe, assignment: Assignment
+    conn: Connection[Any], spec: WorkerSpec, pipe: Pipe, board: Board, assignment: Assignment
 ) -> hold.Held | None:
     while not pipe.poll() and not is_orphan(spec):
+        board.rest(spec.slot)
         try:
             return hold.install(conn, assignment)
         except psycopg.errors.LockNotAvailable:
@@ -125,6 +133,10 @@ def _loop(worker: _Worker) -> ExitCode:
         except HoleError as error:
             _stop_at_hole(worker, error)
             continue
+        except psycopg.Error as error:
+            if worker.pipe.poll() and _is_retryable(worker, error):
+                break  # told to drain while it could not succeed: let go all the same
+            raise
         if done.outcome == "fenced":
             log.warning("%s: fenced: another owner took over", spec.partition)
             return ExitCode.FENCED
@@ -153,7 +165,7 @@ def _step(worker: _Worker) -> Step:
             try:
                 done = turn(worker.conn, worker.assignment, worker.spec.handler, limits)
             finally:
-                worker.board.end(worker.spec.slot)
+                worker.board.rest(worker.spec.slot)
     if worker.troubled:
         hold.report_error(worker.conn, worker.assignment, None)
         worker.troubled = False
@@ -181,7 +193,35 @@ def _report(worker: _Worker, state: tenacity.RetryCallState) -> None:
 
 
 def _nap(worker: _Worker, seconds: float) -> None:
-    select.select([worker.pipe], [], [], seconds)
+    until_s = monotonic() + seconds
+    while (left_s := until_s - monotonic()) > 0:
+        worker.board.rest(worker.spec.slot)
+        if readable(min(left_s, WAIT_S_MAX), worker.pipe.fileno()) or is_orphan(worker.spec):
+            return
+
+
+def _forgive(worker: _Worker) -> None:
+    """Take the unit's last attempt back, from a new session: its worker did not die of it."""
+    spec = worker.spec
+    for attempt in tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type((ConnectError, psycopg.OperationalError)),
+        wait=tenacity.wait_random_exponential(multiplier=0.05, max=1),
+        stop=tenacity.stop_after_delay(spec.connect_timeout_s)
+        | (lambda _: worker.pipe.poll() or is_orphan(spec)),
+        sleep=lambda seconds: _nap(worker, seconds),
+        retry_error_callback=lambda _: None,
+    ):
+        with (
+            attempt,
+            contextlib.closing(
+                connect(
+                    spec.dsn,
+                    role=f"worker {spec.partition}",
+                    connect_timeout_s=spec.connect_timeout_s,
+                )
+            ) as conn,
+        ):
+            forget_attempt(conn, worker.assignment)
 
 
 def _stop_at_hole(worker: _Worker, error: HoleError) -> None:

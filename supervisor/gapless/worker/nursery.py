@@ -26,6 +26,9 @@ log = logging.getLogger("gapless.supervisor")
 SLOTS = 4096
 BACKOFF_S_MAX = 5.0
 STEADY_AFTER_S = 10.0  # a child that lived this long begins anew with the shortest backoff
+# A child at rest says every second that it lives; one that was stopped or hangs does not.
+SILENCE_S_MAX = 5.0  # and the time to connect
+SEQUENCING_S_MAX = 600.0  # one run of the sequencer, over a backlog of 100 million events
 
 
 @dataclass(slots=True)
@@ -33,9 +36,9 @@ class _Backoff:
     failures: int = 0
     due_s: float = 0.0
 
-    def note(self, child: Child) -> None:
+    def note(self, age_s: float) -> None:
         """Count a failure: the first restart is immediate, the next ones wait longer and longer."""
-        self.failures = 1 if child.age_s > STEADY_AFTER_S else self.failures + 1
+        self.failures = 1 if age_s > STEADY_AFTER_S else self.failures + 1
         wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
         self.due_s = monotonic() + wait
 
@@ -73,10 +76,6 @@ class Nursery:
     def start(self, lease: Lease, member_id: UUID, handler: Handler, limits: Limits) -> None:
         """Fork a worker for a partition, unless its backoff says not yet."""
         partition = lease.partition
-        if self._backoff(partition).due_s > monotonic() or not self._free_slots:
-            return
-        slot = self._free_slots.pop()
-        self._board.end(slot)
         settings = self._settings
         spec = partial(
             WorkerSpec,
@@ -89,18 +88,18 @@ class Nursery:
             member_id=member_id,
             handler=handler,
             limits=limits,
-            slot=slot,
             max_processing_ms=settings.max_processing_ms,
             statement_timeout_ms=settings.statement_timeout_ms,
             zombie_after_s=settings.zombie_after_ms / 1000,
         )
         board = self._board
 
-        def run(pipe: Pipe) -> None:
-            run_worker(spec(close_fds=fds), pipe, board)
+        def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
+            run_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        fds = self._fds_to_close()
-        self._workers[partition] = Child.fork(f"gapless {partition}", slot, run)
+        child = self._fork(partition, f"gapless {partition}", run)
+        if child is not None:
+            self._workers[partition] = child
 
     def drain(self, partition: Partition) -> None:
         """Tell a partition's worker to finish its batch, release and exit."""
@@ -121,7 +120,7 @@ class Nursery:
 
     def keep_sequencer(self) -> None:
         """Fork the sequencer candidate if there is none and its backoff has passed."""
-        if self._sequencer is not None or self._backoff(None).due_s > monotonic():
+        if self._sequencer is not None:
             return
         settings = self._settings
         spec = partial(
@@ -132,32 +131,35 @@ class Nursery:
             connect_timeout_s=settings.connect_timeout_s,
             pause_s=settings.sequencer_pause_ms / 1000,
         )
-        fds = self._fds_to_close()
+        board = self._board
 
-        def run(pipe: Pipe) -> None:
-            run_sequencer(spec(close_fds=fds), pipe)
+        def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
+            run_sequencer(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        self._sequencer = Child.fork("gapless sequencer", -1, run)
+        self._sequencer = self._fork(None, "gapless sequencer", run)
 
     # -- all --------------------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """Reap the children that ended, kill those stuck in a handler."""
+        """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
         for partition, child in list(self._workers.items()):
             code = child.reap()
             if code is None:
-                self._kill_if_stuck(partition, child)
+                self._kill_if_stuck(child, self._settings.max_processing_ms)
                 continue
             del self._workers[partition]
             self._free_slots.append(child.slot)
             self._ended = True
             if code != ExitCode.DRAINED:
-                self._backoff(partition).note(child)
+                self._backoff(partition).note(child.age_s)
                 log.warning("%s: worker ended: %s", partition, explain_exit(code))
         if self._sequencer is not None:
             code = self._sequencer.reap()
-            if code is not None:
-                self._backoff(None).note(self._sequencer)
+            if code is None:
+                self._kill_if_stuck(self._sequencer, SEQUENCING_S_MAX * 1000)
+            else:
+                self._free_slots.append(self._sequencer.slot)
+                self._backoff(None).note(self._sequencer.age_s)
                 self._sequencer = None
                 if code != ExitCode.DRAINED:
                     log.warning("sequencer ended: %s", explain_exit(code))
@@ -184,10 +186,33 @@ class Nursery:
     def _children(self) -> list[Child]:
         return [*self._workers.values(), *([self._sequencer] if self._sequencer else [])]
 
-    def _kill_if_stuck(self, partition: Partition, child: Child) -> None:
-        limit_ms = self._settings.max_processing_ms
-        if self._board.busy_ms(child.slot) > limit_ms:
-            log.error("%s: killed: one batch took longer than %s ms", partition, limit_ms)
+    def _fork(
+        self,
+        who: Partition | None,
+        name: str,
+        run: Callable[[Pipe, int, tuple[int, ...]], None],
+    ) -> Child | None:
+        """Fork a child, unless its backoff says not yet, or the machine refuses."""
+        if self._backoff(who).due_s > monotonic() or not self._free_slots:
+            return None
+        slot = self._free_slots.pop()
+        self._board.rest(slot)
+        close_fds = self._fds_to_close()
+        try:
+            return Child.fork(name, slot, lambda pipe: run(pipe, slot, close_fds))
+        except OSError as error:  # too many processes or open files
+            self._free_slots.append(slot)
+            self._backoff(who).note(0.0)
+            log.error("%s: cannot be forked, will try again: %s", name, error)  # noqa: TRY400
+            return None
+
+    def _kill_if_stuck(self, child: Child, work_ms_max: float) -> None:
+        silence_ms_max = (self._settings.connect_timeout_s + SILENCE_S_MAX) * 1000
+        if self._board.work_ms(child.slot) > work_ms_max:
+            log.error("%s: killed: one turn took longer than %.0f ms", child.name, work_ms_max)
+            child.kill()
+        elif self._board.silence_ms(child.slot) > silence_ms_max:
+            log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
             child.kill()
 
     def _backoff(self, partition: Partition | None) -> _Backoff:

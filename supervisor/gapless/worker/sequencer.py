@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import select
 from time import monotonic
 from typing import Any
 
@@ -12,32 +10,38 @@ import psycopg
 from psycopg import Connection
 
 from gapless.db.connect import connect, is_transient
-from gapless.db.listen import listen, wait
+from gapless.db.listen import listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.log.sequence import (
+    ROLE_CHANNEL,
     WAKE_CHANNEL,
+    break_role,
     create_chunks,
+    give_role,
     sequence,
+    stands_still,
     try_role,
     try_sleep,
     wake_up,
 )
-from gapless.worker.life import WAIT_S_MAX, is_orphan, settle
+from gapless.worker.board import Board
+from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec
 
 log = logging.getLogger("gapless.sequencer")
 
 ROLE_POLL_S = 0.25
+STANDSTILL_S_MAX = 2.0  # so long may the active one leave events without an offset
 PAUSE_S_MAX = 0.005
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
 
 
-def run_sequencer(spec: SequencerSpec, pipe: Pipe) -> None:
+def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
     """Be a sequencer candidate until told to drain or without connection; then exit."""
     settle(spec, "sequencer")
     try:
-        code = _run(spec, pipe)
+        code = _run(spec, pipe, board)
     except psycopg.OperationalError as error:
         log.warning("sequencer: connection lost: %s", " ".join(str(error).split()))
         code = ExitCode.CONNECTION_LOST
@@ -47,57 +51,85 @@ def run_sequencer(spec: SequencerSpec, pipe: Pipe) -> None:
     except Exception:
         log.exception("sequencer crashed")
         code = ExitCode.CRASHED
-    logging.shutdown()
-    os._exit(code)
+    leave(code)
 
 
-def _run(spec: SequencerSpec, pipe: Pipe) -> ExitCode:
+def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     conn = connect(spec.dsn, role="sequencer", connect_timeout_s=spec.connect_timeout_s)
+    listen(conn, ROLE_CHANNEL)
+    candidate = _Candidate(conn)
     while not try_role(conn):
-        if _told(spec, pipe, ROLE_POLL_S):
+        board.rest(spec.slot)
+        wait(conn, ROLE_POLL_S, pipe.fileno())
+        if pipe.poll() or is_orphan(spec):
             return ExitCode.DRAINED
+        candidate.look()
     log.info("sequencer: active")
     listen(conn, WAKE_CHANNEL)
-    turn = _Turn(conn, spec, pipe)
-    while not _told(spec, pipe, 0):
+    turn = _Turn(conn, spec, pipe, board)
+    while not pipe.poll() and not is_orphan(spec):
         turn.take()
+    give_role(conn)
     return ExitCode.DRAINED
 
 
-def _told(spec: SequencerSpec, pipe: Pipe, timeout_s: float) -> bool:
-    readable, _, _ = select.select([pipe], [], [], timeout_s)
-    return bool(readable) or is_orphan(spec)
+class _Candidate:
+    """Watches the active sequencer: one that was stopped keeps the role and does nothing."""
+
+    def __init__(self, conn: Connection[Any]) -> None:
+        self._conn = conn
+        self._run: int | None = None
+        self._since_s = 0.0
+
+    def look(self) -> None:
+        run = stands_still(self._conn)
+        if run is None or run != self._run:
+            self._run, self._since_s = run, monotonic()
+        elif monotonic() - self._since_s > STANDSTILL_S_MAX:
+            if break_role(self._conn, run):
+                log.warning("sequencer: the active one did nothing: its session was ended")
+            self._run = None
 
 
 class _Turn:
     """One turn of the loop: sequence, then rest awake, doze, or sleep until notified."""
 
-    def __init__(self, conn: Connection[Any], spec: SequencerSpec, pipe: Pipe) -> None:
+    def __init__(
+        self, conn: Connection[Any], spec: SequencerSpec, pipe: Pipe, board: Board
+    ) -> None:
         self._conn = conn
         self._spec = spec
         self._pipe = pipe
+        self._board = board
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
 
     def take(self) -> None:
         self._chunks()
-        sequenced = sequence(self._conn)
+        sequenced = self._sequence()
         self._events_since += sequenced
         if sequenced:
             self._doze_s = 0.0
-            select.select([self._pipe], [], [], self._spec.pause_s)  # let a few more gather
+            readable(self._spec.pause_s, self._pipe.fileno())  # let a few more gather
         elif try_sleep(self._conn):
             self._sleep()
         else:
             # A publisher is in mid-transaction and believes us awake: look again soon (DESIGN 3).
             self._doze_s = min(max(self._doze_s * 2, 0.0005), PAUSE_S_MAX)
-            select.select([self._pipe], [], [], self._doze_s)
+            readable(self._doze_s, self._pipe.fileno())
+
+    def _sequence(self) -> int:
+        self._board.begin(self._spec.slot)
+        try:
+            return sequence(self._conn)
+        finally:
+            self._board.rest(self._spec.slot)
 
     def _sleep(self) -> None:
         """Whoever publishes from now on notifies; who committed just before is looked for once."""
         try:
-            if not sequence(self._conn):
+            if not self._sequence():
                 wait(self._conn, min(self._spec.wait_period_s, WAIT_S_MAX), self._pipe.fileno())
         finally:
             wake_up(self._conn)
@@ -109,6 +141,7 @@ class _Turn:
             return
         self._chunks_due = monotonic() + CHUNKS_EVERY_S
         self._events_since = 0
+        self._board.begin(self._spec.slot)
         try:
             made = create_chunks(self._conn)
         except psycopg.Error as error:
@@ -116,5 +149,7 @@ class _Turn:
                 raise
             self._chunks_due = monotonic() + 1.0  # somebody reads the default chunk: try again
             return
+        finally:
+            self._board.rest(self._spec.slot)
         if made:
             log.info("sequencer: made %s chunks", made)

@@ -34,11 +34,13 @@ class ChildSpec:
     """What every child needs.
 
     close_fds: descriptors of the parent a child must not keep: control socket, siblings' pipes.
+    slot: where on the board it says that it lives.
     """
 
     dsn: str
     supervisor_pid: int
     close_fds: tuple[int, ...]
+    slot: int
     wait_period_s: float
     connect_timeout_s: int
 
@@ -52,7 +54,6 @@ class WorkerSpec(ChildSpec):
     member_id: UUID
     handler: Handler
     limits: Limits
-    slot: int
     max_processing_ms: int
     statement_timeout_ms: int
     zombie_after_s: float

@@ -34,9 +34,13 @@ SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get rea
 
 
 class Observer(Protocol):
-    """Somebody who looks on, such as a console; called from the loop, must not block."""
+    """Somebody who looks on, such as a console; called from the loop, must not block long.
+
+    `filenos()` are its descriptors that a forked child must close.
+    """
 
     def tick(self) -> None: ...
+    def filenos(self) -> list[int]: ...
 
 
 def make_plan(settings: Settings, dsn: str, handlers: Sequence[Handler]) -> Plan:
@@ -190,4 +194,9 @@ class Supervisor:
         )
 
     def _private_fds(self) -> list[int]:
-        return [*self._signals.filenos(), *self._signals.private_fds(), *self._control.filenos()]
+        return [
+            *self._signals.filenos(),
+            *self._signals.private_fds(),
+            *self._control.filenos(),
+            *(self._observer.filenos() if self._observer is not None else []),
+        ]

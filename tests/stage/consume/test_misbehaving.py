@@ -23,6 +23,11 @@ REFUSED = "a gapless handler must not COMMIT: its effects commit together with t
 WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
 
 
+@pytest.fixture
+def world(shared_world: World) -> World:
+    return shared_world.another_topic()
+
+
 def do(*statements: str) -> Misdeed:
     def run(conn: Connection[Any]) -> None:
         for statement in statements:
@@ -89,7 +94,6 @@ MISDEEDS: dict[str, tuple[Misdeed, str]] = {
         do("set transaction isolation level serializable"),
         "SET TRANSACTION ISOLATION LEVEL must be called before any query",
     ),
-    "read only": (do("set transaction read only", "create table t ()"), "read-only transaction"),
     "DISCARD ALL": (do("discard all"), "DISCARD ALL cannot run inside a transaction block"),
     "another role": (do("set role gapless_producer"), "permission denied"),
     "sys.exit()": (lambda conn: sys.exit(3), "SystemExit: 3"),
@@ -121,8 +125,6 @@ class TestDeadLetter:
     @pytest.mark.parametrize("batch_size", [1, 100])
     def test_says_what_it_did(self, world: World, group: Group, name: str, batch_size: int) -> None:
         misdeed, text = MISDEEDS[name]
-        if name == "read only":
-            pytest.skip("25006 is the environment's, see test_transient.py")
         world.units(*[1] * 9)
 
         def handle(unit: Unit, conn: Connection[Any]) -> object:
@@ -221,7 +223,6 @@ DEEDS: dict[str, Misdeed] = {
     "pipeline": pipelines,
     "row factory": reads_with_dicts,
     "cursor factory": client_cursor,
-    "DEALLOCATE ALL": lambda conn: None,
     "BEGIN": do("begin"),
     "SET CONSTRAINTS DEFERRED": do("set constraints all deferred"),
 }
@@ -234,7 +235,6 @@ class TestAllowed:
     def test_is_done_and_all_goes_on(
         self, world: World, group: Group, name: str, failing: set[int]
     ) -> None:
-        world.conn.execute("alter table effect set schema public")
         world.units(*[1] * 30)
         group.failing = failing
 
@@ -249,6 +249,11 @@ class TestAllowed:
         group.drain(make_handler(handle), batch_size=9)
         group.assert_all_once(30)
         assert set(group.letters()) == failing
+
+    def test_deallocate_all_takes_nothing_of_ours(self, world: World, group: Group) -> None:
+        world.units(*[1] * 30)
+        group.drain(make_handler(lambda unit, conn: do("deallocate all")(conn)), batch_size=1)
+        assert (group.letters(), group.next_offset()) == ({}, 31)
 
     def test_set_local_ends_with_the_step(self, world: World, group: Group) -> None:
         world.units(1)
@@ -299,7 +304,7 @@ class TestRuinedSession:
     @pytest.mark.parametrize("name", RUINS)
     @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
     def test_nothing_is_committed_and_the_text_is_clear(
-        self, world: World, group: Group, name: str, failing: set[int], dsn: str
+        self, world: World, group: Group, name: str, failing: set[int]
     ) -> None:
         misdeed, text = RUINS[name]
         world.units(*[1] * 5)
@@ -317,14 +322,14 @@ class TestRuinedSession:
             group.step(make_handler(handle))
         assert group.conn.closed
         assert (group.effects(), group.letters(), group.next_offset()) == ([], {}, 1)
-        with connect(dsn, role="worker") as group.conn:
+        with connect(world.dsn, role="worker") as group.conn:
             group.drain(make_handler(handle))
             group.assert_all_once(5)
         assert set(group.letters()) == failing
 
     @pytest.mark.parametrize("name", RUINS)
     def test_again_and_again_it_is_dead_in_the_end(
-        self, world: World, group: Group, name: str, dsn: str
+        self, world: World, group: Group, name: str
     ) -> None:
         """I8: a new session each time, one unit at a time, until its attempts tell the unit."""
         misdeed, _ = RUINS[name]
@@ -338,7 +343,7 @@ class TestRuinedSession:
         group.conn.close()
         for _ in range(4):
             with (
-                connect(dsn, role="worker") as group.conn,
+                connect(world.dsn, role="worker") as group.conn,
                 contextlib.suppress(psycopg.OperationalError),
             ):
                 group.drain(make_handler(handle), alone=True, attempts_max=3)

@@ -26,6 +26,7 @@ TOPIC = "orders"
 _HOUR_MS = 3_600_000
 _TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 _groups = count(1)
+_topics = count(1)
 
 EFFECTS = """
 create table effect (
@@ -164,6 +165,11 @@ class World:
         conn.execute(EFFECTS)
         return cls(dsn, conn, ensure_topic(conn, TOPIC, partitions=partitions))
 
+    def another_topic(self) -> World:
+        """The same database with a new topic, for tests that need no database of their own."""
+        name = f"{TOPIC}-{next(_topics)}"
+        return World(self.dsn, self.conn, ensure_topic(self.conn, name, partitions=1))
+
     def units(self, *sizes: int, **fields: Any) -> None:
         """Publish and sequence units of so many events, each with a transaction_id of its own."""
         self.events(NewEvent(payload={"size": n}, transaction_id=id_, **fields)
@@ -171,14 +177,16 @@ class World:
 
     def events(self, events: Iterable[NewEvent]) -> None:
         """Publish these events in one database transaction, and sequence them."""
-        publish(self.conn, TOPIC, list(events))
+        publish(self.conn, self.topic.name, list(events))
         sequence(self.conn)
 
     def group(self, partition_id: int = 0, *, start: str = "earliest") -> Group:
         """A new group, owned by a session of its own."""
         name = f"g{next(_groups)}"
         conn = connect(self.dsn, role="worker")
-        found = Subscription(group_id=name, topic=TOPIC, topic_id=self.topic.topic_id, start=start)
+        found = Subscription(
+            group_id=name, topic=self.topic.name, topic_id=self.topic.topic_id, start=start
+        )
         member = Member(self.conn, [found], _TIMING, name="test", capacity=None)
         member.sync()
         lease = next(o for o in member.leases() if o.partition.partition_id == partition_id)

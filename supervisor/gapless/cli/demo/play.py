@@ -7,7 +7,6 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -26,14 +25,6 @@ from gapless.errors import GaplessError
 JOIN_S_MAX = 30.0
 STANDSTILL_S_MAX = 60.0
 LOOK_EVERY_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """What is shown while it runs: a live console on a terminal, else a line now and then."""
-
-    look: Callable[[], None]
-    say: Callable[[str], None]
 
 
 def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
@@ -86,12 +77,14 @@ def _wait_until_joined(conn: Connection[Any], supervisors: Crew) -> None:
         sleep(0.05)
 
 
-def _run(conn: Connection[Any], supervisors: Crew, show: Show, producers: list[Any]) -> None:
+def _run(
+    conn: Connection[Any], supervisors: Crew, show: Callable[[], None], producers: list[Any]
+) -> None:
     """Look on until everything is published and handled."""
     try:
         moved_s, before = monotonic(), None
         while True:
-            show.look()
+            show()
             supervisors.check()
             publishing = any(producer.is_alive() for producer in producers)
             now = conn.execute(query("demo", "progress")).fetchone()
@@ -112,17 +105,19 @@ def _run(conn: Connection[Any], supervisors: Crew, show: Show, producers: list[A
 
 
 @contextlib.contextmanager
-def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Show]:
+def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable[[], None]]:
+    """Yield what to call now and then to show how it goes."""
     if not screen.is_terminal:
         yield _lines(conn)
         return
-    from gapless.status import LiveConsole, snapshot  # noqa: PLC0415 - rich's screen, if needed
+    from gapless.status import LiveConsole, Looker  # noqa: PLC0415 - only on a terminal
 
-    with connect(dsn, role="console") as looker, LiveConsole(screen) as live:
-        yield Show(look=lambda: live.update(snapshot(looker)), say=screen.print)
+    live = LiveConsole(screen, footer="gapless demo: the check comes at the end")
+    with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
+        yield looker.tick
 
 
-def _lines(conn: Connection[Any]) -> Show:
+def _lines(conn: Connection[Any]) -> Callable[[], None]:
     due_s = 0.0
 
     def look() -> None:
@@ -133,7 +128,7 @@ def _lines(conn: Connection[Any]) -> Show:
         published, lag = conn.execute(query("demo", "progress")).fetchone() or (0, 0)
         sys.stderr.write(f"{published:,} events published, lag {lag:,}\n")
 
-    return Show(look=look, say=lambda text: None)
+    return look
 
 
 def _show_around(screen: Console, dsn: str, *, own_server: bool) -> None:

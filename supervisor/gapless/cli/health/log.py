@@ -9,7 +9,8 @@ from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, plain
 from gapless.db.queries import query
-from gapless.status.look import snapshot
+from gapless.status import snapshot
+from gapless.status.snapshot import COUNT_MAX
 
 _SHOWN_MAX = 5
 
@@ -63,7 +64,8 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     look = snapshot(patient.conn)
     sequencing = look.sequencer
     pending = look.pending_events
-    waiting = "" if not pending else f"; {count(pending, 'event')} wait for offsets"
+    at_least = "at least " if pending == COUNT_MAX else ""
+    waiting = f"; {at_least}{count(pending, 'event')} without an offset yet" if pending else ""
     if sequencing.pid is None:
         text = f"nobody is the sequencer{waiting}"
         yield warning("sequencer", text, "start a supervisor: gapless run")
@@ -99,19 +101,17 @@ def members(patient: Patient) -> Iterator[Finding]:
 def partitions(patient: Patient) -> Iterator[Finding]:
     """Whether some partition of a group does not go on."""
     look = snapshot(patient.conn)
-    stopped = [standing for standing in look.partitions if standing.error is not None]
-    for standing in stopped[:_SHOWN_MAX]:
-        yield fail(
-            "partitions",
-            f"{standing.name} does not go on: {plain(standing.error or '')}",
-            "see docs/operations.md, When a partition stops",
-        )
-    if len(stopped) > _SHOWN_MAX:
-        more = f"{len(stopped) - _SHOWN_MAX} more partitions do not go on"
-        yield fail("partitions", more, "see gapless status")
-    unserved = [standing for standing in look.partitions if standing.is_troubled]
-    if look.members and len(unserved) > len(stopped):
-        text = f"{count(len(unserved) - len(stopped), 'partition')} without a worker"
+    ill = [standing for standing in look.partitions if standing.error is not None]
+    for standing in ill[:_SHOWN_MAX]:
+        level = warning if (standing.error or "").startswith("retrying") else fail
+        text = f"{standing.name} does not go on: {plain(standing.error or '')}"
+        yield level("partitions", text, "see docs/operations.md, When a partition stops")
+    if len(ill) > _SHOWN_MAX:
+        more = f"{len(ill) - _SHOWN_MAX} more partitions do not go on"
+        yield warning("partitions", more, "gapless status shows all")
+    unserved = sum(standing.is_troubled for standing in look.partitions) - len(ill)
+    if look.members and unserved > 0:
+        text = f"{count(unserved, 'partition')} without a worker"
         yield warning("partitions", text, "raise capacity or start another supervisor")
-    if not stopped:
+    if not ill:
         yield ok("partitions", f"{count(len(look.partitions), 'partition')}, none has stopped")

@@ -1,0 +1,130 @@
+"""The real command, as a subprocess: `gapless(...)` runs it to its end, `start(...)` lets it run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def complaint(self, code: int = 2) -> str:
+        """The one line on stderr of a command that was refused; nothing else was said."""
+        assert self.code == code, self
+        assert self.err.count("\n") == 1, self.err
+        assert self.err.startswith("gapless: ")
+        assert "Traceback" not in self.err
+        return self.err.removeprefix("gapless: ").rstrip("\n")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment without anything that says where a database is."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PG", "GAPLESS", "DB_EVENT"))
+    }
+    return {**kept, **more}
+
+
+Gapless = Callable[..., Run]
+
+
+@pytest.fixture
+def bare() -> Gapless:
+    """Run the command without any database configured."""
+
+    def run(*words: str | bytes, stdin: str | bytes = b"", **env: str) -> Run:
+        done = subprocess.run(
+            [sys.executable, "-m", "gapless", *words],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env=environment(**env),
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+@pytest.fixture
+def gapless(bare: Gapless, dsn: str) -> Gapless:
+    """Run the command on the test's database."""
+
+    def run(*words: str | bytes, **options: Any) -> Run:
+        return bare(*words, **{"GAPLESS_DSN": dsn, **options})
+
+    return run
+
+
+@pytest.fixture
+def start(dsn: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start the command on the test's database; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*words: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gapless", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(GAPLESS_DSN=dsn, **env),
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def role(dsn: str, server_dsn: str) -> Iterator[Callable[..., str]]:
+    """Make login roles with such grants; returns their DSN of the test's database."""
+    names: list[str] = []
+
+    def make(*grants: str) -> str:
+        name = f"gapless_test_role_{os.getpid()}_{len(names)}"
+        names.append(name)
+        with psycopg.connect(dsn, autocommit=True) as admin:
+            admin.execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
+            for grant in grants:
+                admin.execute(
+                    sql.SQL("grant {} to {}").format(sql.Identifier(grant), sql.Identifier(name))
+                )
+        return make_conninfo(dsn, user=name, password="x")
+
+    yield make
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        for name in names:
+            admin.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
+            admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))

@@ -1,0 +1,183 @@
+"""Every bad input gets one clear line, exit code 2 and no traceback; and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from gapless.log.topics import ensure_topic
+
+UUID = "00000000-0000-0000-0000-00000000000"
+
+WRONG_WORDS = [
+    # the words, and what the line says
+    ([], "which command? gapless --help lists them"),
+    (["tpoics"], "there is no command 'tpoics'; did you mean topics?"),
+    (["topics", "lsit"], "invalid choice: 'lsit'"),
+    (["topics", "--jsn"], "unrecognized arguments: --jsn"),
+    (["topics", "create"], "the following arguments are required: name"),
+    (["topics", "create", "t", "--partitions", "0"], "0 must be from 1 to 4096"),
+    (["topics", "create", "t", "--partitions", "4097"], "4097 must be from 1 to 4096"),
+    (["topics", "create", "t", "--partitions", "1_0"], "'1_0' is not a whole number"),
+    (["topics", "create", "t", "--partitions", "９"], "'９' is not a whole number"),
+    (["tail", "t", "-n", "-1"], "-1 must be from 0 to"),
+    (["tail", "t", "--from", "0"], "'0' is not earliest, latest, or an offset from 1"),
+    (["tail", "t", "--from", "yesterday"], "is not earliest, latest, or an offset from 1"),
+    (["groups", "create", "g", "t", "--from", "now"], "invalid choice: 'now'"),
+    (["dlq", "show", "g/t/0"], "'g/t/0' is not GROUP/TOPIC/PARTITION/OFFSET"),
+    (["dlq", "show", "g/t/0/x"], "is not GROUP/TOPIC/PARTITION/OFFSET"),
+    (["dlq", "show", f"g/t/0/{10**30}"], "is not GROUP/TOPIC/PARTITION/OFFSET"),
+    (["dlq", "list", "--limit", "0"], "0 must be from 1"),
+    (["status", "--interval", "0"], "0 must be from 0.1 to 3600"),
+    (["status", "--interval", "nan"], "nan must be from"),
+    (["status", "--json", "--watch"], "not allowed with argument"),
+    (["status", "--watch"], "needs a terminal"),
+    (["publish", "t"], "give one payload, or --file FILE"),
+    (["publish", "t", "1", "--file", "-"], "give one payload, or --file FILE"),
+    (["publish", "t", "1", "--payload-only"], "are for --file"),
+    (["publish", "t", "1", "--partitions", "3"], "--partitions is for --create"),
+    (["publish", "t", "-", "--key", "a", "--key-field", "b"], "which of the two?"),
+    (["publish", "t", "1", "--header", "x"], "--header 'x': write NAME=VALUE"),
+    (["publish", "t", "1", "--transaction-id", "x"], "transaction_id 'x' is not a UUID"),
+    (["publish", "t", "-", "--batch", "0"], "0 must be from 1"),
+    (["publish", "t", "-", "--batch", "5", "--one-transaction"], "not allowed with argument"),
+    (["publish", "t", "--file", "/does/not/exist"], "/does/not/exist: No such file or directory"),
+    (["publish", "t", "--file", "/"], "/: is a folder"),
+    (["topics", "--config", "/does/not/exist.yml"], "/does/not/exist.yml"),
+    (["topics", "--dsn", ""], "--dsn: it is empty"),
+    (["topics", "--dsn", "what is this"], "the DSN is not a connection string"),
+    (["topics", "--dsn", "hots=here"], "the DSN is not a connection string"),
+    (["topics", "--dsn", "postgresql://h:port/d"], "the DSN is not a connection string"),
+    (["topics", "create", b"\xff"], "argument 3 is not valid UTF-8"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG_WORDS, ids=lambda x: None)
+def test_wrong_words(bare, dsn: str, words: list[str | bytes], says: str) -> None:
+    given = {} if b"--dsn" in words or "--dsn" in words else {"GAPLESS_DSN": dsn}
+    assert says in bare(*words, **given).complaint()
+
+
+UNKNOWN_NAMES = [
+    (["tail", "nosuch"], 'topic "nosuch" does not exist'),
+    (["topics", "show", "nosuch"], 'topic "nosuch" does not exist'),
+    (["groups", "show", "nosuch"], 'there is no group "nosuch"'),
+    (["groups", "create", "g", "nosuch"], 'topic "nosuch" does not exist'),
+    (["groups", "create", "a b", "orders"], '"a b" is not a group name'),
+    (["groups", "create", "g" * 250, "orders"], "is not a group name"),
+    (["topics", "create", "a/b"], '"a/b" is not a topic name'),
+    (["topics", "create", ""], '"" is not a topic name'),
+    (["topics", "create", "orders", "--partitions", "5"], "has 4 partitions in the database, not 5"),
+    (["publish", "nosuch", "1"], 'topic "nosuch" does not exist: gapless topics create nosuch'),
+    (["publish", "orders", "1", "--create", "--partitions", "5"], "has 4 partitions"),
+    (["tail", "orders", "--partition", "4"], "has partitions 0 to 3, no 4"),
+    (["dlq", "show", "g/orders/0/1"], "there is no dead letter g/orders/0/1"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def orders(conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=4)
+
+
+@pytest.mark.parametrize(("words", "says"), UNKNOWN_NAMES, ids=lambda x: None)
+def test_unknown_names(gapless, orders, words: list[str], says: str) -> None:
+    assert says in gapless(*words).complaint()
+
+
+PAYLOADS = [
+    ("{", "not JSON"),
+    ("", "not JSON"),
+    ("hello", "not JSON"),
+    ("NaN", "NaN is not JSON"),
+    ("[" * 100_000, "nested too deeply"),
+    ('{"a": 1} 2', "not JSON: Extra data"),
+]
+
+
+@pytest.mark.parametrize(("payload", "says"), PAYLOADS, ids=lambda x: None)
+def test_wrong_payloads(gapless, orders, payload: str, says: str) -> None:
+    complaint = gapless("publish", "orders", payload).complaint()
+    assert complaint.startswith("the payload is ")
+    assert says in complaint
+
+
+CONFIGS = [
+    ("batchSise: 5\n", "line 1: unknown key 'batchSise'"),
+    ("batchSize: 0\n", "batchSize is '0'"),
+    ("batchSize: [\n", "gapless.yml"),
+    ("dsn: hots=here\n", "the DSN is not a connection string"),
+    ("totalPartitions: ${x:?say x}\n", "say x"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), CONFIGS, ids=lambda x: None)
+def test_wrong_configuration(bare, tmp_path, text: str, says: str) -> None:
+    config = tmp_path / "gapless.yml"
+    config.write_text(text)
+    assert says in bare("topics", "--config", str(config)).complaint()
+
+
+def test_a_password_is_never_shown(bare) -> None:
+    for nonsense in ("host=x password=secret what", "postgresql://me:secret@h:port/d"):
+        assert "secret" not in bare("topics", "--dsn", nonsense).err
+    assert "secret" not in bare("topics", "--dsn", "host=/nowhere password=secret").complaint()
+
+
+def test_no_server(bare) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    complaint = bare("topics", "--dsn", f"host=127.0.0.1 port={port}").complaint()
+    assert complaint.startswith("cannot connect to PostgreSQL: ")
+    assert "Connection refused" in complaint
+
+
+def test_no_such_database(bare, server_dsn: str) -> None:
+    dsn = make_conninfo(server_dsn, dbname="gapless_nowhere")
+    assert 'database "gapless_nowhere" does not exist' in bare("init", "--dsn", dsn).complaint()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topics"], ["groups"], ["dlq"], ["status"], ["tail", "t"], ["publish", "t", "1"],
+        ["topics", "create", "t"], ["groups", "create", "g", "t"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_schema(bare, empty_dsn: str, words: list[str]) -> None:
+    complaint = bare(*words, "--dsn", empty_dsn).complaint()
+    assert complaint.endswith("has no gapless schema: run gapless init")
+
+
+def test_an_older_and_a_newer_schema(bare, conn, dsn: str) -> None:
+    conn.execute("update gapless.migration set digest = 'x' where name = 'publish'")
+    assert "is older than this program (publish" in bare("topics", "--dsn", dsn).complaint()
+    conn.execute("insert into gapless.migration values ('migrations', '9999_future', 'x')")
+    assert "is newer than this program" in bare("topics", "--dsn", dsn).complaint()
+    assert "is newer than this program" in bare("init", "--dsn", dsn).complaint()
+
+
+def test_a_connection_that_is_lost(conn, dsn: str, start) -> None:
+    ensure_topic(conn, "orders", partitions=1)
+    process = start("tail", "orders", "-f", "--from", "latest")
+    find = "select pid from pg_stat_activity where application_name = 'gapless/tail'"
+    while (row := conn.execute(f"{find} and wait_event = 'ClientRead'").fetchone()) is None:
+        assert process.poll() is None
+    conn.execute("select pg_terminate_backend(%s)", [row[0]])
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (1, "")
+    assert err.count("\n") == 1
+    assert err.startswith("gapless: the connection to PostgreSQL was lost: ")
+
+
+def test_json_errors_are_no_json(gapless) -> None:
+    """With --json, stdout is either the whole document or nothing."""
+    done = gapless("groups", "show", "nosuch", "--json")
+    done.complaint()
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(done.out)

@@ -1,0 +1,261 @@
+"""Errors that are not the event's leave the step: nothing is dead, and trying again succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.consume.unit import Unit
+from gapless.db.connect import connect, is_transient
+from gapless.errors import ConnectError
+from stage.consume.world import Group, World, make_handler
+
+Trouble = Callable[[World, Connection[Any]], object]
+WAIT_S = 10
+
+
+@pytest.fixture
+def world(shared_world: World) -> World:
+    return shared_world.another_topic()
+
+
+def real(world: World, conn: Connection[Any], sqlstate: str) -> None:
+    conn.execute(
+        "do $$ begin raise exception 'trouble' using errcode = '" + sqlstate + "'; end $$"  # type: ignore[arg-type]
+    )
+
+
+@contextmanager
+def rival(world: World) -> Iterator[Connection[Any]]:
+    with psycopg.connect(world.dsn) as conn:
+        yield conn
+
+
+def lock_timeout(world: World, conn: Connection[Any]) -> None:
+    with rival(world) as other:
+        other.execute("lock table effect in share mode")
+        conn.execute("set local lock_timeout = '20ms'")
+        conn.execute("lock table effect in exclusive mode")
+
+
+def nowait(world: World, conn: Connection[Any]) -> None:
+    with rival(world) as other:
+        other.execute("select from gapless.topic where topic_id = 1 for update")
+        conn.execute("select from gapless.topic where topic_id = 1 for update nowait")
+
+
+def statement_timeout(world: World, conn: Connection[Any]) -> None:
+    conn.execute("set local statement_timeout = '20ms'")
+    conn.execute("select pg_sleep(10)")
+
+
+def cancelled(world: World, conn: Connection[Any]) -> None:
+    def cancel() -> None:
+        while conn.info.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:
+            continue
+        conn.cancel_safe()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(cancel)
+        conn.execute("select pg_sleep(10)")
+
+
+def deadlock(world: World, conn: Connection[Any]) -> None:
+    conn.execute("select pg_advisory_xact_lock(1)")
+    with rival(world) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("set deadlock_timeout = '10s'")
+        other.execute("select pg_advisory_xact_lock(2)")
+        future = pool.submit(other.execute, "select pg_advisory_xact_lock(1)")
+        conn.execute("set local deadlock_timeout = '10ms'")
+        try:
+            conn.execute("select pg_advisory_xact_lock(2)")
+        finally:
+            other.cancel_safe()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                future.result(WAIT_S)
+
+
+def serialization(world: World, conn: Connection[Any]) -> None:
+    """In a session of its own, for the step's is READ COMMITTED: another database, for instance."""
+    with rival(world) as first, rival(world) as second:
+        second.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        second.execute("select from gapless.topic")
+        first.execute("update gapless.topic set retention = '1 day' where topic_id = 1")
+        first.commit()
+        second.execute("update gapless.topic set retention = '2 day' where topic_id = 1")
+
+
+def read_only(world: World, conn: Connection[Any]) -> None:
+    conn.execute("set transaction read only")
+    conn.execute("create table t ()")
+
+
+def another_server_is_down(world: World, conn: Connection[Any]) -> None:
+    psycopg.connect("host=127.0.0.1 port=1 connect_timeout=2")
+
+
+def another_server_is_down_for_gapless(world: World, conn: Connection[Any]) -> None:
+    connect("host=127.0.0.1 port=1", role="x", connect_timeout_s=2)
+
+
+def another_session_is_killed(world: World, conn: Connection[Any]) -> None:
+    with rival(world) as other:
+        conn.execute("select pg_terminate_backend(%s, 5000)", [other.info.backend_pid])
+        other.execute("select 1")
+
+
+def another_session_is_closed(world: World, conn: Connection[Any]) -> None:
+    with rival(world) as other:
+        other.close()
+        other.execute("select 1")
+
+
+TROUBLES: dict[str, tuple[Trouble, type[BaseException]]] = {
+    "lock timeout": (lock_timeout, psycopg.errors.LockNotAvailable),
+    "nowait": (nowait, psycopg.errors.LockNotAvailable),
+    "statement timeout": (statement_timeout, psycopg.errors.QueryCanceled),
+    "cancelled": (cancelled, psycopg.errors.QueryCanceled),
+    "deadlock": (deadlock, psycopg.errors.DeadlockDetected),
+    "serialization": (serialization, psycopg.errors.SerializationFailure),
+    "read only": (read_only, psycopg.errors.ReadOnlySqlTransaction),
+    "another server down": (another_server_is_down, psycopg.OperationalError),
+    "another server down, ours": (another_server_is_down_for_gapless, ConnectError),
+    "another session killed": (another_session_is_killed, psycopg.OperationalError),
+    "another session closed": (another_session_is_closed, psycopg.OperationalError),
+}
+STATES = "40001 40P01 55P03 55006 57014 53100 53200 53300 08006 08003 57P01 57P03 58030 25006"
+
+
+class TestFromTheHandler:
+    @pytest.mark.parametrize("name", TROUBLES)
+    @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
+    def test_leaves_the_step_and_nothing_is_dead(
+        self, world: World, group: Group, name: str, failing: set[int]
+    ) -> None:
+        trouble, kind = TROUBLES[name]
+        self.check(world, group, failing, kind, lambda conn: trouble(world, conn))
+
+    @pytest.mark.parametrize("sqlstate", STATES.split())
+    def test_each_state_that_is_the_environments(
+        self, world: World, group: Group, sqlstate: str
+    ) -> None:
+        kind = psycopg.errors.lookup(sqlstate)
+        self.check(world, group, {2}, kind, lambda conn: real(world, conn, sqlstate))
+
+    @pytest.mark.parametrize("name", ["from", "context", "aborted"])
+    def test_said_in_other_words(self, world: World, group: Group, name: str) -> None:
+        """What an ORM makes of a deadlock is a deadlock all the same."""
+
+        def say(conn: Connection[Any]) -> None:
+            try:
+                real(world, conn, "40P01")
+            except psycopg.Error as error:
+                if name == "from":
+                    raise LookupError("in an ORM's words") from error
+                if name == "aborted":
+                    conn.execute("select 1")  # 25P02, in the aborted transaction
+                raise LookupError("in other words")  # noqa: B904
+
+        self.check(world, group, {2}, psycopg.errors.DeadlockDetected, say)
+
+    def test_unless_the_handler_hides_it_on_purpose(self, world: World, group: Group) -> None:
+        world.units(1)
+
+        def say(unit: Unit, conn: Connection[Any]) -> None:
+            try:
+                with conn.transaction():
+                    real(world, conn, "55P03")
+            except psycopg.Error:
+                raise ValueError("my own affair") from None
+
+        assert group.step(make_handler(say)).dead == 1
+
+    def check(
+        self,
+        world: World,
+        group: Group,
+        failing: set[int],
+        kind: type[BaseException],
+        trouble: Callable[[Connection[Any]], object],
+    ) -> None:
+        world.units(*[1] * 5)
+        group.failing = set(failing)
+        times = 0
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            nonlocal times
+            group.record(unit, conn)
+            if unit.first_offset == 4 and times < 2:
+                times += 1
+                trouble(conn)
+
+        for _ in range(2):
+            with pytest.raises(kind) as caught:
+                group.step(make_handler(handle))
+            assert is_transient(caught.value)
+            assert (group.effects(), group.letters(), group.next_offset()) == ([], {}, 1)
+            assert group.conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        group.drain(make_handler(handle))
+        group.assert_all_once(5)
+        assert set(group.letters()) == failing
+
+
+class TestFromTheServer:
+    def test_our_session_is_ended_in_the_middle(self, world: World, group: Group) -> None:
+        world.units(1, 1)
+        ended = make_handler(
+            lambda unit, conn: conn.execute("select pg_terminate_backend(pg_backend_pid())")
+        )
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            group.step(ended)
+        assert (group.letters(), group.next_offset()) == ({}, 1)
+        with connect(world.dsn, role="worker") as group.conn:
+            group.drain()
+        group.assert_all_once(2)
+
+    def test_commit_fails_for_a_passing_reason(self, world: World, group: Group) -> None:
+        """40001 at COMMIT, after all handlers went well."""
+        world.conn.execute(
+            "create table if not exists once (n int);"
+            "create or replace function fail_at_commit() returns trigger language plpgsql as $$"
+            " begin raise exception 'not now' using errcode = '40001'; end $$;"
+            "drop trigger if exists fail_at_commit on once;"
+            "create constraint trigger fail_at_commit after insert on once deferrable"
+            " initially deferred for each row execute function fail_at_commit()"
+        )
+        world.units(1, 1)
+        late = make_handler(lambda unit, conn: conn.execute("insert into once values (1)"))
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            group.step(late)
+        assert (group.letters(), group.next_offset(), group.calls) == ({}, 1, [])
+        group.drain()
+        group.assert_all_once(2)
+
+    def test_the_offsets_row_is_locked(self, world: World, group: Group) -> None:
+        world.units(1)
+        group.conn.execute("set lock_timeout = '20ms'")
+        with rival(world) as other:
+            other.execute(
+                "select from gapless.consumer_offsets where group_id = %s for update", [group.name]
+            )
+            for turn in (group.step, group.step_alone):
+                with pytest.raises(psycopg.errors.LockNotAvailable):
+                    turn()
+        group.drain()
+        group.assert_all_once(1)
+
+    def test_the_log_is_locked(self, world: World, group: Group) -> None:
+        world.units(1)
+        group.conn.execute("set lock_timeout = '20ms'")
+        with rival(world) as other:
+            other.execute("lock table gapless.outbox_message_t in access exclusive mode")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                group.step()
+        group.drain()
+        group.assert_all_once(1)

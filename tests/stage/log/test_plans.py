@@ -1,0 +1,174 @@
+"""No statement of the log ever reads a chunk or the segments from end to end.
+
+Counted by the server (pg_stat_xact), not timed: on empty tables, on tables that were bulk-loaded and
+never analysed, and on large analysed ones; on the first call of a connection and on the tenth, when
+PL/pgSQL and prepared statements have long switched to generic plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from psycopg import Connection
+
+from gapless.consume.claim import claim
+from gapless.consume.letters import dead_letter
+from gapless.consume.unit import Span
+from gapless.db.connect import connect
+from gapless.log.publish import publish
+from gapless.log.read import fetch
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+from support.group import Owner, owner
+from support.plans import cost
+
+BULK = 30_000  # events, in two chunks
+CALLS = 10
+STATES = ["empty", "never analysed", "analysed"]
+
+
+@dataclass
+class Place:
+    """A log in one of the STATES, and a group that has read nothing of it."""
+
+    conn: Connection
+    group: Owner
+    events: int
+
+    def newest(self, count: int) -> list[int]:
+        """The ids of the newest sequenced events of the first partition, in offset order."""
+        rows = self.conn.execute(
+            "select u.id from gapless.log_segment s, unnest(s.message_ids) u (id)"
+            " where s.partition_id = 0 order by u.id desc limit %s",
+            [count],
+        ).fetchall()
+        return [row[0] for row in reversed(rows)]
+
+
+@pytest.fixture(params=STATES)
+def place(
+    request: pytest.FixtureRequest, conn: Connection, dsn: str, topic: Topic
+) -> Iterator[Place]:
+    events = 0
+    if request.param != "empty":
+        _load(conn)
+        events = sequence(conn)
+        assert events == BULK
+    if request.param == "analysed":
+        conn.execute("vacuum analyze")
+    with owner(dsn, "g", topic) as group:
+        yield Place(conn, group, events)
+
+
+def _load(conn: Connection) -> None:
+    for next_id in (1, 1_500_000):
+        conn.execute("select setval('gapless.outbox_message_id_seq', %s)", [next_id])
+        conn.execute(
+            "insert into gapless.outbox_message_t (key, payload)"
+            " select n::text, to_json(repeat('x', 100)) from generate_series(1, %s) n",
+            [BULK // 2],
+        )
+
+
+def _check(
+    place: Place, call: Callable[[Connection, int], object], *, looked_up_max: int | None = None
+) -> None:
+    """Run `call` CALLS times on a session of its own; no call may scan, or look up too much."""
+    with connect(place.conn.info.dsn, role="plans") as conn:
+        for n in range(CALLS):
+            with cost(conn) as spent:
+                call(conn, n)
+            assert not spent.scanned, f"call {n + 1}: {spent.scanned}"
+            if looked_up_max is not None:
+                assert spent.events_looked_up <= looked_up_max, f"call {n + 1}"
+
+
+def test_sequence_events(place: Place) -> None:
+    def run(conn: Connection, n: int) -> None:
+        publish(place.conn, "outbox", [{"n": n}] * 3)
+        row = conn.execute("select gapless.sequence_events()").fetchone()
+        assert row == (1,)
+
+    _check(place, run, looked_up_max=4)
+
+
+def test_sequence_events_with_nothing_to_do(place: Place) -> None:
+    _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=0)
+
+
+@pytest.mark.parametrize("batch_size", [1, 100, 5000])
+def test_claim(place: Place, batch_size: int) -> None:
+    """By a worker that has not begun, one in the middle, and one that is idle."""
+    worker = place.group.conn
+    for start in (1, place.events // 8 + 1, place.events + 1):
+        for n in range(CALLS):
+            with worker.transaction(force_rollback=True):
+                worker.execute("update gapless.consumer_offsets set next_offset = %s", [start])
+                with cost(worker) as spent:
+                    claim(worker, place.group.assignments[0], batch_size)
+            assert not spent.scanned, f"call {n + 1} at {start}: {spent.scanned}"
+
+
+def test_fetch(place: Place) -> None:
+    ids = place.newest(1000) or [1, 2, 3]
+
+    def run(conn: Connection, n: int) -> None:
+        if place.events:
+            assert len(fetch(conn, ids)) == 1000
+
+    _check(place, run, looked_up_max=len(ids))
+
+
+@pytest.mark.parametrize("prepare", [None, True])
+def test_fetch_even_when_prepared(place: Place, prepare: bool | None) -> None:
+    """A pooler or a driver may prepare it: the generic plan is an index look-up too."""
+    ids = place.newest(300) or [1, 2, 3]
+    from gapless.db.queries import query
+
+    def run(conn: Connection, n: int) -> None:
+        conn.execute(
+            query("log", "fetch"), {"low": min(ids), "high": max(ids), "ids": ids}, prepare=prepare
+        ).fetchall()
+
+    _check(place, run, looked_up_max=len(ids))
+
+
+def test_read(place: Place) -> None:
+    first = max(place.events // 8, 1)
+
+    def run(conn: Connection, n: int) -> None:
+        conn.execute(
+            "select * from gapless.read('outbox', 0, %s, %s)", [first, first + 99]
+        ).fetchall()
+
+    _check(place, run, looked_up_max=400)
+
+
+@pytest.mark.parametrize("spread", [False, True], ids=["neighbours", "a long transaction's"])
+def test_dead_letter(place: Place, spread: bool) -> None:
+    """Its ids may be far apart: what lies between them is not read."""
+    ids = place.newest(BULK)
+    partition = place.group.assignments[0].partition
+
+    def run(conn: Connection, n: int) -> None:
+        unit = ids[n :: len(ids) // 20] if spread else ids[n * 20 : n * 20 + 20]
+        dead_letter(conn, partition, Span(n * 20 + 1, unit[:20]), "refused")
+
+    if ids:
+        _check(place, run, looked_up_max=200)
+
+
+def test_publish(place: Place) -> None:
+    _check(place, lambda conn, n: publish(conn, "outbox", n), looked_up_max=0)
+
+
+def test_the_counters_would_show_a_scan(place: Place) -> None:
+    with cost(place.conn) as spent:
+        place.conn.execute("set local enable_indexscan = off")
+        place.conn.execute("set local enable_indexonlyscan = off")
+        place.conn.execute("set local enable_bitmapscan = off")
+        place.conn.execute("select * from gapless.outbox_message_t where id = 5").fetchall()
+        place.conn.execute("select * from gapless.log_segment").fetchall()
+    assert set(spent.scanned) == {"outbox_message_1", "log_segment"}

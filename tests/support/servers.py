@@ -1,0 +1,138 @@
+"""Embedded servers from the outside: other processes that use one, and whether it still runs."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import gapless
+from gapless.db.embedded_binaries import find_binaries
+from gapless.db.embedded_folder import SHARED, Folder, try_lock
+from gapless.db.embedded_postmaster import running_postmaster
+
+AS_ROOT = os.geteuid() == 0
+PATIENCE_S = 60.0
+
+# A user of the server in the folder it is given: says the DSN, and stays until its input ends.
+USER = """
+import sys
+from pathlib import Path
+from gapless.db.embedded import acquire
+server = acquire(Path(sys.argv[1]) if sys.argv[1:] else None)
+print(server.dsn, flush=True)
+sys.stdin.read()
+"""
+
+
+def until(happened: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
+    """Wait for something to happen; return whether it did."""
+    give_up_s = time.monotonic() + patience_s
+    while not happened():
+        if time.monotonic() > give_up_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_down(home: Path) -> bool:
+    """Tell whether no server and no keeper is left of a folder."""
+    folder = Folder(home)
+    if running_postmaster(folder.data) is not None:
+        return False
+    free = try_lock(folder.keeper_lock, SHARED)
+    if free is not None:
+        os.close(free)
+    return free is not None
+
+
+def keeper_pid(home: Path) -> int:
+    return int(Folder(home).keeper_lock.read_text())
+
+
+@contextmanager
+def open_folder(prefix: str = "gapless-test-") -> Iterator[Path]:
+    """Yield a new folder that root's server can pass through: pytest's tmp_path is closed to it."""
+    made = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+    made.chmod(0o711 if AS_ROOT else 0o700)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def system_bindir() -> Path | None:
+    """Return the bin folder of a PostgreSQL that the machine has beside the wheel's."""
+    found = sorted(Path("/").glob("usr/lib/postgresql/*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+@contextmanager
+def program(
+    script: str, *args: object, env: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a Python script beside the test, its standard input and output on pipes."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": _package_root()} | dict(env or {}),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def run_as_nobody(script: str, home: Path) -> str | None:
+    """Run a script as an unprivileged user who lives in `home`; return what it printed.
+
+    None when that user can reach no Python of this version, or not this checkout.
+    """
+    nobody = pwd.getpwnam("nobody")
+    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    purelib = sysconfig.get_path("purelib")
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    bindir = find_binaries().bindir
+    # The system's interpreter with this environment's packages: ours may lie below /root.
+    for python in filter(
+        None, (sys.executable, shutil.which(version, path="/usr/local/bin:/usr/bin"))
+    ):
+        try:
+            done = subprocess.run(
+                [python, "-c", script],
+                capture_output=True,
+                text=True,
+                cwd="/",
+                env={
+                    "HOME": str(home),
+                    "PATH": os.environ["PATH"],
+                    "PYTHONPATH": os.pathsep.join([_package_root(), purelib]),
+                    "GAPLESS_PG_BINDIR": str(bindir),
+                },
+                user="nobody",
+                group=nobody.pw_gid,
+                extra_groups=[],
+                check=False,
+                timeout=PATIENCE_S,
+            )
+        except PermissionError:
+            continue
+        if "ModuleNotFoundError" in done.stderr:
+            continue
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    return None
+
+
+def _package_root() -> str:
+    return str(Path(gapless.__file__).parents[1])
