@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +13,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-
-from gapless.db.embedded import acquire, embedded, stop
-from gapless.db.embedded_folder import Folder, default_folder
-from gapless.db.embedded_postmaster import running_postmaster
-from gapless.errors import ConnectError, UsageError
 from tests.support.servers import (
     AS_ROOT,
     USER,
@@ -28,6 +24,11 @@ from tests.support.servers import (
     system_bindir,
     until,
 )
+
+from gapless.db.embedded import acquire, embedded, stop
+from gapless.db.embedded_folder import Folder, default_folder
+from gapless.db.embedded_postmaster import running_postmaster
+from gapless.errors import ConnectError, UsageError
 
 STOPS_WITHIN_S = 10.0
 
@@ -50,6 +51,19 @@ from gapless.db.embedded import embedded
 for _ in range(int(sys.argv[2])):
     with embedded(Path(sys.argv[1])) as dsn, psycopg.connect(dsn) as conn:
         conn.execute("insert into visit default values")
+"""
+
+# Starts the server of a data folder and leaves it to itself.
+ORPHAN = """
+import os, sys
+from pathlib import Path
+from gapless.db import embedded_account
+from gapless.db.embedded_binaries import find_binaries, runnable_by
+from gapless.db.embedded_cluster import Cluster
+embedded_account._dies_with_us = lambda dies_by: None
+bindir = runnable_by(embedded_account.server_account(), find_binaries()).bindir
+Cluster(bindir, Path(sys.argv[1])).start()
+os._exit(0)
 """
 
 
@@ -216,14 +230,7 @@ def test_an_orphaned_server_is_stopped_first(home: Path) -> None:
     with embedded(home):
         pass
     assert until(lambda: is_down(home), STOPS_WITHIN_S)
-    orphan = "import sys; from pathlib import Path; from gapless.db.embedded import *\n" + (
-        "import ctypes; from gapless.db import embedded_account\n"
-        "embedded_account._dies_with_us = lambda dies_by: None\n"
-        "cluster = Cluster(runnable_by(server_account(), find_binaries()).bindir, "
-        "Path(sys.argv[1])); cluster.start()\n"
-        "import os; os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", orphan, str(home / "data")], check=True)
+    subprocess.run([sys.executable, "-c", ORPHAN, str(home / "data")], check=True)
     left_alone = running_postmaster(home / "data")
     assert left_alone is not None
     with embedded(home) as dsn:
@@ -262,13 +269,14 @@ def test_a_folder_somebody_else_made_for_our_socket_is_refused(home: Path) -> No
     with embedded(deep) as dsn:
         door = Path(psycopg.conninfo.conninfo_to_dict(dsn)["host"])
     assert until(lambda: is_down(deep), STOPS_WITHIN_S)
-    door.mkdir(mode=0o777)
+    door.mkdir()
     door.chmod(0o777)
+    (door / "trap").touch()
     try:
         with pytest.raises(ConnectError, match=r"closed to others: remove it$"):
             acquire(deep)
     finally:
-        door.rmdir()
+        shutil.rmtree(door)
 
 
 def test_default_folders(monkeypatch: pytest.MonkeyPatch) -> None:

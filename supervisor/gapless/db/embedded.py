@@ -124,12 +124,16 @@ def embedded(
 
 @contextmanager
 def throwaway_cluster(options: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """Yield a new running cluster for this process alone, to stop, crash and start at will."""
+    """Yield a new running cluster for this process alone, to stop, crash and start at will.
+
+    What was committed survives every crash but the machine's: only the waiting for disks is off.
+    """
     account = server_account()
     folder = _throwaway_folder(None)
     folder.make(account)
     bindir = runnable_by(account, find_binaries()).bindir
-    cluster = Cluster(bindir, folder.data, options, throwaway=True)
+    wanted = {"synchronous_commit": "on"} | dict(options or {})
+    cluster = Cluster(bindir, folder.data, wanted, throwaway=True)
     try:
         cluster.init()
         cluster.start()

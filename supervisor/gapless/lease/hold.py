@@ -18,7 +18,7 @@ READY_EVERY_MS = 250
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A lease that was taken. `unclean`: the former owner did not let go, it died or was evicted."""
+    """A lease that was taken. `unclean`: the former owner did not let go: dead, or evicted."""
 
     assignment: Assignment
     unclean: bool
@@ -32,7 +32,7 @@ def announce(conn: Connection[Any], partition: Partition) -> None:
 def lock(conn: Connection[Any], lease_no: int) -> bool:
     """Queue for the partition's advisory lock, READY_EVERY_MS at most.
 
-    It means: one running handler at a time. A session that waits holds back vacuum, hence the limit.
+    It means: one running handler at a time. A session that waits holds back vacuum: hence a limit.
     """
     conn.execute(query("lease", "lock_timeout"), {"timeout": READY_EVERY_MS})
     try:

@@ -29,6 +29,7 @@ log = logging.getLogger("gapless.supervisor")
 
 Event = Literal["joined", "cut", "lost"]
 _RECONNECT_S = tenacity.wait_random_exponential(multiplier=0.05, max=1.0)
+_LOG_EVERY = 20  # attempts to reconnect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Control:
         self._last_beat_s = 0.0
         self._draining = False
         self._changed = False
+        self._lost = False  # the workers of a former member are still to be killed
         self._retry: tenacity.RetryCallState | None = None
         self._retry_due_s = 0.0
 
@@ -91,20 +93,16 @@ class Control:
 
         "lost": we are, or must be taken for, evicted; the workers of the old member must die.
         """
-        now = monotonic()
         try:
             if self._conn is None:
-                return self._return(now)
-            if now >= self._beat_due_s:
-                self._beat_due_s = now + self._settings.heartbeat_ms / 1000
-                if not self.member.beat():
-                    return self._join_anew(self._conn)
-                self._last_beat_s = now
-            if now >= self._watch_due_s:
-                self._watch_due_s = now + self._settings.presence_poll_ms / 1000
-                self._watch()
+                self._return(monotonic())
+            else:
+                self._stay(self._conn, monotonic())
         except (psycopg.Error, ConnectError) as error:
             self.note_error(error)
+        lost, self._lost = self._lost, False
+        if lost:
+            return "lost"
         return "joined" if self._conn is not None else "cut"
 
     def changed(self) -> bool:
@@ -142,7 +140,9 @@ class Control:
         broken = self._conn is None or self._conn.broken or self._conn.closed
         if not broken and not is_transient(error):
             raise error
-        log.warning("supervisor: connection lost, will be back: %s", _line(error))
+        attempts = self._retry.attempt_number if self._retry is not None else 0
+        if attempts % _LOG_EVERY == 0:
+            log.warning("supervisor: connection lost, will be back: %s", _line(error))
         if self._conn is not None:
             self._conn.close()
         self._conn = None
@@ -150,31 +150,39 @@ class Control:
 
     # -- the way back -----------------------------------------------------------------------------
 
-    def _return(self, now: float) -> Event:
-        if now - self._last_beat_s > self._settings.member_ttl_ms / 1000:
-            self._member_is_lost()
+    def _return(self, now: float) -> None:
+        overdue = now - self._last_beat_s > self._settings.member_ttl_ms / 1000
+        if overdue and self._member is not None:
+            log.warning("supervisor: cut off for longer than the ttl: ending the workers")
+            self._member = None
+            self._lost = True
         if now < self._retry_due_s:
-            return "lost" if self._member is None else "cut"
+            return
         conn = self._connect()
-        if self._member is not None and self._member.reattach(conn):
-            self._conn = conn
-            self._retry = None
-            self._last_beat_s = monotonic()
-            self._changed = True
-            log.info("supervisor: back, and still a member")
-            return "joined"
-        return self._join_anew(conn)
+        try:
+            if self._member is not None and self._member.reattach(conn):
+                self._go_on(conn, self._member)
+            else:
+                self._join_anew(conn)
+        except BaseException:
+            conn.close()  # it may hold the presence lock already, which would shut us out for good
+            raise
 
-    def _join_anew(self, conn: Connection[Any]) -> Event:
+    def _go_on(self, conn: Connection[Any], member: Member) -> None:
+        if self._draining:
+            member.drain()
+        self._conn = conn
+        self._retry = None
+        self._last_beat_s = monotonic()
+        self._changed = True
+        log.info("supervisor: back, and still a member")
+
+    def _join_anew(self, conn: Connection[Any]) -> None:
         log.warning("supervisor: was evicted, joining as a new member")
+        self._member = None
+        self._lost = True
         self._become_member(conn)
         self._retry = None
-        return "lost"
-
-    def _member_is_lost(self) -> None:
-        if self._member is not None:
-            log.warning("supervisor: cut off for longer than the ttl: ending the workers")
-        self._member = None
 
     def _schedule(self) -> None:
         """Wait before the next try, longer each time, with jitter."""
@@ -227,6 +235,17 @@ class Control:
         self._conn = conn
         self._last_beat_s = monotonic()
         self._changed = True
+
+    def _stay(self, conn: Connection[Any], now: float) -> None:
+        if now >= self._beat_due_s:
+            self._beat_due_s = now + self._settings.heartbeat_ms / 1000
+            if not self.member.beat():
+                self._join_anew(conn)
+                return
+            self._last_beat_s = now
+        if now >= self._watch_due_s:
+            self._watch_due_s = now + self._settings.presence_poll_ms / 1000
+            self._watch()
 
     def _watch(self) -> None:
         if self.member.watch():

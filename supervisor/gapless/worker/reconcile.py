@@ -37,8 +37,8 @@ def reconcile(
 ) -> list[Action]:
     """Return what to do so that the workers fit the leases.
 
-    ready: lease_no of partitions whose next owner is forked, connected and waiting. Until it is, the
-    present owner keeps working: a hand-over costs one batch, not a start (make before break).
+    ready: lease_no of partitions whose next owner is forked, connected and waiting. Until it is,
+    the present owner keeps working: a hand-over costs one batch, not a start (make before break).
     leaving_now: do not wait for successors any longer.
     """
     by_partition = {lease.partition: lease for lease in leases}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 from collections.abc import Sequence
 from time import monotonic
 from typing import Protocol
@@ -17,8 +16,8 @@ import psycopg
 
 from gapless.consume.handler import Handler
 from gapless.consume.step import Limits
+from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
-from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
 from gapless.worker.control import Control, Plan
@@ -99,8 +98,9 @@ class Supervisor:
 
     def _turn(self) -> None:
         self._wait()
+        stops = self._signals.take()  # before the look at the children: their ends are signals too
         self._nursery.watch()
-        self._obey()
+        self._obey(stops)
         event = self._control.tend()
         if event == "lost":
             self._nursery.kill_all()  # no longer a member: nothing of ours may go on
@@ -117,16 +117,16 @@ class Supervisor:
         due = [self._control.due_s, self._nursery.next_restart_s() or now + TICK_S, now + TICK_S]
         if self._stopping_since_s is not None:
             due.append(now + STOPPING_TICK_S)
-        select.select(
-            [*self._signals.filenos(), *self._control.filenos()],  # a child's end is a signal
-            [],
-            [],
+        if self._dirty and self._control.is_member:
+            due.append(now)
+        readable(
             max(0.0, min(due) - now),
+            *self._signals.filenos(),  # a child's end is a signal
+            *self._control.filenos(),
         )
 
-    def _obey(self) -> None:
-        """Act on the signals that came: the first says drain, the second says now."""
-        stops = self._signals.take()
+    def _obey(self, stops: int) -> None:
+        """Act on the requests to stop that came: the first says drain, the second says now."""
         if stops and self._stopping_since_s is None:
             log.info("supervisor: draining")
             self._stopping_since_s = monotonic()
@@ -152,6 +152,7 @@ class Supervisor:
                 self._disown()
                 self._dirty = False
             self._reconcile()
+            self._hear()  # what came with the answers just now makes no descriptor readable
         except (psycopg.Error, ConnectError) as error:
             self._control.note_error(error)
 

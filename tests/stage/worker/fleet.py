@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import Connection, sql
+from psycopg.conninfo import make_conninfo
 
 from stage.worker.ledger import MAKE
 
@@ -147,6 +148,7 @@ class Fleet:
                     dsn or self.dsn,
                     json.dumps(wanted),
                 ],
+                env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -229,12 +231,13 @@ class Fleet:
         )
 
     def close_door(self) -> None:
-        """Let nobody in any more (but superusers who are in stay); a superuser's DSN is let in."""
-        self.conn.execute(
-            sql.SQL("alter database {} allow_connections false").format(
-                sql.Identifier(self.conn.info.dbname)
+        """Let nobody in any more; who is in may stay."""
+        with psycopg.connect(make_conninfo(self.dsn, dbname="postgres"), autocommit=True) as admin:
+            admin.execute(
+                sql.SQL("alter database {} allow_connections false").format(
+                    sql.Identifier(self.conn.info.dbname)
+                )
             )
-        )
 
     def close(self) -> None:
         for each in self.instances:

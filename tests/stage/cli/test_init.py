@@ -1,0 +1,150 @@
+"""init and uninstall: idempotent, honest about what they did, careful with what is there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+from gapless.db.connect import connect
+from gapless.db.migrate import require_schema
+
+
+@pytest.fixture
+def empty(bare, empty_dsn: str):
+    """Run the command on a database without the schema."""
+    return lambda *words, **options: bare(*words, **{"GAPLESS_DSN": empty_dsn, **options})
+
+
+def test_init_says_what_it_did_and_then_nothing(empty, empty_dsn: str) -> None:
+    first = empty("init")
+    assert (first.code, first.err) == (0, "")
+    installed, chunks, topic = first.lines
+    assert "migrations" in installed
+    assert chunks.startswith("made ")
+    assert topic == "created topic outbox with 8 partitions"
+    again = empty("init")
+    assert (again.code, again.err) == (0, "")
+    assert again.out.startswith("nothing to do: ")
+    with connect(empty_dsn, role="test") as conn:
+        require_schema(conn)
+
+
+def test_init_upgrades_what_changed(empty, empty_dsn: str) -> None:
+    empty("init")
+    with psycopg.connect(empty_dsn) as conn:
+        conn.execute("update gapless.migration set digest = 'x' where name = 'publish'")
+    assert "is older" in empty("topics").complaint()
+    done = empty("init")
+    assert done.code == 0
+    assert done.lines[0].endswith("schema gapless: 1 function, roles")
+    assert empty("topics").code == 0
+
+
+def test_init_with_a_number_of_partitions(empty, tmp_path) -> None:
+    assert "with 3 partitions" in empty("init", "--partitions", "3").out
+    assert "outbox has 3 partitions" in empty("init").out  # the default asks for nothing
+    assert empty("init", "--partitions", "3").code == 0
+    refused = empty("init", "--partitions", "5").complaint()
+    assert "has 3 partitions in the database, not 5" in refused
+    assert "has 3" in empty("init", DB_EVENT_CONSUMER_TOTALPARTITIONS="4").complaint()
+
+
+def test_init_refuses_before_it_changes_anything(empty, empty_dsn: str) -> None:
+    empty("init", "--partitions", "3")
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        conn.execute("update gapless.migration set digest = 'x' where name = 'publish'")
+        empty("init", "--partitions", "5").complaint()
+        row = conn.execute("select digest from gapless.migration where name = 'publish'").fetchone()
+    assert row == ("x",)
+
+
+def test_init_takes_the_chunks_of_the_configuration(empty, tmp_path, empty_dsn: str) -> None:
+    config = tmp_path / "gapless.yml"
+    config.write_text("chunkEvents: 20000\nchunksAhead: 4\n")
+    assert "made 5 chunks of 20,000 events" in empty("init", "--config", str(config)).out
+    empty("init")  # the defaults leave alone what somebody chose
+    with psycopg.connect(empty_dsn) as conn:
+        row = conn.execute("select chunk_events, chunks_ahead from gapless.log_config").fetchone()
+    assert row == (20000, 4)
+
+
+def test_init_sql_is_what_init_would_run(empty, empty_dsn: str) -> None:
+    script = empty("init", "--sql")
+    assert (script.code, script.err) == (0, "")
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        assert conn.execute("select to_regnamespace('gapless')").fetchone() == (None,)
+        conn.execute(script.out)
+    with connect(empty_dsn, role="test") as conn:
+        require_schema(conn)
+    assert empty("init", "--sql").out.startswith("-- nothing to do")
+    assert "created topic outbox" in empty("init").out
+
+
+def test_init_of_two_at_once(start, empty_dsn: str) -> None:
+    processes = [start("init", "--dsn", empty_dsn) for _ in range(2)]
+    ended = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], ended
+    both = "".join(out for out, _ in ended)
+    assert both.count("created topic outbox") == 1
+    assert both.count("migrations") == 1
+
+
+def test_uninstall_needs_a_yes(gapless, dsn: str) -> None:
+    gapless("publish", "orders", "1", "--create", "--wait")
+    refused = gapless("uninstall")
+    assert refused.code == 2
+    said, why = refused.err.splitlines()
+    assert "would lose 1 topics with 1 events" in said or "1 topic with 1 event" in said
+    assert "without a terminal say --yes" in why
+    assert gapless("topics").code == 0
+
+
+def test_uninstall_removes_everything(gapless, conn) -> None:
+    gapless("init")
+    done = gapless("uninstall", "--yes")
+    assert done.code == 0
+    assert done.out.startswith("removed schema gapless from database ")
+    assert conn.execute("select to_regnamespace('gapless')").fetchone() == (None,)
+    again = gapless("uninstall", "--yes")
+    assert (again.code, again.err) == (0, "")
+    assert again.out.startswith("nothing to do: ")
+    assert gapless("init").code == 0
+
+
+def test_uninstall_asks_for_the_name(conn, dsn: str) -> None:
+    assert _answer(dsn, "no") == 2
+    assert conn.execute("select to_regnamespace('gapless') is null").fetchone() == (False,)
+    assert _answer(dsn, conn.info.dbname) == 0
+    assert conn.execute("select to_regnamespace('gapless') is null").fetchone() == (True,)
+
+
+def test_uninstall_of_an_unknown_version(gapless, conn) -> None:
+    conn.execute("insert into gapless.migration values ('migrations', '9999_future', 'x')")
+    conn.execute("drop view gapless.topics cascade")
+    done = gapless("uninstall", "--yes")
+    assert done.code == 0
+    assert "how much is in it cannot be seen" in done.err
+
+
+def _answer(dsn: str, text: str) -> int:
+    leader, follower = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gapless", "uninstall"],
+            stdin=follower,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "GAPLESS_DSN": dsn},
+        )
+        os.write(leader, f"{text}\n".encode())
+        _, err = process.communicate(timeout=30)
+        assert b"type the name of the database to go on: " in err
+        return process.returncode
+    finally:
+        os.close(leader)
+        os.close(follower)
