@@ -1,6 +1,7 @@
 -- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
--- True when the next member in the ring has lost its session, when some member is overdue, or when
--- the newest plan of one of its groups does not fit the members that are there.
+-- True when the next member in the ring has lost its session, when some member is overdue, when
+-- the newest plan of one of its groups does not fit the members that are there, or when this member
+-- has room (it gave back partitions of another group) and partitions are unserved.
 create or replace function gapless.watch(member_id uuid)
 returns boolean
 language sql
@@ -26,6 +27,16 @@ as $$
       join gapless.consumer_group g using (group_id, topic_id)
       where mine.member_id = watch.member_id
         and g.planned_for <> gapless.live_members(g.group_id, g.topic_id)
+    )
+    or exists (
+      select from gapless.member me
+      where me.member_id = watch.member_id and me.state = 'active'
+        and me.capacity is not null and me.capacity > (select count(*) from gapless.lease l where l.target = me.member_id)
+        and exists (
+          select from gapless.member_group mine
+          join gapless.lease l using (group_id, topic_id)
+          where mine.member_id = me.member_id and l.target is null
+        )
     )
 $$;
 

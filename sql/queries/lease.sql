@@ -56,7 +56,10 @@ order by l.group_id, l.topic_id, l.partition_id
 
 -- name: others
 select exists (
-  select from gapless.member m where m.member_id <> %(member_id)s and m.state = 'active'
+  select from gapless.member_group mine
+  join gapless.member_group other using (group_id, topic_id)
+  join gapless.member m on m.member_id = other.member_id
+  where mine.member_id = %(member_id)s and m.member_id <> mine.member_id and m.state = 'active'
 )
 
 -- name: ready

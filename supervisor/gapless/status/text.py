@@ -1,4 +1,4 @@
-"""A snapshot as plain text: `gapless status` without --watch, and in pipes (pure)."""
+"""A snapshot as plain text, for pipes (pure)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from gapless.status.document import to_document
 from gapless.status.snapshot import Snapshot
-from gapless.status.words import age, clean, counted, fit, shorten
+from gapless.status.words import age, clean, counted
 
 GAP = "  "
 _NUMBERS = frozenset(
@@ -22,10 +22,10 @@ _NUMBERS = frozenset(
 Row = Sequence[object]
 
 
-def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
+def to_text(snapshot: Snapshot) -> str:
     """Return the snapshot as unstyled tables, in columns that awk and people can read.
 
-    width: of the terminal, names give way to fit it; None (a pipe) cuts nothing.
+    Nothing is cut, a missing value is a dash; on a terminal `render` fits better.
     """
     document = to_document(snapshot)
     parts = [
@@ -36,9 +36,8 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
                 (row["topic"], len(row["partitions"]), row["events"], row["pending"])
                 for row in document["topics"]
             ],
-            width,
         ),
-        _members(snapshot, width),
+        _members(snapshot),
         _table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
@@ -52,7 +51,6 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
                 )
                 for row in document["partitions"]
             ],
-            width,
         ),
     ]
     return "\n".join(part for part in parts if part)
@@ -68,7 +66,7 @@ def _heading(snapshot: Snapshot) -> str:
     return f"{place}, {at}\nsequencer {sequencer.state}, pending {waiting}, {lag}\n"
 
 
-def _members(snapshot: Snapshot, width: int | None) -> str:
+def _members(snapshot: Snapshot) -> str:
     rows = [
         (
             *(member.name, member.condition, member.owned, member.wanted),
@@ -78,36 +76,22 @@ def _members(snapshot: Snapshot, width: int | None) -> str:
         for member in snapshot.members
     ]
     head = ("MEMBER", "STATE", "PARTITIONS", "ASSIGNED", "HEARTBEAT", "UP", "GROUPS")
-    return _table(head, rows, width)
+    return _table(head, rows)
 
 
-def _table(head: Sequence[str], rows: Sequence[Row], width: int | None) -> str:
+def _table(head: Sequence[str], rows: Sequence[Row]) -> str:
     """Lay out one table; without rows there is none."""
     if not rows:
         return ""
     cells = [list(head), *([_cell(value) for value in row] for row in rows)]
     widths = [max(cell_len(line[n]) for line in cells) for n in range(len(head))]
-    if width is not None:
-        widths = _narrow(head, widths, width - len(GAP) * (len(head) - 1))
     return "\n".join(_lines(head, cells, widths)) + "\n"
 
 
-def _narrow(head: Sequence[str], widths: Sequence[int], room: int) -> list[int]:
-    """Make the columns of words narrower until the table fits; figures stay whole."""
-    words = [n for n, name in enumerate(head) if name not in _NUMBERS]
-    fixed = sum(width for n, width in enumerate(widths) if n not in words)
-    fitted = fit([widths[n] for n in words], room - fixed)
-    narrowed = list(widths)
-    for n, width in zip(words, fitted, strict=True):
-        narrowed[n] = width
-    return narrowed
-
-
-def _lines(head: Sequence[str], cells: Sequence[Row], widths: Sequence[int]) -> Iterator[str]:
+def _lines(head: Sequence[str], cells: Sequence[list[str]], widths: Sequence[int]) -> Iterator[str]:
     for line in cells:
         padded = []
-        for name, value, width in zip(head, line, widths, strict=True):
-            text = shorten(str(value), width)
+        for name, text, width in zip(head, line, widths, strict=True):
             blanks = " " * (width - cell_len(text))
             padded.append(blanks + text if name in _NUMBERS else text + blanks)
         yield GAP.join(padded).rstrip()

@@ -206,9 +206,10 @@ def _forgive(worker: _Worker) -> None:
     for attempt in tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((ConnectError, psycopg.OperationalError)),
         wait=tenacity.wait_random_exponential(multiplier=0.05, max=1),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_delay(spec.connect_timeout_s),
-            lambda _: worker.pipe.poll() or is_orphan(spec),
+        stop=lambda state: (
+            (state.seconds_since_start or 0) > spec.connect_timeout_s
+            or worker.pipe.poll()
+            or is_orphan(spec)
         ),
         sleep=lambda seconds: _nap(worker, seconds),
         retry_error_callback=lambda _: None,

@@ -76,7 +76,8 @@ class World:
     def take(self, every: int) -> None:
         """Some hand-overs are done: the owner is who was to be."""
         self.conn.execute(
-            "update gapless.lease set owner = target where group_id = 'g' and partition_id %% %s = 0",
+            "update gapless.lease set owner = target"
+            " where group_id = 'g' and partition_id %% %s = 0",
             [every],
         )
 

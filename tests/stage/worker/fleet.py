@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
+import pytest
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
@@ -51,12 +52,17 @@ where l.owner is not null group by 1
 
 
 def until(
-    look: Callable[[], T], what: str, *, timeout_s: float = PATIENCE_S, within: Any = None
+    look: Callable[[], T],
+    what: str,
+    *,
+    timeout_s: float = PATIENCE_S,
+    within: Callable[[], object] = str,
 ) -> T:
     """Return the first true value of look(); fail after timeout_s."""
     give_up = time.monotonic() + timeout_s
     while not (found := look()):
-        assert time.monotonic() < give_up, f"not within {timeout_s} s: {what}\n{within or ''}"
+        if time.monotonic() > give_up:
+            pytest.fail(f"not within {timeout_s} s: {what}\n{within()}")
         time.sleep(LOOK_AGAIN_S)
     return found
 
@@ -168,7 +174,7 @@ class Fleet:
             lambda: self.owners() == counts,
             f"owners {counts}",
             timeout_s=timeout_s,
-            within=_Late(lambda: f"{self.owners()}\n{self.logs()}"),
+            within=self.state,
         )
 
     def until_handled(self, timeout_s: float = PATIENCE_S) -> None:
@@ -177,7 +183,7 @@ class Fleet:
             lambda: self.value(_LAG),
             "all handled",
             timeout_s=timeout_s,
-            within=_Late(self.logs),
+            within=self.state,
         )
 
     def value(self, statement: str, *params: object) -> Any:
@@ -187,6 +193,15 @@ class Fleet:
     def now(self) -> float:
         """The server's clock in seconds."""
         return float(self.value("select extract(epoch from clock_timestamp())"))
+
+    def state(self) -> str:
+        """Who owns what and who is to, for people."""
+        leases = self.conn.execute(
+            "select l.group_id, l.partition_id, t.name as target, o.name as owner, epoch, error"
+            " from gapless.lease l left join gapless.member t on t.member_id = l.target"
+            " left join gapless.member o on o.member_id = l.owner order by 1, 2"
+        ).fetchall()
+        return "\n".join(map(str, leases))
 
     def logs(self) -> str:
         return "\n".join(f"--- {each.name}\n{each.log()}" for each in self.instances)
@@ -225,7 +240,8 @@ class Fleet:
         return int(
             self.value(
                 "select count(pg_terminate_backend(pid)) from pg_stat_activity"
-                " where datname = current_database() and application_name like %s",
+                " where datname = current_database() and application_name like %s"
+                " and pid <> pg_backend_pid()",
                 whose,
             )
         )
@@ -283,13 +299,3 @@ class Load:
     def _connect(self) -> Connection:
         self._stop.wait(self._every_s)
         return psycopg.connect(self._fleet.dsn, autocommit=True)
-
-
-class _Late:
-    """Text that is made when it is printed."""
-
-    def __init__(self, make: Callable[[], str]) -> None:
-        self._make = make
-
-    def __str__(self) -> str:
-        return self._make()

@@ -1,4 +1,4 @@
-"""One supervisor as a program of its own: `python instance.py DSN JSON`; Fleet.start() starts it."""
+"""One supervisor as a program of its own: `python instance.py DSN JSON`; see Fleet.start()."""
 
 from __future__ import annotations
 

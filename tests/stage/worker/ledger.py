@@ -1,4 +1,4 @@
-"""What the handlers did, as a history to be checked: a table that refuses nothing, read at the end."""
+"""What the handlers did, as a history to be checked: a table that refuses nothing."""
 
 from __future__ import annotations
 

@@ -28,9 +28,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_killed_worker_is_replaced(
-    fleet: Fleet, record_property: pytest.RecordProperty
-) -> None:
+def test_a_killed_worker_is_replaced(fleet: Fleet, record_property: pytest.RecordProperty) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)
     with Load(fleet) as load:
@@ -41,7 +39,7 @@ def test_a_killed_worker_is_replaced(
         import os
 
         os.kill(victim, SIGKILL)
-        until(lambda: a.worker("g/t/1") not in {None, victim}, "another worker", within=a.log())
+        until(lambda: a.worker("g/t/1") not in {None, victim}, "another worker", within=a.log)
         load.go_on()
     fleet.until_handled()
     assert_exactly_once(fleet.conn)

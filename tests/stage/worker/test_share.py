@@ -68,20 +68,18 @@ def test_capacities_are_kept_and_what_is_too_much_waits(fleet: Fleet) -> None:
 
 def test_a_capacity_is_shared_by_all_groups_of_a_supervisor(fleet: Fleet) -> None:
     """Room that one group gives back goes to another one's unserved partitions."""
-    small = fleet.start("small", groups=[("g", "t"), ("h", "t")], capacity=4)
-    until(lambda: fleet.owners() == {"small": 4}, "as much as it may have")
+    fleet.start("small", groups=[("g", "t"), ("h", "t")], capacity=4)
+    fleet.until_owners(small=4)
     for partition in range(4):
         fleet.publish(partition=partition)
-    other = fleet.start("other", groups=[("g", "t")])
-    count = "select count(*) from gapless.lease l join gapless.member m on m.member_id = l.owner"
+    fleet.start("other", groups=[("g", "t")])
+    served = "select count(*) from gapless.lease where group_id = %s and owner is not null"
     until(
-        lambda: fleet.value(count + " where l.group_id = 'h'") >= 2
-        and fleet.value("select count(*) from gapless.lease where owner is null") <= 0 + 2,
+        lambda: [fleet.value(served, group) for group in "gh"] == [4, 2],
         "the room is used",
+        within=fleet.state,
     )
-    assert fleet.owners()["small"] == 4
-    assert small.children()
-    assert other.children()
+    fleet.until_owners(small=4, other=2)
 
 
 def test_many_groups_and_topics_in_one_supervisor(fleet: Fleet) -> None:
