@@ -28,9 +28,10 @@ begin
     o.event_type, o.payload, o.headers, o.created_ts,
     dead_letter.exception, dead_letter.sqlstate, dead_letter.attempts
   from unnest(dead_letter.message_ids) with ordinality as u (id, n)
-  join gapless.outbox_message_t o on o.id = u.id
-  where o.id between (select min(m) from unnest(dead_letter.message_ids) m)
-    and (select max(m) from unnest(dead_letter.message_ids) m)
+  -- OFFSET 0: one look-up an id; a join may read all that lies between the first id and the last.
+  cross join lateral (
+    select * from gapless.outbox_message_t e where e.id = u.id offset 0
+  ) o
   -- A group that was moved back meets its old dead letters again.
   on conflict on constraint dead_letter_queue_pkey do update
   set exception = excluded.exception, sqlstate = excluded.sqlstate,

@@ -43,9 +43,14 @@ begin
     select segment.base_offset + u.n - 1, o.key, o.event_type, o.payload, o.headers, o.host_id,
       o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)), o.created_ts, o.id
     from unnest(segment.message_ids) with ordinality as u (id, n)
-    join gapless.outbox_message_t o on o.id = u.id
-    where o.id between segment.low and segment.high
-      and segment.base_offset + u.n - 1 >= read.first_offset
+    -- OFFSET 0: one look-up an id. As a join it may read all that lies between low and high, which is
+    -- everything that was published while a long transaction was open.
+    cross join lateral (
+      select * from gapless.outbox_message_t e
+      where e.id = u.id and e.id between segment.low and segment.high
+      offset 0
+    ) o
+    where segment.base_offset + u.n - 1 >= read.first_offset
       and (read.last_offset is null or segment.base_offset + u.n - 1 <= read.last_offset)
     order by u.n;
   end loop;

@@ -1,8 +1,8 @@
 """Named points where a crash matters. A point does nothing unless it is armed.
 
 Armed by the environment, `GAPLESS_FAILPOINTS="step.handled=kill;release.before=stall:2.5"`, or by
-`arm()` in a test. Actions: `kill` (SIGKILL to this process), `stall:SECONDS`, `raise` (RuntimeError).
-`name=action@N` acts on the N-th time only.
+`arm()` in a test. Actions: `kill` (SIGKILL to this process), `stall:SECONDS`, `raise`
+(RuntimeError). `name=action@N` acts on the N-th time only.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gapless
+from gapless.db.embedded import stop
 from gapless.db.embedded_binaries import find_binaries
 from gapless.db.embedded_folder import SHARED, Folder, try_lock
 from gapless.db.embedded_postmaster import running_postmaster
@@ -60,12 +61,17 @@ def keeper_pid(home: Path) -> int:
 
 @contextmanager
 def open_folder(prefix: str = "gapless-test-") -> Iterator[Path]:
-    """Yield a new folder that root's server can pass through: pytest's tmp_path is closed to it."""
+    """Yield a new folder that root's server can pass through: pytest's tmp_path is closed to it.
+
+    Servers that a test leaves running in it are stopped.
+    """
     made = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
     made.chmod(0o711 if AS_ROOT else 0o700)
     try:
         yield made
     finally:
+        for lock in list(made.rglob("keeper.lock")):
+            stop(lock.parent)
         shutil.rmtree(made)
 
 

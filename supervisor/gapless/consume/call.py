@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.consume.handler import Handler
 from gapless.consume.session import require_usable
@@ -18,6 +18,9 @@ from gapless.errors import HoleError
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
 _WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
+
+_IN_TRANSACTION = int(TransactionStatus.INTRANS)  # so: neither broken, closed, aborted nor busy
+_NO_PIPELINE = int(PipelineStatus.OFF)
 
 
 class UnitFailedError(Exception):
@@ -50,6 +53,10 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         if isinstance(error, psycopg.errors.InFailedSqlTransaction):
             error.add_note(_WENT_ON)
         raise UnitFailedError(error) from error
+    pgconn = conn.pgconn
+    in_transaction = pgconn.transaction_status == _IN_TRANSACTION
+    if result is None and in_transaction and pgconn.pipeline_status == _NO_PIPELINE:
+        return  # nearly always; to find out what is wrong costs as much as reading an event
     require_usable(conn)
     problem = _problem(conn.info.transaction_status)
     if problem is not None:

@@ -66,10 +66,12 @@ class _Reader:
                 yield from self.from_rows(group, self._fetch([i for s in group for i in s.ids]))
 
     def from_rows(self, spans: Sequence[Span], rows: list[Row]) -> Iterator[Unit]:
-        at = 0
+        partition, fetch_rows = self._partition, self._fetch
+        first = 0
         for span in spans:
-            yield self._unit(span, rows[at : at + len(span.ids)])
-            at += len(span.ids)
+            next_first = first + len(span.ids)
+            yield Unit(partition, span, rows[first:next_first], fetch_rows, FETCH_EVENTS)
+            first = next_first
 
     def _groups(self, spans: Sequence[Span]) -> Iterator[list[Span]]:
         """Gather neighbours up to FETCH_EVENTS events; a unit to be streamed is alone."""

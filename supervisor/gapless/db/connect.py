@@ -13,7 +13,7 @@ MIN_SERVER_VERSION = 140000
 
 # SQLSTATEs that are the environment's, not the event's: retried, and never dead-lettered.
 # 40 rollback (serialization, deadlock), 53 resources, 57 operator intervention, 58 system error,
-# 08 connection, 55P03 lock timeout, 55006 object in use, 25P03 idle in transaction, 25006 read-only.
+# 08 connection, 55P03 lock timeout, 55006 in use, 25P03 idle in transaction, 25006 read-only.
 _TRANSIENT_CLASSES = ("40", "53", "57", "58", "08")
 _TRANSIENT_STATES = frozenset({"55P03", "55006", "25P03", "25P04", "25006"})
 
@@ -47,7 +47,7 @@ def is_transient(error: BaseException) -> bool:
     if not isinstance(error, psycopg.Error):
         return isinstance(error, ConnectError)
     if error.sqlstate is None:
-        # Without SQLSTATE it never reached the server, or the connection broke on the way. So does a
+        # Without SQLSTATE it never reached the server, or it broke on the way. So does a
         # statement with more than 65 535 parameters, and it will never do better.
         misuse = "number of parameters must be" in str(error)
         return isinstance(error, psycopg.OperationalError) and not misuse
@@ -90,8 +90,8 @@ def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) 
         ours.add(_backend_pid(conn))
     if ours & theirs or len(ours) > 1:
         raise ConnectError(
-            f"{conn.info.host}:{conn.info.port} is a pooler in transaction mode: advisory locks and "
-            "LISTEN do not work there; name the server itself, or a pool in session mode"
+            f"{conn.info.host}:{conn.info.port} is a pooler in transaction mode: advisory locks "
+            "and LISTEN do not work there; name the server itself, or a pool in session mode"
         )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import LiteralString
 
 import psycopg
 from psycopg import ClientCursor, Connection

@@ -33,7 +33,7 @@ class _JsonbText(_JsonText):
 
 
 def json_as_text(cursor: Cursor[Any]) -> None:
-    """Let a cursor return json and jsonb as their text (UTF-8 bytes); it must be a binary cursor."""
+    """Let a binary cursor return json and jsonb undecoded, as their text in UTF-8."""
     cursor.adapters.register_loader("json", _JsonText)
     cursor.adapters.register_loader("jsonb", _JsonbText)
 
@@ -51,10 +51,13 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
         # Never a prepared statement: a generic plan would guess and lock every chunk.
         cursor.execute(
             query("log", "fetch"),
-            {"low": min(ids), "high": max(ids), "ids": list(ids)},
+            {"low": min(ids), "high": max(ids), "ids": _as_array(ids)},
             prepare=False,
         )
-        rows: dict[int, Row] = {row[0]: row for row in cursor}
+        found: list[Row] = cursor.fetchall()
+    if [row[0] for row in found] == ids:
+        return found  # nearly always: an index look-up yields ascending ids, and so does a run
+    rows = {row[0]: row for row in found}
     try:
         return [rows[message_id] for message_id in ids]
     except KeyError as missing:
@@ -62,3 +65,8 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
             f"{len(ids) - len(rows)} of {len(ids)} events are missing from outbox_message_t, "
             f"the first has id {missing}: restore them, then the partition goes on"
         ) from None
+
+
+def _as_array(ids: Sequence[int]) -> str:
+    """Return an array as the server reads it; psycopg takes five times as long for each id."""
+    return f"{{{','.join(map(str, ids))}}}"

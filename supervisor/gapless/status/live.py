@@ -34,6 +34,7 @@ class LiveConsole:
         self._history = History()
         self._view = View()
         self._trouble: str | None = None
+        self._early_notes: list[str] = []
 
     def start(self) -> None:
         """Take the screen over: alternate screen, no cursor."""
@@ -59,6 +60,9 @@ class LiveConsole:
         """Show a new snapshot."""
         self._history.add(snapshot)
         self._snapshot = snapshot
+        early, self._early_notes = self._early_notes, []
+        for text in early:
+            self.note(text)
         self._trouble = None
         self.redraw()
 
@@ -69,7 +73,9 @@ class LiveConsole:
 
     def note(self, text: str) -> None:
         """Add a line to what happened lately, such as a warning of the log."""
-        if self._snapshot is not None:
+        if self._snapshot is None:  # the time is the database's: wait until it is known
+            self._early_notes.append(text)
+        else:
             self._history.note(self._snapshot, text)
 
     def press(self, key: str) -> bool:

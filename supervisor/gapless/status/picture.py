@@ -40,4 +40,6 @@ def export_svg(
     svg = screen.export_svg(title="gapless status --watch", theme=MONOKAI, unique_id="gapless")
     # rich's template loads fonts from a server: a picture in a README must not.
     svg = _FONT_FACES.sub("", svg).replace("Fira Code, monospace", _FONTS)
+    # Some viewers drop the blanks that align figures to the right, even no-break ones.
+    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
     path.write_text(svg, encoding="utf-8")

@@ -19,7 +19,7 @@ from gapless.status.history import History
 from gapless.status.snapshot import Snapshot
 from gapless.status.tables import Facts, fold, member_table, partition_table
 from gapless.status.view import View, Wanted, arrange, share
-from gapless.status.words import ASCII, UNICODE, age, clean, count, counted, cut, rate
+from gapless.status.words import ASCII, UNICODE, Glyphs, age, clean, count, counted, cut, rate
 
 ERRORS_MAX = 12
 NEWS_MAX = 100
@@ -31,35 +31,39 @@ _NEWS_STYLES = {"error": "red", "dead letter": "yellow", "hand-over": "cyan"}
 
 
 def render(snapshot: Snapshot, history: History | None = None) -> RenderableType:
-    """Return everything as one picture as high as it needs, such as for one look on a terminal."""
-    return Screen(snapshot=snapshot, history=history or History())
+    """Return everything as one picture, as high as it needs; rates need a history."""
+    return Screen(snapshot=snapshot, history=history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     """A rich renderable: rich asks it for lines once the width is known.
 
-    trouble: why there is no newer snapshot. footer: the last line, such as the keys. height: it is
-    folded to so many lines; None shows all. time_zone: of the times shown; None is the viewer's.
+    history: None is a single look, without rates. trouble: why there is no newer snapshot. footer:
+    the last line, such as the keys. height: it is folded to so many lines; None shows all. glyphs:
+    None is what the terminal can show. time_zone: of the times shown; None is the viewer's.
     """
 
     snapshot: Snapshot
-    history: History
+    history: History | None
     view: View = field(default_factory=View)
     trouble: str | None = None
     footer: str | None = None
     height: int | None = None
+    glyphs: Glyphs | None = None
     time_zone: tzinfo | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         facts = Facts(
             snapshot=self.snapshot,
-            history=self.history,
+            history=self.history or History(),
+            has_rates=self.history is not None,
             width=options.max_width,
-            glyphs=ASCII if options.ascii_only else UNICODE,
+            glyphs=self.glyphs or (ASCII if options.ascii_only else UNICODE),
         )
         head = [self._title(facts), _summary(facts), *self._warnings(facts)]
-        errors, news = list(self._errors(facts)), list(self._news(facts))
+        errors = list(self._errors(facts)) if self._is_at_least(12) else []
+        news = list(self._news(facts)) if self._is_at_least(16) else []
         room = self._room(len(head), len(errors), len(news))
         sections: list[list[Text | Table]] = [
             [*head],
@@ -82,7 +86,10 @@ class Screen:
     @property
     def _gap(self) -> int:
         """Blank lines between the sections; a small screen has none to spare."""
-        return 0 if self.height is not None and self.height < AIRY_FROM_HEIGHT else 1
+        return 1 if self._is_at_least(AIRY_FROM_HEIGHT) else 0
+
+    def _is_at_least(self, height: int) -> bool:
+        return self.height is None or self.height >= height
 
     def _room(self, head: int, errors: int, news: int) -> Wanted:
         """Share out the lines that head, headings, blanks and footer leave."""
@@ -107,7 +114,7 @@ class Screen:
         return [member_table(facts, shown), Text(more, style="dim")]
 
     def _partitions(self, facts: Facts, room: int) -> list[Text | Table]:
-        page = arrange(self.snapshot, self.history, self.view, room)
+        page = arrange(self.snapshot, facts.history, self.view, room)
         table = partition_table(facts, page)
         return [table, fold(page.hidden, facts.glyphs)] if page.hidden else [table]
 
@@ -144,7 +151,7 @@ class Screen:
 
     def _news(self, facts: Facts) -> Iterator[Text]:
         """Yield what happened, newest first."""
-        for happening in list(reversed(self.history.happenings))[:NEWS_MAX]:
+        for happening in list(reversed(facts.history.happenings))[:NEWS_MAX]:
             at = f"{happening.ts.astimezone(self.time_zone):%H:%M:%S}"
             text = Text(f"{at}  ", style="dim")
             said = cut(clean(happening.text, facts.glyphs), facts.width - len(at) - 2, facts.glyphs)
@@ -193,11 +200,14 @@ def _figures(facts: Facts) -> Iterable[Text]:
     yield Text.assemble("sequencer ", (state, "bold red" if state == "nobody" else "bold"))
     behind = f" ({age(snapshot.lag_s)})" if snapshot.lag else ""
     yield Text.assemble("lag ", (count(snapshot.lag), "bold"), behind)
-    yield Text.assemble("published ", (rate(history.published(), facts.glyphs), "bold"), "/s")
+    if facts.has_rates:
+        published = rate(history.published(), facts.glyphs)
+        yield Text.assemble("published ", (published, "bold"), "/s")
     yield Text.assemble("dead ", (count(snapshot.dead_letters), "bold"))
     pending = snapshot.pending_events
     yield Text.assemble("pending ", ("?" if pending is None else counted(pending), "bold"))
-    yield Text.assemble("handled ", (rate(history.handled(), facts.glyphs), "bold"), "/s")
+    if facts.has_rates:
+        yield Text.assemble("handled ", (rate(history.handled(), facts.glyphs), "bold"), "/s")
     yield Text.assemble("events ", (count(snapshot.events), "bold"))
     yield Text.assemble("sessions ", (count(snapshot.server.sessions), "bold"))
 

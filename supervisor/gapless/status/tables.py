@@ -39,6 +39,7 @@ class Facts:
 
     snapshot: Snapshot
     history: History
+    has_rates: bool
     width: int
     glyphs: Glyphs
 
@@ -101,8 +102,7 @@ def partition_table(facts: Facts, page: Page) -> Table | Text:
             *([str(row.next_offset), str(row.last_offset + 1)] if facts.is_wide else []),
             Text(count(row.lag), style="bold" if row.lag else "dim"),
             Text(age(row.lag_s), style="" if row.lag else "dim"),
-            _rate(facts, row),
-            Text(sparkline(facts.history.course(row.key), widths[-2], facts.glyphs), style="green"),
+            *(_rate(facts, row, widths[-2]) if facts.has_rates else []),
             Text(counted(row.dead_letters), style="yellow" if row.dead_letters else "dim"),
         ]
         table.add_row(*cells)
@@ -133,20 +133,20 @@ def _columns(facts: Facts) -> list[_Column]:
         *offsets,
         _Column(title="lag", width=5),
         _Column(title="behind", width=6),
-        _Column(title="ev/s", width=5),
+        *([_Column(title="ev/s", width=5)] if facts.has_rates else []),
     ]
     dead = _Column(title="dead", width=5)
-    gaps = len(fixed) + 3
-    room = facts.width - sum(column.width for column in [*fixed, dead]) - gaps - COURSE_MIN
+    least = COURSE_MIN + 1 if facts.has_rates else 0
+    room = facts.width - sum(column.width + 1 for column in [*fixed, dead]) - least - 2
     partitions = ["! " + row.name for row in facts.snapshot.partitions]
     needs = [max(map(cell_len, partitions)), _owner_width(facts)]
     name_width, owner_width = fit(needs, room)
-    course = min(COURSE_MAX, COURSE_MIN + room - name_width - owner_width)
+    course = min(COURSE_MAX, COURSE_MIN + max(0, room - name_width - owner_width))
     return [
         _Column(title="partition", width=name_width, right=False),
         _Column(title="owner", width=owner_width, right=False),
         *fixed,
-        _Column(title="", width=max(1, course)),
+        *([_Column(title="", width=course)] if facts.has_rates else []),
         dead,
     ]
 
@@ -189,9 +189,14 @@ def _owner_width(facts: Facts) -> int:
     return longest * 2 + arrow + 2 if facts.is_wide else longest + arrow + 1
 
 
-def _rate(facts: Facts, row: Standing) -> Text:
+def _rate(facts: Facts, row: Standing, width: int) -> list[Text]:
+    """Return the cells of the rate and its course."""
     per_s = facts.history.rate(row.key)
-    return Text(rate(per_s, facts.glyphs), style="" if per_s else "dim")
+    course = sparkline(facts.history.course(row.key), width, facts.glyphs)
+    return [
+        Text(rate(per_s, facts.glyphs), style="" if per_s else "dim"),
+        Text(course, style="green"),
+    ]
 
 
 def _load(member: Presence) -> str:

@@ -1,15 +1,18 @@
-"""A snapshot as plain text, for pipes (pure)."""
+"""A snapshot as plain text: `gapless status` without --watch (pure)."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 
 from rich.cells import cell_len
+from rich.console import Console
 
 from gapless.status.document import to_document
+from gapless.status.render import Screen
 from gapless.status.snapshot import Snapshot
-from gapless.status.words import age, clean, counted
+from gapless.status.words import PLAIN, age, clean, counted
 
 GAP = "  "
 _NUMBERS = frozenset(
@@ -22,11 +25,14 @@ _NUMBERS = frozenset(
 Row = Sequence[object]
 
 
-def to_text(snapshot: Snapshot) -> str:
-    """Return the snapshot as unstyled tables, in columns that awk and people can read.
+def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
+    """Return the snapshot as unstyled tables.
 
-    Nothing is cut, a missing value is a dash; on a terminal `render` fits better.
+    width: of the terminal, names give way to fit it. None (a pipe) cuts nothing, has a column for
+    each value and a dash for each missing one, for awk.
     """
+    if width is not None:
+        return _fitted(snapshot, width)
     document = to_document(snapshot)
     parts = [
         _heading(snapshot),
@@ -54,6 +60,16 @@ def to_text(snapshot: Snapshot) -> str:
         ),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _fitted(snapshot: Snapshot, width: int) -> str:
+    """Return the screen of the live console as it is at one look, in signs any terminal has."""
+    screen = Console(
+        file=io.StringIO(), width=width, color_system=None, force_terminal=False, _environ={}
+    )
+    with screen.capture() as capture:
+        screen.print(Screen(snapshot=snapshot, history=None, glyphs=PLAIN))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 def _heading(snapshot: Snapshot) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 
@@ -29,7 +29,10 @@ _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glyphs:
-    """The signs that not every terminal can show; `sparks` from nothing to most."""
+    """The signs that not every terminal can show; `sparks` from nothing to most.
+
+    is_ascii: names are put into ASCII, too.
+    """
 
     arrow: str
     ellipsis: str
@@ -39,7 +42,8 @@ class Glyphs:
 
 
 UNICODE = Glyphs(arrow="→", ellipsis="…", dash="·", sparks="▁▂▃▄▅▆▇█", is_ascii=False)
-ASCII = Glyphs(arrow="->", ellipsis="..", dash="-", sparks="_.-:=+*#", is_ascii=True)
+PLAIN = Glyphs(arrow="->", ellipsis="..", dash="-", sparks="_.-:=+*#", is_ascii=False)
+ASCII = replace(PLAIN, is_ascii=True)
 
 
 def clean(text: str, glyphs: Glyphs = UNICODE) -> str:

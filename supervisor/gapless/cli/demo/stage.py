@@ -101,7 +101,7 @@ def crew(dsn: str, folder: Path) -> Iterator[Crew]:
             log = folder / f"supervisor-{number}.log"
             with log.open("wb") as output:
                 processes.append(
-                    subprocess.Popen(
+                    subprocess.Popen(  # noqa: S603 - our own interpreter and module
                         [*command, "--name", f"supervisor-{number}", "--log-format", "text"],
                         stdin=subprocess.DEVNULL,
                         stdout=output,

@@ -1,0 +1,89 @@
+"""Sessions that are ended by the server: each kind, and connections that cannot be had."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from stage.worker.fleet import Fleet, Load, until
+from stage.worker.ledger import assert_exactly_once, entries, handovers
+
+MEMBERS = "select array_agg(member_id order by 1) from gapless.member"
+
+
+@pytest.mark.parametrize("whose", ["supervisor", "worker%", "sequencer", "%"])
+def test_terminated_sessions_come_back(fleet: Fleet, whose: str) -> None:
+    fleet.start("a", reconnect_grace_ms=3000, member_ttl_ms=5000)
+    fleet.until_owners(a=4)
+    fleet.start("b", reconnect_grace_ms=3000, member_ttl_ms=5000)
+    fleet.until_owners(a=2, b=2)
+    members = fleet.value(MEMBERS)
+    with Load(fleet) as load:
+        for _ in range(3):
+            load.go_on()
+            assert fleet.terminate(f"gapless/{whose}") > 0
+            load.go_on()
+        until(lambda: fleet.owners() == {"a": 2, "b": 2}, "balanced", within=fleet.state)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    if whose in {"supervisor", "sequencer"}:
+        assert fleet.value(MEMBERS) == members, "nobody was evicted"
+        assert not list(handovers(entries(fleet.conn)))[2:], "nothing moved after b had joined"
+
+
+def test_an_ended_session_is_not_the_death_of_a_worker(fleet: Fleet) -> None:
+    """An operator may end a worker's session as often as he likes: no unit is to blame for it."""
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    fleet.publish({"sleep_s": 0.3}, {})
+    busy = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and application_name like 'gapless/worker g/t/0' and state = 'idle in transaction'"
+    )
+    for _ in range(6):
+        until(lambda: fleet.value(busy), "in the handler", within=a.log)
+        fleet.terminate("gapless/worker g/t/0")
+        until(lambda: not fleet.value(busy), "ended")
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+def test_too_few_connections(fleet: Fleet) -> None:
+    """A clear line, forks that become rare, and all is well when there are enough again."""
+    role = f"{fleet.conn.info.dbname}_r"
+    fleet.conn.execute(f"create role {role} login connection limit 4 in role gapless_consumer")
+    try:
+        fleet.conn.execute(f"grant all on ledger to {role}")
+        a = fleet.start(
+            "a", dsn=make_conninfo(fleet.dsn, user=role), total_partitions=8, groups=[("g", "t")]
+        )
+        until(lambda: a.logged("too many connections"), "a clear line", within=a.log)
+        until(lambda: a.log().count("worker ended") >= 20, "it goes on trying", within=a.log)
+        since = fleet.now()
+        ended = a.log().count("worker ended")
+        until(lambda: fleet.now() - since > 2.0, "two seconds later")
+        assert a.log().count("worker ended") - ended < 30, "forks are bounded"
+        fleet.conn.execute(f"alter role {role} connection limit -1")
+        fleet.until_owners(a=8)
+        for partition in range(8):
+            fleet.publish(partition=partition, partitions=8)
+        fleet.until_handled()
+        assert_exactly_once(fleet.conn)
+    finally:
+        fleet.close()
+        fleet.conn.execute(f"drop owned by {role}")
+        fleet.conn.execute(f"drop role {role}")
+
+
+def test_nobody_but_the_owner_gets_a_lock_for_long(fleet: Fleet) -> None:
+    """A session that hogs a partition's lock without being a worker keeps it from nobody."""
+    fleet.start("a")
+    fleet.until_owners(a=4)
+    with psycopg.connect(fleet.dsn, autocommit=True) as hog:
+        lease_no = fleet.value("select min(lease_no) from gapless.lease")
+        fleet.terminate("gapless/worker g/t/0")
+        hog.execute("select pg_advisory_lock(7427003, %s)", [lease_no])
+        fleet.publish()
+        fleet.until_handled()
+    assert_exactly_once(fleet.conn)
