@@ -1,4 +1,4 @@
-"""`gapless run` on a terminal: the live console, with the log's lines among what happened lately."""
+"""`gapless run` on a terminal: the live console, with the log's lines under 'lately'."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class _LogPipe:
 
     def __init__(self) -> None:
         self.reader, writer = os.pipe()
-        os.set_blocking(self.reader, False)  # noqa: FBT003 - its only argument
-        os.set_blocking(writer, False)  # noqa: FBT003
+        os.set_blocking(self.reader, False)
+        os.set_blocking(writer, False)
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
         self._rest = ""
         handler = logging.StreamHandler(os.fdopen(writer, "w", encoding="utf-8", errors="replace"))

@@ -1,4 +1,4 @@
-"""Set the stage: a fresh database with the schema, the topic and the demo's tables; two supervisors."""
+"""Set the stage: a fresh database with schema, topic and tables; and two supervisors."""
 
 from __future__ import annotations
 
