@@ -13,7 +13,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.servers import (
+
+from gapless.db.embedded import acquire, embedded, stop
+from gapless.db.embedded_folder import Folder, default_folder
+from gapless.db.embedded_postmaster import running_postmaster
+from gapless.errors import ConnectError, UsageError
+from support.servers import (
     AS_ROOT,
     USER,
     is_down,
@@ -24,11 +29,6 @@ from tests.support.servers import (
     system_bindir,
     until,
 )
-
-from gapless.db.embedded import acquire, embedded, stop
-from gapless.db.embedded_folder import Folder, default_folder
-from gapless.db.embedded_postmaster import running_postmaster
-from gapless.errors import ConnectError, UsageError
 
 STOPS_WITHIN_S = 10.0
 
@@ -136,6 +136,9 @@ def test_processes_share_one_server(home: Path) -> None:
         assert ours.dsn == theirs
         assert settings(theirs, "max_connections") == ["200"], "the first one's options count"
         postmaster = running_postmaster(home / "data")
+        assert postmaster is not None
+        groups = {os.getpgid(pid) for pid in (postmaster, keeper_pid(home))}
+        assert os.getpgid(0) not in groups, "Ctrl-C is not for them"
         other.kill()
         other.wait()
         time.sleep(0.5)
@@ -181,13 +184,6 @@ def test_nobody_is_turned_away_while_it_starts_and_stops(home: Path) -> None:
     assert [guest.wait(timeout=120) for guest in guests] == [0, 0, 0]
     with embedded(home) as dsn:
         assert ask(dsn, "select count(*) from visit") == 18
-
-
-def test_ctrl_c_is_not_for_the_server(home: Path) -> None:
-    with embedded(home):
-        postmaster = running_postmaster(home / "data")
-        assert postmaster is not None
-        assert os.getpgid(postmaster) != os.getpgid(0) != os.getpgid(keeper_pid(home))
 
 
 def test_a_killed_keeper_takes_the_server_along_and_the_next_user_has_both(home: Path) -> None:

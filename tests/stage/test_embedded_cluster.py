@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.servers import AS_ROOT, is_down, open_folder, system_bindir, until
 
 from gapless.db.embedded import acquire, embedded, throwaway_cluster
 from gapless.db.embedded_account import server_account
@@ -19,6 +18,7 @@ from gapless.db.embedded_binaries import Binaries, find_binaries, look_at, runna
 from gapless.db.embedded_cluster import Cluster
 from gapless.db.embedded_postmaster import running_postmaster
 from gapless.errors import ConnectError
+from support.servers import AS_ROOT, is_down, open_folder, system_bindir, until
 
 COPY = """
 import sys

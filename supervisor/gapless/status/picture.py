@@ -24,9 +24,13 @@ def export_svg(
     history: History | None = None,
     *,
     width: int = 100,
+    height: int | None = None,
     time_zone: tzinfo = UTC,
 ) -> None:
-    """Write the screen that `status --watch` shows as an SVG that needs nothing from elsewhere."""
+    """Write the screen that `status --watch` shows as an SVG that needs nothing from elsewhere.
+
+    height: in lines, to fold it to; None shows all.
+    """
     screen = Console(
         file=io.StringIO(),
         record=True,
@@ -36,7 +40,7 @@ def export_svg(
         legacy_windows=False,
         _environ={},
     )
-    screen.print(Screen(snapshot=snapshot, history=history or History(), time_zone=time_zone))
+    screen.print(Screen(snapshot=snapshot, history=history, height=height, time_zone=time_zone))
     svg = screen.export_svg(title="gapless status --watch", theme=MONOKAI, unique_id="gapless")
     # rich's template loads fonts from a server: a picture in a README must not.
     svg = _FONT_FACES.sub("", svg).replace("Fira Code, monospace", _FONTS)

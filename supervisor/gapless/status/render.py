@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.status.history import History
-from gapless.status.snapshot import Snapshot
+from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.tables import Facts, fold, member_table, partition_table
 from gapless.status.view import View, Wanted, arrange, share
 from gapless.status.words import ASCII, UNICODE, Glyphs, age, clean, count, counted, cut, rate
@@ -203,7 +203,9 @@ def _figures(facts: Facts) -> Iterable[Text]:
     if facts.has_rates:
         published = rate(history.published(), facts.glyphs)
         yield Text.assemble("published ", (published, "bold"), "/s")
-    yield Text.assemble("dead ", (count(snapshot.dead_letters), "bold"))
+    is_more = any(row.dead_letters >= COUNT_MAX for row in snapshot.partitions)
+    dead = f"{count(snapshot.dead_letters)}{'+' if is_more else ''}"
+    yield Text.assemble("dead ", (dead, "bold"))
     pending = snapshot.pending_events
     yield Text.assemble("pending ", ("?" if pending is None else counted(pending), "bold"))
     if facts.has_rates:

@@ -26,6 +26,7 @@ from gapless.status.words import (
 )
 
 WIDE = 100  # a narrower screen shows no offsets: lag says it
+NO_SESSION = " (no session)"
 COURSE_MIN = 8
 COURSE_MAX = 60
 
@@ -175,7 +176,7 @@ def _owner(row: Standing, facts: Facts) -> str:
         "working": owner,
         "moving": f"{owner} {arrow} {target}" if facts.is_wide else f"{arrow} {target}",
         "starting": f"{arrow} {target}",
-        "lost": f"{owner} (no session)" if facts.is_wide else f"({owner})",
+        "lost": f"{owner}{NO_SESSION}" if facts.is_wide else f"({owner})",
         "unserved": "nobody",
     }[row.state]
 
@@ -186,7 +187,9 @@ def _owner_width(facts: Facts) -> int:
     names += [member.name for member in facts.snapshot.members]
     longest = max(cell_len(clean(name, facts.glyphs)) for name in names)
     arrow = len(facts.glyphs.arrow)
-    return longest * 2 + arrow + 2 if facts.is_wide else longest + arrow + 1
+    if facts.is_wide:
+        return longest + max(longest + arrow + 2, len(NO_SESSION))
+    return longest + arrow + 1
 
 
 def _rate(facts: Facts, row: Standing, width: int) -> list[Text]:

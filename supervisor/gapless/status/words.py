@@ -68,7 +68,7 @@ def count(number: float) -> str:
 
 def counted(number: int) -> str:
     """Write what was counted up to COUNT_MAX only."""
-    return f"{count(number)}+" if number >= COUNT_MAX else count(number)
+    return f"{count(number).replace('.0', '')}+" if number >= COUNT_MAX else count(number)
 
 
 def rate(per_s: float | None, glyphs: Glyphs) -> str:

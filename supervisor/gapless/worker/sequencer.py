@@ -33,6 +33,7 @@ log = logging.getLogger("gapless.sequencer")
 ROLE_POLL_S = 0.25
 STANDSTILL_S_MAX = 2.0  # so long may the active one leave events without an offset
 PAUSE_S_MAX = 0.005
+RESTS_PER_RUN = 3  # a run costs much more than an event: let the server spend a quarter of a core
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
 
@@ -107,17 +108,23 @@ class _Turn:
 
     def take(self) -> None:
         self._chunks()
+        began_s = monotonic()
         sequenced = self._sequence()
         self._events_since += sequenced
         if sequenced:
             self._doze_s = 0.0
-            readable(self._spec.pause_s, self._pipe.fileno())  # let a few more gather
+            self._rest(monotonic() - began_s)
         elif try_sleep(self._conn):
             self._sleep()
         else:
             # A publisher is in mid-transaction and believes us awake: look again soon (DESIGN 3).
             self._doze_s = min(max(self._doze_s * 2, 0.0005), PAUSE_S_MAX)
             readable(self._doze_s, self._pipe.fileno())
+
+    def _rest(self, run_s: float) -> None:
+        """Let a few more events gather: the longer a run takes, the more are worth it."""
+        rest_s = min(RESTS_PER_RUN * run_s, PAUSE_S_MAX)
+        readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
 
     def _sequence(self) -> int:
         self._board.begin(self._spec.slot)

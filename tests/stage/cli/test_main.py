@@ -11,9 +11,7 @@ import time
 
 import pytest
 
-COMMANDS = (
-    "init run publish tail topics groups status dlq doctor demo uninstall".split()
-)
+COMMANDS = "init run publish tail topics groups status dlq doctor demo uninstall".split()
 
 
 def test_help_lists_every_command(bare) -> None:

@@ -56,7 +56,9 @@ def test_all_of_it(gapless, filled) -> None:
 
 
 def test_the_newest(gapless, filled) -> None:
-    assert [e["payload"] for e in entries(gapless("tail", "orders", "--json"))] == [*range(990, 1000)]
+    assert [e["payload"] for e in entries(gapless("tail", "orders", "--json"))] == [
+        *range(990, 1000)
+    ]
     seen = entries(gapless("tail", "orders", "-n", "250", "--json"))
     assert [entry["payload"] for entry in seen] == [*range(750, 1000)]
     assert_in_order(seen)
@@ -64,7 +66,9 @@ def test_the_newest(gapless, filled) -> None:
 
 
 def test_some_of_it(gapless, filled) -> None:
-    seen = entries(gapless("tail", "orders", "--json", "--partition", "1", "--from", "5", "-n", "3"))
+    seen = entries(
+        gapless("tail", "orders", "--json", "--partition", "1", "--from", "5", "-n", "3")
+    )
     assert [(e["partition"], e["offset"]) for e in seen] == [(1, 5), (1, 6), (1, 7)]
     seen = entries(gapless("tail", "orders", "--json", "--key", "k7", "-n", "3"))
     assert [entry["payload"] for entry in seen] == [932, 957, 982]
@@ -138,12 +142,16 @@ def test_follow_misses_nothing_of_a_fast_log(conn, dsn: str, orders, start) -> N
         sequence(conn)
     seen = [json.loads(process.stdout.readline()) for _ in range(1000)]
     assert_in_order(seen)
-    assert sorted(entry["payload"] for entry in seen) == [[r, n] for r in range(50) for n in range(20)]
+    assert sorted(entry["payload"] for entry in seen) == [
+        [r, n] for r in range(50) for n in range(20)
+    ]
 
 
 def wait_for_listen(conn: psycopg.Connection) -> None:
     """Until tail has looked once: it asks for the ends of partitions after it listens."""
-    ends = "select 1 from pg_stat_activity where application_name = 'gapless/tail' and query like %s"
+    ends = (
+        "select 1 from pg_stat_activity where application_name = 'gapless/tail' and query like %s"
+    )
     while not conn.execute(ends, ["%last_offset%"]).fetchone():
         pass
 

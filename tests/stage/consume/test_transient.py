@@ -22,6 +22,7 @@ WAIT_S = 10
 
 @pytest.fixture
 def world(shared_world: World) -> World:
+    shared_world.conn.execute("create table if not exists once (n int)")
     return shared_world.another_topic()
 
 
@@ -33,15 +34,15 @@ def real(world: World, conn: Connection[Any], sqlstate: str) -> None:
 
 @contextmanager
 def rival(world: World) -> Iterator[Connection[Any]]:
-    with psycopg.connect(world.dsn) as conn:
+    with psycopg.connect(world.dsn, options="-c statement_timeout=10s") as conn:
         yield conn
 
 
 def lock_timeout(world: World, conn: Connection[Any]) -> None:
     with rival(world) as other:
-        other.execute("lock table effect in share mode")
+        other.execute("lock table once in share mode")
         conn.execute("set local lock_timeout = '20ms'")
-        conn.execute("lock table effect in exclusive mode")
+        conn.execute("lock table once in exclusive mode")
 
 
 def nowait(world: World, conn: Connection[Any]) -> None:
@@ -59,7 +60,7 @@ def cancelled(world: World, conn: Connection[Any]) -> None:
     def cancel() -> None:
         while conn.info.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:
             continue
-        conn.cancel_safe()
+        conn.cancel_safe(timeout=WAIT_S)
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(cancel)
@@ -76,7 +77,7 @@ def deadlock(world: World, conn: Connection[Any]) -> None:
         try:
             conn.execute("select pg_advisory_xact_lock(2)")
         finally:
-            other.cancel_safe()
+            other.cancel_safe(timeout=WAIT_S)
             with pytest.raises(psycopg.errors.QueryCanceled):
                 future.result(WAIT_S)
 
@@ -222,7 +223,6 @@ class TestFromTheServer:
     def test_commit_fails_for_a_passing_reason(self, world: World, group: Group) -> None:
         """40001 at COMMIT, after all handlers went well."""
         world.conn.execute(
-            "create table if not exists once (n int);"
             "create or replace function fail_at_commit() returns trigger language plpgsql as $$"
             " begin raise exception 'not now' using errcode = '40001'; end $$;"
             "drop trigger if exists fail_at_commit on once;"

@@ -1,0 +1,134 @@
+"""doctor: a line for each check, and exit code 1 only when something is really wrong."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+
+NAMES = (
+    "connection server-version primary pooler clock wake-up encoding durability autovacuum "
+    "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
+    "chunks default-chunk sequencer re-base members partitions"
+).split()
+
+
+def levels(done) -> dict[str, str]:
+    """The worst level of each check."""
+    assert done.err == ""
+    found: dict[str, str] = {}
+    for check in done.json["checks"]:
+        if found.get(check["name"]) != "FAIL":
+            found[check["name"]] = check["level"]
+    return found
+
+
+def text(done, name: str) -> str:
+    return "; ".join(c["text"] for c in done.json["checks"] if c["name"] == name)
+
+
+@pytest.fixture
+def durable(conn: psycopg.Connection) -> bool:
+    """Whether the server of the tests is one that survives a crash."""
+    return conn.execute("show fsync").fetchone() == ("on",)
+
+
+def test_every_check_is_made(gapless, durable: bool) -> None:
+    done = gapless("doctor", "--json")
+    assert list(levels(done)) == NAMES
+    assert levels(done)["durability"] == ("ok" if durable else "FAIL")
+    assert done.code == (0 if durable else 1)
+    wrong = {name: level for name, level in levels(done).items() if level == "FAIL"}
+    assert set(wrong) <= {"durability"}
+    assert levels(done)["wake-up"] == "ok"
+
+
+def test_the_report_for_people(gapless, tmp_path) -> None:
+    config = tmp_path / "gapless.yml"
+    config.write_text("batchSize: 7\n")
+    done = gapless("doctor", "--config", str(config), GAPLESS_WAITPERIODMS="500")
+    assert done.err == ""
+    lines = [" ".join(line.split()) for line in done.lines]
+    assert any(line.startswith("ok pooler none") for line in lines)
+    assert f"batchSize 7 {config} line 1" in lines
+    assert "waitPeriodMs 500 environment GAPLESS_WAITPERIODMS" in lines
+    assert "dsn (not shown) environment GAPLESS_DSN" in lines
+
+
+def test_without_a_schema(bare, empty_dsn: str) -> None:
+    done = bare("doctor", "--json", "--dsn", empty_dsn)
+    assert done.code == 1
+    assert levels(done)["schema"] == "FAIL"
+    assert "sequencer" not in levels(done)
+    assert done.json["checks"][-1]["remedy"] == "run gapless init"
+
+
+def test_without_a_server(bare) -> None:
+    done = bare("doctor", "--json", "--dsn", "host=/nowhere")
+    assert done.code == 1
+    assert levels(done) == {"connection": "FAIL"}
+
+
+def test_a_wrong_dsn_is_bad_input(bare) -> None:
+    assert "not a connection string" in bare("doctor", "--dsn", "what is this").complaint()
+
+
+def test_a_log_that_stands_still(gapless, conn) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    gapless("groups", "create", "g", "orders")
+    publish(conn, "orders", 1)
+    done = gapless("doctor", "--json")
+    assert levels(done)["sequencer"] == levels(done)["members"] == "warning"
+    assert "1 event without an offset yet" in text(done, "sequencer")
+    conn.execute("select pg_advisory_lock(7427001, 3)")
+    sequence(conn)
+    conn.execute("update gapless.lease set error = 'stopped: a hole' where partition_id = 1")
+    conn.execute("alter table gapless.outbox_message_t disable trigger wake_sequencer")
+    done = gapless("doctor", "--json")
+    assert done.code == 1
+    found = levels(done)
+    assert (found["sequencer"], found["partitions"]) == ("ok", "FAIL")
+    assert found["wake-trigger"] == "warning"
+    assert text(done, "partitions") == "g/orders/1 does not go on: stopped: a hole"
+
+
+def test_what_holds_the_horizon(gapless, dsn: str) -> None:
+    with psycopg.connect(dsn, application_name="old \x1b friend") as old:
+        row = old.execute("select pg_current_xact_id(), pg_backend_pid()").fetchone()
+        done = gapless("doctor", "--json")
+    assert f"held by pid {row[1]} (old " in text(done, "horizon")
+
+
+def test_prepared_transactions(gapless, conn) -> None:
+    if conn.execute("show max_prepared_transactions").fetchone() == ("0",):
+        pytest.skip("the server has max_prepared_transactions = 0")
+    conn.execute("begin")
+    conn.execute("select pg_current_xact_id()")
+    conn.execute("prepare transaction 'forgotten'")
+    done = gapless("doctor", "--json")
+    conn.execute("rollback prepared 'forgotten'")
+    assert "1 prepared transaction, the oldest 'forgotten'" in text(done, "prepared")
+
+
+def test_chunks_that_run_out(gapless, conn) -> None:
+    ensure_topic(conn, "orders", partitions=1)
+    conn.execute("select setval('gapless.outbox_message_id_seq', 500000000)")
+    publish(conn, "orders", 1)
+    found = levels(gapless("doctor", "--json"))
+    assert (found["chunks"], found["default-chunk"]) == ("warning", "warning")
+
+
+def test_a_restored_log(gapless, conn) -> None:
+    conn.execute("update gapless.sequencer set system_identifier = 1")
+    assert levels(gapless("doctor", "--json"))["re-base"] == "warning"
+
+
+def test_too_many_partitions(gapless, conn) -> None:
+    ensure_topic(conn, "wide", partitions=4096)
+    gapless("groups", "create", "g", "wide")
+    done = gapless("doctor", "--json")
+    assert levels(done)["connections"] == "FAIL"
+    assert "take 4098 sessions at most" in text(done, "connections")

@@ -1,0 +1,134 @@
+"""Lines become events with the producer's own text; text is made harmless; nothing needs a server."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gapless.cli import lines as lines_module
+from gapless.cli.batches import Batches
+from gapless.cli.entries import fit
+from gapless.cli.lines import Line, Lines, Shape, parse_line
+from gapless.cli.screen import plain, safe_json
+from gapless.errors import UsageError
+from gapless.log.event import NewEvent
+
+text = st.text(st.characters(exclude_categories=["Cs"]))
+value = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
+    lambda inner: st.lists(inner) | st.dictionaries(text, inner),
+    max_leaves=10,
+)
+blanks = st.text(" \t", max_size=3)
+
+
+@given(value, st.none() | text, blanks, st.booleans())
+def test_the_payload_is_taken_as_it_is_written(payload, key, blank: str, ascii_only: bool) -> None:
+    written = json.dumps(payload, ensure_ascii=ascii_only)
+    line = (
+        f'{blank}{{{blank}"key"{blank}:{blank}{json.dumps(key)}{blank},'
+        f'{blank}"payload"{blank}:{blank}{written}{blank}}}{blank}\r'
+    )
+    event = parse_line(line, Shape())
+    assert (event.payload, event.key) == (written.encode(), key)
+
+
+@given(st.text())
+def test_any_text_is_an_event_or_refused(line: str) -> None:
+    for shape in (Shape(), Shape(payload_only=True), Shape(key_field="k")):
+        try:
+            parse_line(line, shape)
+        except ValueError as error:
+            assert str(error)
+
+
+@given(st.text())
+def test_plain_text_is_harmless(anything: str) -> None:
+    assert plain(anything).isprintable() or not anything.isascii()
+    assert not set(plain(anything)) & {chr(code) for code in (*range(32), 127, *range(128, 160))}
+    plain(anything).encode()
+
+
+@given(value)
+def test_safe_json_is_the_same_value(anything) -> None:
+    for ascii_only in (True, False):
+        written = json.dumps(anything, ensure_ascii=ascii_only, indent=1)
+        assert json.loads(safe_json(written)) == anything
+
+
+@given(st.text("a漢é\u0301"), st.integers(10, 30))
+def test_fit(line: str, columns: int) -> None:
+    cut = fit(line, columns)
+    if cut != line:
+        assert line.startswith(cut.removesuffix("..."))
+    assert sum(2 if c == "漢" else c != "\u0301" for c in cut) <= columns
+
+
+def _lines(data: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
+    monkeypatch.setattr(lines_module, "_READ_BYTES", chunk)
+    reader, writer = os.pipe()
+    os.write(writer, data)
+    os.close(writer)
+    try:
+        return list(Lines(reader, "x", Shape(payload_only=True)))
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1000])
+def test_lines_however_they_come(chunk: int, monkeypatch) -> None:
+    found = _lines(b"1\n\n22\n333", chunk, monkeypatch)
+    assert [(line.number, line.event.payload) for line in found] == [
+        (1, b"1"),
+        (3, b"22"),
+        (4, b"333"),
+    ]
+    assert [line.end_byte for line in found] == [2, 6, 10]
+
+
+def test_a_line_without_end(monkeypatch) -> None:
+    monkeypatch.setattr(lines_module, "LINE_BYTES_MAX", 1000)
+    with pytest.raises(UsageError, match="x line 2: longer than 1000 bytes"):
+        _lines(b"1\n" + b"2" * 5000, 100, monkeypatch)
+
+
+class _Ready:
+    """Lines that are there already: is_ready says no where a pipe would pause."""
+
+    def __init__(self, units: list[str | None], pauses: set[int]) -> None:
+        self._units = units
+        self._pauses = pauses
+        self._at = 0
+
+    def __iter__(self):
+        for number, unit in enumerate(self._units, start=1):
+            self._at = number
+            event = NewEvent(payload=number, transaction_id=unit)
+            yield Line(number=number, end_byte=number, event=event)
+
+    def is_ready(self, timeout_s: float) -> bool:
+        return self._at not in self._pauses
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from([None, "a", "b"]), max_size=40),
+    st.sets(st.integers(1, 40)),
+    st.integers(1, 10),
+)
+def test_batches(units: list[str | None], pauses: set[int], size: int) -> None:
+    source = _Ready(units, pauses)
+    batches = [list(batch) for batch in Batches(source, size)]  # type: ignore[arg-type]
+    assert [line.number for batch in batches for line in batch] == [*range(1, len(units) + 1)]
+    for batch, following in pairwise(batches):
+        cut = batch[-1].unit is not None and batch[-1].unit == following[0].unit
+        assert not cut, "a unit is never cut"
+        assert len(batch) >= size or batch[-1].number in pauses
+    for batch in batches:
+        beyond = batch[size:]
+        assert all(line.unit is not None and line.unit == batch[-1].unit for line in beyond)

@@ -1,0 +1,101 @@
+"""What each role may do, and what is said to one that may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.log.topics import ensure_topic
+
+
+@pytest.fixture(autouse=True)
+def orders(conn) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+
+
+REFUSED = [
+    (("topics",), "gapless_consumer"),
+    (("publish", "orders", "1"), "gapless_producer"),
+    (("tail", "orders"), "gapless_consumer"),
+    (("init",), "owns the database"),
+    (("uninstall", "--yes"), "owns the database"),
+]
+
+
+@pytest.mark.parametrize(("words", "remedy"), REFUSED, ids=lambda x: None)
+def test_a_role_without_any_right(bare, role, words: tuple[str, ...], remedy: str) -> None:
+    done = bare(*words, "--dsn", role())
+    assert done.code == 2
+    line = done.err.splitlines()[-1]
+    assert line.startswith("gapless: role ")
+    assert remedy in line
+
+
+def test_a_producer(bare, role) -> None:
+    dsn = role("gapless_producer")
+    assert bare("publish", "orders", "1", "--dsn", dsn).code == 0
+    assert bare("publish", "orders", "-", "--dsn", dsn, stdin='{"payload": 1}\n' * 500).code == 0
+    for words in (("topics",), ("tail", "orders"), ("groups", "create", "g", "orders")):
+        complaint = bare(*words, "--dsn", dsn).complaint()
+        assert "permission denied for" in complaint
+        assert complaint.endswith(": grant it gapless_consumer")
+
+
+def test_a_producer_that_waits_is_refused_before_it_publishes(bare, role, conn) -> None:
+    complaint = bare("publish", "orders", "1", "--wait", "--dsn", role("gapless_producer"))
+    assert "grant it gapless_consumer, or leave --wait out" in complaint.complaint()
+    assert conn.execute("select count(*) from gapless.outbox_message_t").fetchone() == (0,)
+
+
+def test_a_consumer(bare, role) -> None:
+    dsn = role("gapless_consumer")
+    for words in (
+        ("topics",),
+        ("topics", "create", "bills"),
+        ("groups", "create", "g", "orders"),
+        ("groups", "show", "g"),
+        ("tail", "orders"),
+        ("dlq",),
+        ("status",),
+    ):
+        done = bare(*words, "--dsn", dsn)
+        assert done.code == 0, (words, done)
+    complaint = bare("publish", "orders", "1", "--dsn", dsn).complaint()
+    assert complaint.endswith(": grant it gapless_producer")
+
+
+def test_an_operator(bare, role) -> None:
+    dsn = role("gapless_operator")
+    assert bare("publish", "orders", "1", "--wait", "--dsn", dsn).code == 0
+    done = bare("doctor", "--json", "--dsn", dsn)
+    checks = {check["name"]: check for check in done.json["checks"]}
+    assert checks["privileges"]["text"].endswith("may publish, run supervisors and read the log")
+    assert not [name for name, check in checks.items() if "may not look" in check["text"]]
+
+
+def test_doctor_of_a_role_without_any_right(bare, role) -> None:
+    done = bare("doctor", "--json", "--dsn", role())
+    assert (done.code, done.err) == (1, "")
+    assert done.json["checks"][-1]["name"] == "schema"
+    assert "grant it gapless_consumer" in done.json["checks"][-1]["remedy"]
+
+
+def test_an_owner_that_is_no_superuser(bare, role, empty_dsn: str) -> None:
+    """A plain role that owns its database installs everything but the roles that exist already."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    plain = role()
+    user = conninfo_to_dict(plain)["user"]
+    database = conninfo_to_dict(empty_dsn)["dbname"]
+    with psycopg.connect(empty_dsn, autocommit=True) as admin:
+        admin.execute(f'alter database "{database}" owner to "{user}"')
+        dsn = make_conninfo(plain, dbname=database)
+        try:
+            done = bare("init", "--dsn", dsn)
+            assert done.code == 0, done
+            assert bare("publish", "outbox", "1", "--wait", "--dsn", dsn).code == 0
+            assert bare("tail", "outbox", "--dsn", dsn).lines[0].endswith(" 1")
+            assert bare("uninstall", "--yes", "--dsn", dsn).code == 0
+        finally:
+            admin.execute(f'alter database "{database}" owner to current_user')
+            admin.execute(f'drop owned by "{user}" cascade')

@@ -1,0 +1,97 @@
+"""topics and groups: list, create, show; Kafka's columns; lag."""
+
+from __future__ import annotations
+
+import psycopg
+
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+
+
+def test_topics(gapless) -> None:
+    nothing = gapless("topics")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert nothing.err.startswith("gapless: no topic yet")
+    assert gapless("topics", "create", "orders", "--partitions", "3").lines == [
+        "created topic orders with 3 partitions"
+    ]
+    for again in (("orders",), ("orders", "--partitions", "3")):
+        done = gapless("topics", "create", *again)
+        assert done.out == "nothing to do: there is a topic orders with 3 partitions\n"
+    gapless("publish", "orders", "-", "--wait", stdin='{"payload": 1}\n' * 5)
+    (row,) = gapless("topics", "--json").json
+    assert (row["topic"], row["partitions"], row["events"], row["groups"]) == ("orders", 3, 5, 0)
+    assert row["created"].endswith("Z")
+    head, line = gapless("topics", "list").lines
+    assert head.split() == ["TOPIC", "PARTITIONS", "EVENTS", "GROUPS", "CREATED"]
+    assert line.split()[:4] == ["orders", "3", "5", "0"]
+
+
+def test_the_partitions_of_a_topic(gapless, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(40)])
+    sequence(conn)
+    rows = gapless("topics", "show", "orders", "--json").json
+    assert [row["partition"] for row in rows] == [0, 1]
+    assert sum(row["events"] for row in rows) == 40
+    for row in rows:
+        assert (row["log_start_offset"], row["log_end_offset"]) == (1, row["events"] + 1)
+    head = gapless("topics", "show", "orders").lines[0]
+    assert head.split() == ["TOPIC", "PARTITION", "LOG-START-OFFSET", "LOG-END-OFFSET", "EVENTS"]
+
+
+def test_groups(gapless, conn: psycopg.Connection) -> None:
+    assert gapless("groups", "--json").json == []
+    ensure_topic(conn, "orders", partitions=2)
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(40)])
+    sequence(conn)
+    created = gapless("groups", "create", "all", "orders").out
+    assert created == "created group all of topic orders, from earliest\n"
+    gapless("groups", "create", "new", "orders", "--from", "latest")
+    again = gapless("groups", "create", "all", "orders", "--from", "latest")
+    assert again.out == "nothing to do: there is a group all of topic orders\n"
+    rows = gapless("groups", "--json").json
+    assert [(row["group"], row["lag"], row["state"]) for row in rows] == [
+        ("all", 40, "Empty"),
+        ("new", 0, "Empty"),
+    ]
+
+
+def test_the_lag_of_a_group(gapless, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    ensure_topic(conn, "bills", partitions=1)
+    for topic in ("orders", "bills"):
+        gapless("groups", "create", "g", topic)
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(40)])
+    sequence(conn)
+    done = gapless("groups", "show", "g")
+    assert done.lines[0].split() == (
+        "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG MEMBER EPOCH ERROR".split()
+    )
+    rows = gapless("groups", "show", "g", "--json").json
+    assert [(row["topic"], row["partition"]) for row in rows] == [
+        ("bills", 0),
+        ("orders", 0),
+        ("orders", 1),
+    ]
+    assert sum(row["lag"] for row in rows) == 40
+    for row in rows:
+        assert row["lag"] == row["log_end_offset"] - row["current_offset"]
+    only = gapless("groups", "show", "g", "--topic", "bills", "--json").json
+    assert [row["topic"] for row in only] == ["bills"]
+    assert 'of topic "x"' in gapless("groups", "show", "g", "--topic", "x").complaint()
+
+
+def test_status(gapless, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    gapless("groups", "create", "g", "orders")
+    publish(conn, "orders", 1)
+    sequence(conn)
+    look = gapless("status", "--json").json
+    assert look["totals"]["lag"] == 1
+    assert [row["state"] for row in look["partitions"]] == ["unserved", "unserved"]
+    done = gapless("status")
+    assert (done.code, done.err) == (0, "")
+    assert "CURRENT-OFFSET" in done.out

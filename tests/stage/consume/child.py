@@ -1,0 +1,83 @@
+"""A worker in a process of its own: python child.py MODE DSN ASSIGNMENT-AS-JSON; prints JSON.
+
+stream: reads the one big unit twice; refuse: and raises then; kill: dies at the unit at offset 3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.consume.step import Limits, step, step_alone
+from gapless.consume.unit import Unit
+from gapless.db.connect import connect
+from gapless.keys import Assignment, Partition
+
+INSERT = "insert into effect (group_id, c_offset, unit_first) values (%s, %s, %s)"
+
+
+def main(mode: str, dsn: str, assignment_json: str) -> None:
+    fields = json.loads(assignment_json)
+    assignment = Assignment(
+        partition=Partition(**fields["partition"]),
+        epoch=fields["epoch"],
+        token=UUID(fields["token"]),
+    )
+    with connect(dsn, role="child") as conn:
+        run = kill if mode == "kill" else stream
+        sys.stdout.write(json.dumps(run(mode, conn, assignment)))
+
+
+def stream(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, object]:
+    before = rss_mb()
+    seen: list[int] = []
+
+    def handle(unit: Unit, conn: Connection[Any]) -> None:
+        for _ in range(2):
+            expected = unit.first_offset
+            for event in unit:
+                assert event.offset == expected
+                assert event.payload["n"] == expected
+                expected += 1
+            assert expected == unit.last_offset + 1
+            seen.append(len(unit))
+        if mode == "refuse":
+            raise ValueError("refused")
+
+    done = step(conn, assignment, Handler(function=handle, topic="orders"), Limits())
+    return {"seen": seen, "before_mb": before, "rss_mb": rss_mb(), "dead": done.dead}
+
+
+def kill(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, object]:
+    def handle(unit: Unit, conn: Connection[Any]) -> None:
+        group_id = assignment.partition.group_id
+        conn.execute(INSERT, [group_id, unit.first_offset, unit.first_offset])
+        if unit.first_offset == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    handler = Handler(function=handle, topic="orders")
+    while step_alone(conn, assignment, handler, Limits(attempts_max=3)).outcome == "done":
+        pass
+    return {}
+
+
+def rss_mb() -> int:
+    """The peak. Linux's ru_maxrss counts the parent's, too, before exec."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(peak.split()[1]) // 1024
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,128 @@
+"""One step, many drivers: whatever drives it, in whatever sizes, the ledger is the same (I5, I6)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.consume.unit import Batch, Unit
+from gapless.log.event import NewEvent
+from gapless.log.sequence import sequence
+from stage.consume.world import Group, World, make_handler
+
+ACCOUNTS = 7
+UNITS = 400
+REFUSED_ABOVE = 900
+
+TABLES = """
+create table balance (
+  group_id text, account int, amount bigint not null,
+  primary key (group_id, account)
+);
+create table posting (
+  group_id text, c_offset bigint, account int, amount int, balance bigint,
+  primary key (group_id, c_offset)
+);
+"""
+POST = """
+with moved as (
+  insert into balance as b values (%(group)s, %(account)s, %(amount)s)
+  on conflict (group_id, account) do update set amount = b.amount + excluded.amount
+  returning amount
+)
+insert into posting select %(group)s, %(offset)s, %(account)s, %(amount)s, amount from moved
+"""
+
+
+class Ledger:
+    """Posts every event to its account; refuses a unit in which an amount is too large, late."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def post(self, unit: Unit, conn: Connection[Any]) -> None:
+        for event in unit:
+            amount = event.payload["amount"]
+            if amount > REFUSED_ABOVE:
+                raise ValueError(f"{amount} is too much")
+            parameters = {"group": self.group.name, "offset": event.offset, **event.payload}
+            conn.execute(POST, parameters)
+
+    def post_all(self, batch: Batch, conn: Connection[Any]) -> None:
+        for unit in batch:
+            self.post(unit, conn)
+
+    def rows(self) -> list[Any]:
+        """Everything there is to compare: the order of postings shows in their balances."""
+        world, name = self.group.world, self.group.name
+        return [
+            world.rows("select account, amount from balance where group_id = %s order by 1", name),
+            world.rows(
+                "select c_offset, account, amount, balance from posting"
+                " where group_id = %s order by 1",
+                name,
+            ),
+            list(self.group.letters()),
+            self.group.next_offset(),
+        ]
+
+
+DRIVERS: dict[str, dict[str, Any]] = {
+    "one by one": {"batch_size": 1},
+    "small": {"batch_size": 7},
+    "default": {},
+    "all at once": {"batch_size": 10_000},
+    "two savepoints": {"batch_size": 1000, "units_per_commit": 2},
+    "streamed": {"stream_above_events": 2},
+    "alone": {"alone": True},
+}
+
+
+@pytest.fixture
+def ledgers(world: World) -> Iterator[World]:
+    world.conn.execute(TABLES)
+    chance = random.Random(20130101)
+    for _ in range(4):
+        world.events(
+            NewEvent(
+                payload={"account": chance.randrange(ACCOUNTS), "amount": chance.randrange(1000)},
+                transaction_id=id_,
+                key="k",
+            )
+            for _ in range(UNITS // 4)
+            for id_ in [uuid4()]
+            for _ in range(chance.choice([1, 1, 1, 2, 3, 8]))
+        )
+    sequence(world.conn)
+    yield world
+
+
+@contextmanager
+def new_ledger(world: World) -> Iterator[Ledger]:
+    group = world.group()
+    with group.conn:
+        yield Ledger(group)
+
+
+def test_every_driver_writes_the_same_ledger(ledgers: World) -> None:
+    results: dict[str, list[Any]] = {}
+    for name, limits in DRIVERS.items():
+        for batch in (False, True):
+            with new_ledger(ledgers) as ledger:
+                function = ledger.post_all if batch else ledger.post
+                what: Handler = make_handler(function, batch=batch)
+                ledger.group.drain(what, **limits)
+                results[f"{name}, batch={batch}"] = ledger.rows()
+    expected = results["one by one, batch=False"]
+    assert len(expected[1]) > 500
+    assert len(expected[2]) > 50
+    assert expected[3] == len(expected[1]) + len(expected[2]) + 1
+    for name, rows in results.items():
+        assert rows == expected, name

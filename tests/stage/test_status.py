@@ -1,0 +1,350 @@
+"""Status from a real database: each fact of a snapshot, its cost, and who may take it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+
+from gapless.db.connect import connect
+from gapless.db.queries import queries, query
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence, try_role, try_sleep, wake_up
+from gapless.log.topics import Topic, ensure_topic
+from gapless.status import render, snapshot, to_document, to_text
+from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
+from support.group import owner
+from support.look import drawn
+from support.plans import cost
+
+HOUR_MS = 3_600_000
+TIMING = Timing(ttl_ms=HOUR_MS, suspect_grace_ms=HOUR_MS, reconnect_grace_ms=HOUR_MS)
+LOOK_MS_MAX = 100.0  # about 5 ms on a quiet machine; this one may be busy
+
+
+@contextmanager
+def _member(dsn: str, topic: Topic, name: str) -> Iterator[Member]:
+    wanted = Subscription(group_id="billing", topic=topic.name, topic_id=topic.topic_id)
+    with connect(dsn, role="control") as control:
+        yield Member(control, [wanted], TIMING, name=name, capacity=None)
+
+
+def _publish(conn: Connection, count: int, topic_id: int = 1) -> None:
+    conn.execute(
+        "insert into gapless.outbox_message_t (topic_id, key, payload)"
+        " select %s, i::text, '{}' from generate_series(1, %s) i",
+        [topic_id, count],
+    )
+
+
+def _row(look: Snapshot, partition_id: int = 0) -> Standing:
+    return next(row for row in look.partitions if row.partition_id == partition_id)
+
+
+def test_a_fresh_database(conn: Connection) -> None:
+    look = snapshot(conn)
+    assert look.sequencer.state == "nobody"
+    assert not look.sequencer.needs_rebase
+    assert (look.topics, look.members, look.partitions, look.letters) == ((), (), (), ())
+    assert (look.events, look.pending_events, look.lag, look.dead_letters) == (0, 0, 0, 0)
+    assert look.server.database == conn.info.dbname
+    assert look.server.version.split(".")[0] == str(conn.info.server_version // 10000)
+    json.dumps(to_document(look))
+    assert drawn(render(look), 80)
+    assert to_text(look)
+
+
+def test_lag_is_what_the_group_has_not_handled(dsn: str, conn: Connection, topic: Topic) -> None:
+    with owner(dsn, "billing", topic) as group:
+        publish(conn, "outbox", {"n": 1}, key="a")
+        _publish(conn, 99)
+        assert snapshot(conn).lag == 0, "no offsets yet"
+        sequence(conn)
+        look = snapshot(conn)
+        assert (look.lag, look.events) == (100, 100)
+        for row in look.partitions:
+            assert (row.next_offset, row.lag) == (1, row.last_offset)
+        assert look.topics[0].last_offsets == [row.last_offset for row in look.partitions]
+        group.consume()
+        look = snapshot(conn)
+        assert (look.lag, look.lag_s) == (0, 0.0)
+        assert all(row.next_offset == row.last_offset + 1 for row in look.partitions)
+
+
+def test_age_of_the_lag_is_that_of_the_next_event(dsn: str, conn: Connection, topic: Topic) -> None:
+    with owner(dsn, "billing", topic) as group:
+        for hours in (3, 2, 1):  # each in a unit of its own
+            conn.execute(
+                "insert into gapless.outbox_message_t (topic_id, key, payload, created_ts)"
+                " values (1, 'a', '{}', now() - %s)",
+                [timedelta(hours=hours)],
+            )
+        sequence(conn)
+        where = next(row.partition_id for row in snapshot(conn).partitions if row.lag)
+        for hours in (3, 2, 1):
+            lag_s = _row(snapshot(conn), where).lag_s
+            assert lag_s == pytest.approx(hours * 3600, abs=60)
+            group_step(group, where)
+        assert _row(snapshot(conn), where).lag_s == 0.0
+
+
+def group_step(group: object, partition_id: int) -> None:
+    """Handle one unit of a partition."""
+    from gapless.consume.handler import handler
+    from gapless.consume.step import Limits, step
+
+    @handler(topic="any")
+    def ignore(unit: object, conn: object) -> None: ...
+
+    assignment = group.assignments[partition_id]  # type: ignore[attr-defined]
+    done = step(group.conn, assignment, ignore, Limits(batch_size=1))  # type: ignore[attr-defined]
+    assert done.outcome == "done"
+
+
+def test_an_event_that_is_missing_has_no_age(dsn: str, conn: Connection, topic: Topic) -> None:
+    with owner(dsn, "billing", topic):
+        publish(conn, "outbox", {}, key="a")
+        sequence(conn)
+        conn.execute("delete from gapless.outbox_message_t")
+        look = snapshot(conn)
+        assert look.lag == 1
+        assert [row.lag_s for row in look.partitions if row.lag] == [None]
+
+
+def test_pending_is_what_the_next_run_finds(dsn: str, conn: Connection, topic: Topic) -> None:
+    ensure_topic(conn, "other", partitions=2)
+    with connect(dsn, role="early") as early, connect(dsn, role="late") as late:
+        with early.transaction():
+            _publish(early, 3)
+            _publish(conn, 5)
+            sequence(conn)  # sees that `early` is in progress
+            with late.transaction():
+                _publish(late, 7, topic_id=2)
+                assert snapshot(conn).pending_events == 0, "none is committed"
+        look = snapshot(conn)
+        assert {row.topic: row.events for row in look.pending} == {"outbox": 3, "other": 7}
+        assert all(0 <= row.oldest_s < 60 for row in look.pending)
+        assert sequence(conn) == look.pending_events == 10
+        assert snapshot(conn).pending_events == 0
+
+
+def test_pending_of_a_topic_nobody_created(conn: Connection) -> None:
+    _publish(conn, 2, topic_id=77)
+    assert [(row.topic, row.events) for row in snapshot(conn).pending] == [("topic-77", 2)]
+
+
+def test_pending_is_not_counted_without_end(conn: Connection, topic: Topic) -> None:
+    _publish(conn, COUNT_MAX + 500)
+    look = snapshot(conn)
+    assert look.pending_events == COUNT_MAX
+    assert "pending 10k+" in "\n".join(drawn(render(look), 100))
+
+
+def test_members_owners_and_hand_over(dsn: str, conn: Connection, topic: Topic) -> None:
+    with (
+        _member(dsn, topic, "host-a") as first,
+        _member(dsn, topic, "host-b") as second,
+        connect(dsn, role="worker") as worker,
+    ):
+        first.sync()
+        look = snapshot(conn)
+        assert [(m.name, m.condition, m.owned) for m in look.members] == [
+            ("host-a", "active", 0),
+            ("host-b", "active", 0),
+        ]
+        assert look.members[0].groups == ["billing/outbox"]
+        assert sum(member.wanted for member in look.members) == topic.partitions
+        assert {row.state for row in look.partitions} == {"starting"}
+
+        lease = first.leases()[0]
+        assert hold.lock(worker, lease.lease_no)
+        assignment = hold.take(worker, lease.partition, first.member_id)
+        assert assignment is not None
+        row = _row(snapshot(conn), lease.partition_id)
+        assert (row.owner, row.target, row.epoch, row.state) == ("host-a", "host-a", 1, "working")
+
+        hold.report_error(worker, assignment, "stopped: a hole")
+        row = _row(snapshot(conn), lease.partition_id)
+        assert row.error == "stopped: a hole"
+        assert row.error_ts is not None
+
+        conn.execute(
+            "update gapless.lease set target = %s where lease_no = %s",
+            [second.member_id, lease.lease_no],
+        )
+        row = _row(snapshot(conn), lease.partition_id)
+        assert (row.owner, row.target, row.state) == ("host-a", "host-b", "moving")
+
+        conn.execute("update gapless.lease set target = owner where owner is not null")
+        hold.unlock(worker, lease.lease_no)
+        assert _row(snapshot(conn), lease.partition_id).state == "lost"
+
+        first.leave()
+        row = _row(snapshot(conn), lease.partition_id)
+        assert (row.owner, row.owner_id) == (None, first.member_id)
+
+
+def test_a_member_without_session_is_gone(dsn: str, conn: Connection, topic: Topic) -> None:
+    with _member(dsn, topic, "host-a"):
+        assert [member.condition for member in snapshot(conn).members] == ["active"]
+    _until_gone(conn)
+    assert [member.condition for member in snapshot(conn).members] == ["gone"]
+
+
+def _until_gone(conn: Connection) -> None:
+    """Wait for the server to have noticed that a session is closed."""
+    give_up = time.monotonic() + 10
+    while time.monotonic() < give_up:
+        row = conn.execute(
+            "select count(*) from pg_locks where locktype = 'advisory' and classid = 7427002"
+            " and database = (select oid from pg_database where datname = current_database())"
+        ).fetchone()
+        if row == (0,):
+            return
+    pytest.fail("the session's lock stayed")
+
+
+def test_the_sequencer_awake_asleep_and_gone(dsn: str, conn: Connection) -> None:
+    with connect(dsn, role="sequencer") as sequencer:
+        assert try_role(sequencer)
+        look = snapshot(conn)
+        assert (look.sequencer.state, look.sequencer.pid) == ("awake", sequencer.info.backend_pid)
+        assert try_sleep(sequencer)
+        assert snapshot(conn).sequencer.state == "asleep"
+        wake_up(sequencer)
+        with conn.transaction():  # a publisher's shared lock is no sleep
+            _publish(conn, 1)
+            with connect(dsn, role="status") as other:
+                assert snapshot(other).sequencer.state == "awake"
+        sequence(sequencer)
+        look = snapshot(conn)
+        assert (look.sequencer.run, look.sequencer.events) == (1, 1)
+
+
+def test_a_log_from_another_cluster(conn: Connection, topic: Topic) -> None:
+    _publish(conn, 3)
+    conn.execute("update gapless.sequencer set system_identifier = 42")
+    look = snapshot(conn)
+    assert look.sequencer.needs_rebase
+    assert look.pending_events is None
+
+
+def test_dead_letters(dsn: str, conn: Connection, topic: Topic) -> None:
+    with owner(dsn, "billing", topic) as group:
+        _publish(conn, 20)
+        sequence(conn)
+
+        def refuse(unit: object, conn: object) -> None:
+            raise ValueError("line one\nline two")
+
+        from gapless.consume.handler import handler
+
+        group.consume(handler(topic="any")(refuse))
+        look = snapshot(conn)
+        assert look.dead_letters == 20
+        assert sum(row.dead_letters for row in look.partitions) == 20
+        assert len(look.letters) == 5
+        assert look.letters[0].error == "line two"
+        assert look.letters[0].created_dt >= look.letters[-1].created_dt
+
+
+def test_the_oldest_transaction(dsn: str, conn: Connection) -> None:
+    assert snapshot(conn).server.oldest_transaction_s is None
+    with psycopg.connect(dsn, application_name="a batch job") as other:
+        other.execute("select 1")
+        server = snapshot(conn).server
+        assert server.oldest_transaction == "a batch job"
+        assert server.oldest_transaction_s is not None
+        assert 0 <= server.oldest_transaction_s < 60
+
+
+def test_a_prepared_transaction_counts_as_open(conn: Connection) -> None:
+    with conn.transaction():
+        conn.execute("select pg_current_xact_id()")
+        conn.execute("prepare transaction 'left behind'")
+    try:
+        assert snapshot(conn).server.oldest_transaction == "prepared transaction left behind"
+    finally:
+        conn.execute("rollback prepared 'left behind'")
+
+
+def test_a_look_writes_nothing_and_leaves_nothing(conn: Connection, topic: Topic) -> None:
+    before = conn.execute("select pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+    settings = "select current_setting('enable_seqscan'), current_setting('statement_timeout')"
+    were = conn.execute(settings).fetchone()
+    for _ in range(10):
+        snapshot(conn)
+    after = conn.execute("select pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+    assert after == before, "no xid"
+    assert conn.execute(settings).fetchone() == were
+    assert conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+def test_a_look_waits_for_no_migration(dsn: str, conn: Connection) -> None:
+    with psycopg.connect(dsn) as other:
+        other.execute("lock table gapless.lease")
+        began = time.monotonic()
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            snapshot(conn)
+        assert time.monotonic() - began < 10
+        other.rollback()
+        snapshot(conn)
+
+
+@pytest.mark.parametrize("role", ["gapless_consumer", "gapless_operator"])
+def test_consumers_and_operators_may_look(dsn: str, role: str, topic: Topic) -> None:
+    with connect(dsn, role="status") as conn:
+        conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+        snapshot(conn)
+        for view in ("lag", "leases", "letters", "members", "topics"):
+            conn.execute(sql.SQL("select * from gapless.{}").format(sql.Identifier(view)))
+
+
+@pytest.mark.parametrize("state", ["never analysed", "analysed"])
+def test_the_cost_does_not_grow_with_the_log(
+    dsn: str, conn: Connection, topic: Topic, state: str
+) -> None:
+    with owner(dsn, "billing", topic):
+        _publish(conn, 30_000)
+        sequence(conn)
+        _publish(conn, 40)
+        if state == "analysed":
+            conn.execute("analyze")
+        for _ in range(10):  # prepared statements have long got their generic plan
+            with cost(conn) as look:
+                conn.execute(query("status", "by_index"))
+                for name in queries("status"):
+                    if name not in ("one_look", "bounds", "by_index"):
+                        conn.execute(query("status", name)).fetchall()
+            assert not look.scanned
+            # The pending ones, and the next one of each partition.
+            assert look.events_looked_up <= 40 + topic.partitions
+
+
+def test_a_look_is_fast_with_many_partitions(dsn: str, conn: Connection) -> None:
+    with ExitStack() as groups:
+        for name in ("one", "two"):
+            made = ensure_topic(conn, name, partitions=32)
+            groups.enter_context(owner(dsn, "billing", made))
+            _publish(conn, 20_000, topic_id=made.topic_id)
+        sequence(conn)
+        took_ms = []
+        for _ in range(10):
+            began = time.perf_counter()
+            look = snapshot(conn)
+            took_ms.append((time.perf_counter() - began) * 1000)
+        assert len(look.partitions) == 64
+        assert look.lag == 40_000
+        assert {row.state for row in look.partitions} == {"working"}
+        assert min(took_ms) < LOOK_MS_MAX
+        began = time.perf_counter()
+        drawn(render(look), 200)
+        assert (time.perf_counter() - began) * 1000 < LOOK_MS_MAX
