@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 from time import monotonic, sleep
@@ -17,8 +16,9 @@ from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
-from gapless.consume.handler import Handler
+from gapless.consume.handler import Handler, UnitFunction
 from gapless.consume.step import Limits, step
+from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
@@ -52,7 +52,7 @@ def run(setup: Setup) -> list[Figure]:
                 WORKER: partial(_worker, dsn, events),
             },
         )
-    target = Target(of="ratio", at_least=0.6)
+    target = Target("ratio", at_least=0.6)
     return [
         Figure(
             what=f"consume, batch {BATCH}: {name}",
@@ -66,16 +66,16 @@ def run(setup: Setup) -> list[Figure]:
     ]
 
 
-def _noop(unit: Any, conn: Any) -> None:
+def _noop(_unit: Unit, _conn: Connection[Any]) -> None:
     pass
 
 
-def _every_event(unit: Any, conn: Any) -> None:
+def _every_event(unit: Unit, _conn: Connection[Any]) -> None:
     for event in unit:
         event.payload_json  # noqa: B018 - having it is the point
 
 
-def _handler(function: Callable[[Any, Any], None]) -> Handler:
+def _handler(function: UnitFunction) -> Handler:
     """Return a handler of a group that has read nothing yet."""
     group = f"consume-{next(_group_numbers)}"
     return gapless.handler(topic=TOPIC, group=group, batch_size=BATCH)(function)
@@ -96,7 +96,7 @@ def _raw(dsn: str, topic: Topic) -> float:
         return len(ids) / (monotonic() - began_s)
 
 
-def _steps(dsn: str, topic: Topic, function: Callable[[Any, Any], None]) -> float:
+def _steps(dsn: str, topic: Topic, function: UnitFunction) -> float:
     """Loop over step() as the owner of the partition."""
     handler = _handler(function)
     limits = Limits(batch_size=BATCH)
@@ -127,7 +127,7 @@ def _take(conn: Connection[Any], handler: Handler, topic: Topic) -> tuple[Member
 
 
 def _worker(dsn: str, events: int) -> float:
-    """Let a supervisor's worker read everything; the rate from the first progress seen to the last."""
+    """Let a supervisor's worker read everything; count from the first progress that is seen."""
     handler = _handler(_noop)
     samples: list[tuple[float, int]] = []
     with supervised(dsn, handler, total_partitions=1), psycopg.connect(dsn) as conn:

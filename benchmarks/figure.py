@@ -1,4 +1,4 @@
-"""A figure: what was measured, for us and for the baseline, and whether it meets its target (pure)."""
+"""A figure: what was measured, for us and for the baseline, and whether that is enough (pure)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """A bound on a figure: on ours/baseline ("ratio"), or on our median ("value")."""
 

@@ -27,6 +27,7 @@ def fill_outbox(
         "synchronous_commit": "off",
     }
     with psycopg.connect(dsn, autocommit=True) as conn:
+        create_chunks(conn)
         for name, value in given.items():
             conn.execute(query("set"), {"name": name, "value": str(value)})
         conn.execute(query("fill_outbox"))
@@ -35,4 +36,3 @@ def fill_outbox(
         with connect(dsn, role="bench") as conn:
             while sequence(conn):
                 pass
-            create_chunks(conn)

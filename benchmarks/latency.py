@@ -19,12 +19,14 @@ from typing import Any
 
 import multiprocess
 import psycopg
+from psycopg import Connection
 
 import gapless
 from benchmarks.figure import Figure, Target, alternate, quantile
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
+from gapless.consume.unit import Unit
 from gapless.db.listen import listen
 
 RATE_PER_S = 100
@@ -56,7 +58,7 @@ def run(setup: Setup) -> list[Figure]:
             ours=tuple(each[at] for each in results["ours"]),
             baseline=tuple(each[at] for each in results["bare LISTEN/NOTIFY"]),
             against="bare LISTEN/NOTIFY",
-            target=Target(of="value", at_most=target_ms),
+            target=Target("value", at_most=target_ms),
         )
         for at, (name, target_ms) in enumerate((("p50", 5), ("p99", 25)))
     ]
@@ -66,11 +68,11 @@ def _ours(dsn: str, events: int) -> _Quantiles:
     with _arrivals() as (write, read):
 
         @gapless.handler(topic=TOPIC, group="latency")
-        def record(unit: Any, conn: Any) -> None:
+        def record(unit: Unit, _: Connection[Any]) -> None:
             for event in unit:
                 write(event.payload["n"])
 
-        def send(conn: Any, n: int) -> None:
+        def send(conn: Connection[Any], n: int) -> None:
             gapless.publish(conn, TOPIC, {"n": n}, key=str(n))
 
         with supervised(dsn, record, total_partitions=8):
@@ -83,7 +85,7 @@ def _notify(dsn: str, events: int) -> _Quantiles:
         listener = context.Process(target=_listen, args=(dsn, write))
         listener.start()
 
-        def send(conn: Any, n: int) -> None:
+        def send(conn: Connection[Any], n: int) -> None:
             conn.execute(query("notify_publish"), {"payload": json.dumps({"n": n})})
 
         try:
@@ -96,10 +98,12 @@ def _notify(dsn: str, events: int) -> _Quantiles:
 def _listen(dsn: str, write: Callable[[int], None]) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         listen(conn, "baseline_notify")
-        last_id = 0
+        seen_id = 0
         while True:
-            for last_id, payload in conn.execute(query("heard"), {"last_id": last_id}):
+            rows = conn.execute(query("heard"), {"last_id": seen_id}).fetchall()
+            for message_id, payload in rows:
                 write(payload["n"])
+                seen_id = message_id
             next(conn.notifies(timeout=1.0, stop_after=1), None)
 
 
@@ -126,7 +130,7 @@ def _arrivals() -> Iterator[tuple[Callable[[int], None], Callable[[], dict[int, 
 def _measure(
     dsn: str,
     events: int,
-    send: Callable[[Any, int], None],
+    send: Callable[[Connection[Any], int], None],
     read: Callable[[], dict[int, int]],
 ) -> _Quantiles:
     """Send open loop, wait until all have arrived, return p50 and p99 in ms."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+
 from benchmarks.queries import script
 from benchmarks.server import pgbench_path
 

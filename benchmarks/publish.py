@@ -1,19 +1,22 @@
-"""Publishing: 16 clients, one 1 KB event a commit, against a plain INSERT and the classic outbox."""
+"""Publishing: 16 clients, one 1 KB event a commit, against plain INSERT and the classic outbox."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
+from psycopg import Connection
 
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.pgbench import transactions_per_s
-from benchmarks.queries import baseline
+from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
 from gapless import handler
+from gapless.consume.handler import Handler
+from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 
@@ -28,13 +31,23 @@ AWAKE = "sequencer running, consumers idle-awake"
 CONSUMING = "sequencer running, 8 workers consuming"
 
 
+class _Rates(NamedTuple):
+    """Events per second: published, and handled while they were published."""
+
+    published: float
+    handled: float = 0.0
+
+
+_Results = Mapping[str, tuple[_Rates, ...]]
+
+
 @handler(topic="elsewhere", group="awake")
-def idle(unit: Any, conn: Any) -> None:
+def idle(_unit: Unit, _conn: Connection[Any]) -> None:
     """Serve a topic nobody publishes to."""
 
 
 @handler(topic="outbox", group="consuming", batch_size=1000)
-def noop(unit: Any, conn: Any) -> None:
+def noop(_unit: Unit, _conn: Connection[Any]) -> None:
     """Consume and do nothing."""
 
 
@@ -42,72 +55,91 @@ def run(setup: Setup) -> list[Figure]:
     """Measure with the disk as it is, then with slow commits."""
     fast = _measure(setup, setup.commit_delay_ms, [PLAIN, HANDSHAKE, AWAKE, CONSUMING])
     slow = _measure(setup, SLOW_COMMIT_MS, [PLAIN, AWAKE, CONSUMING, CLASSIC])
-    at_slow = f"commit_delay {SLOW_COMMIT_MS:g} ms"
+    delayed = f", commit_delay {SLOW_COMMIT_MS:g} ms"
     return [
-        _figure(fast, HANDSHAKE, PLAIN),
-        _figure(fast, AWAKE, PLAIN, Target(of="ratio", at_least=0.75)),
-        _figure(fast, CONSUMING, PLAIN),
-        _figure(slow, AWAKE, PLAIN, None, at_slow),
-        _figure(slow, AWAKE, CLASSIC, Target(of="ratio", at_least=8), at_slow),
-        _figure(slow, CONSUMING, CLASSIC, None, at_slow),
+        _published(fast, HANDSHAKE, PLAIN),
+        _published(fast, AWAKE, PLAIN, Target("ratio", at_least=0.75)),
+        _published(fast, CONSUMING, PLAIN),
+        _handled(fast),
+        _published(slow, AWAKE, PLAIN, condition=delayed),
+        _published(slow, AWAKE, CLASSIC, Target("ratio", at_least=8), delayed),
+        _published(slow, CONSUMING, CLASSIC, condition=delayed),
+        _handled(slow, delayed),
     ]
 
 
-def _figure(
-    results: dict[str, tuple[float, ...]],
-    ours: str,
-    against: str,
-    target: Target | None = None,
-    condition: str = "",
+def _published(
+    results: _Results, ours: str, against: str, target: Target | None = None, condition: str = ""
 ) -> Figure:
     return Figure(
-        what=f"publish{f', {condition}' if condition else ''}: {ours}",
+        what=f"publish{condition}: {ours}",
         unit="events/s",
-        ours=results[ours],
-        baseline=results[against],
+        ours=tuple(rates.published for rates in results[ours]),
+        baseline=tuple(rates.published for rates in results[against]),
         against=against,
         target=target,
     )
 
 
-def _measure(
-    setup: Setup, commit_delay_ms: float, names: list[str]
-) -> dict[str, tuple[float, ...]]:
+def _handled(results: _Results, condition: str = "") -> Figure:
+    return Figure(
+        what=f"publish{condition}: handled meanwhile",
+        unit="events/s",
+        ours=tuple(rates.handled for rates in results[CONSUMING]),
+        baseline=tuple(rates.published for rates in results[CONSUMING]),
+        against="published",
+    )
+
+
+def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results:
     with setup.database("publish", commit_delay_ms=commit_delay_ms) as dsn:
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("plain"))
             conn.execute(baseline("classic"))
+        _catch_up(dsn)
+        duration_s = 3 if setup.quick else 10
         pgbench = partial(
             transactions_per_s,
             dsn,
             clients=CLIENTS,
-            duration_s=3 if setup.quick else 10,
+            duration_s=duration_s,
             payload_bytes=PAYLOAD_BYTES,
         )
-        runs: dict[str, Callable[[], float]] = {
-            PLAIN: partial(pgbench, "plain"),
-            CLASSIC: partial(pgbench, "classic"),
+        runs: dict[str, Callable[[], _Rates]] = {
+            PLAIN: lambda: _Rates(pgbench("plain")),
+            CLASSIC: lambda: _Rates(pgbench("classic")),
             HANDSHAKE: partial(_publish_unread, dsn, pgbench),
-            AWAKE: partial(_publish_supervised, dsn, pgbench, idle),
-            CONSUMING: partial(_publish_supervised, dsn, pgbench, noop),
+            AWAKE: partial(_publish_supervised, dsn, pgbench, duration_s, idle),
+            CONSUMING: partial(_publish_supervised, dsn, pgbench, duration_s, noop),
         }
         return alternate(setup.rounds, {name: runs[name] for name in names})
 
 
-def _publish_unread(dsn: str, pgbench: Callable[[str], float]) -> float:
+def _publish_unread(dsn: str, pgbench: Callable[[str], float]) -> _Rates:
     """Publish while nobody holds the wake lock: what the handshake alone costs a producer."""
-    tps = pgbench("gapless")
+    published = pgbench("gapless")
     _catch_up(dsn)
-    return tps
+    return _Rates(published)
 
 
-def _publish_supervised(dsn: str, pgbench: Callable[[str], float], handler: Any) -> float:
-    """Publish beside a supervisor; it ends with nothing left to do, so that the next run is alone."""
-    with supervised(dsn, handler, total_partitions=8):
-        tps = pgbench("gapless")
-        wait_for(dsn, "lag", lambda lag: lag == 0, group_id=handler.group)
+def _publish_supervised(
+    dsn: str, pgbench: Callable[[str], float], duration_s: int, served: Handler
+) -> _Rates:
+    """Publish beside a supervisor, and leave nothing to do for the next run."""
+    with supervised(dsn, served, total_partitions=8):
+        before = _progress(dsn, served)
+        published = pgbench("gapless")
+        handled = (_progress(dsn, served) - before) / duration_s
+        wait_for(dsn, "lag", lambda lag: lag == 0, group_id=served.group)
     _catch_up(dsn)
-    return tps
+    return _Rates(published, handled)
+
+
+def _progress(dsn: str, served: Handler) -> int:
+    with psycopg.connect(dsn) as conn:
+        row = conn.execute(query("progress"), {"group_id": served.group}).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _catch_up(dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""The benchmarks' SQL: named queries, baselines and pgbench scripts, read from the files beside this.
+"""The SQL of the benchmarks: named queries, baselines and pgbench scripts, in files beside this.
 
 As bytes: psycopg takes them as they are, where its types want a str to be a literal.
 """

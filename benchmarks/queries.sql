@@ -78,7 +78,7 @@ where o.id = any (%(ids)s)
 -- Counters before and after; looking takes no xid. Beats are the members' own renewals.
 select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xids,
   (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint as wal_bytes,
-  (select d.xact_commit + d.xact_rollback from pg_stat_database d where d.datname = current_database()) as queries,
+  (select d.xact_commit + d.xact_rollback from pg_stat_database d where d.datname = current_database()) as transactions,
   (select coalesce(sum(m.beat), 0) from gapless.member m)::bigint as beats
 
 -- name: small_chunks

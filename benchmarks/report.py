@@ -75,7 +75,7 @@ def _with_spread(values: Sequence[float]) -> str:
         return ""
     if len(values) == 1 or min(values) == max(values):
         return _number(median(values))
-    return f"{_number(median(values))}\n[dim]{_number(min(values))}–{_number(max(values))}[/]"
+    return f"{_number(median(values))}\n[dim]{_number(min(values))} … {_number(max(values))}[/]"
 
 
 def _number(value: float) -> str:

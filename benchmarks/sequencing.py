@@ -1,4 +1,4 @@
-"""The sequencer: a large backlog in one run, and a run that finds nothing, with few and many chunks."""
+"""The sequencer: a large backlog in one run; a run that finds nothing, with few and many chunks."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def _backlog(setup: Setup) -> Figure:
     """Sequence copies of the same database, so that every round finds the same backlog."""
     events = 100_000 if setup.quick else 500_000
     with setup.database("backlog") as dsn:
-        fill_outbox(
-            dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False
-        )
+        fill_outbox(dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False)
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("numbered"))
         results = alternate(
@@ -55,7 +53,7 @@ def _backlog(setup: Setup) -> Figure:
 
 def _rate(setup: Setup, events: int, give_offsets: Callable[[Connection[Any]], int]) -> float:
     with (
-        setup.database("backlog_copy", template="gapless_bench_backlog") as dsn,
+        setup.database("backlog_copy", template="backlog") as dsn,
         connect(dsn, role="bench") as conn,
     ):
         began_s = perf_counter()
@@ -76,7 +74,10 @@ def _empty(setup: Setup) -> list[Figure]:
             made = _fill_chunks(dsn, conn, chunks)
             results = alternate(
                 setup.rounds,
-                {"select 1": partial(_call_ms, conn, _nothing), "ours": partial(_call_ms, conn, sequence)},
+                {
+                    "select 1": partial(_call_ms, conn, _nothing),
+                    "ours": partial(_call_ms, conn, sequence),
+                },
             )
         figures.append(
             Figure(
@@ -94,8 +95,8 @@ def _fill_chunks(dsn: str, conn: Connection[Any], chunks: int) -> int:
     """Fill `chunks` small chunks; return how many there are, the empty ones ahead included."""
     conn.execute(query("small_chunks"))
     for _ in range(chunks):
+        create_chunks(conn)
         fill_outbox(dsn, 1, events=1000, payload_bytes=300, events_a_commit=100)
-    create_chunks(conn)
     row = conn.execute(query("chunk_count")).fetchone()
     assert row is not None
     return int(row[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +14,17 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.queries import query
 from gapless.db.connect import connect
+from gapless.db.embedded import embedded
+from gapless.db.embedded_binaries import find_binaries
 from gapless.db.migrate import migrate
-from gapless.log.sequence import create_chunks
+from gapless.errors import UsageError
 
-# Durable as by default; only memory and checkpoints are set, so that a checkpoint does not fall
-# into one side's turn and not into the other's.
+# Removed in the end, and yet as durable as a server is by default: fsync is what commits cost.
+# Memory and checkpoints are set so that no checkpoint falls into one side's turn alone.
 OPTIONS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
     "shared_buffers": "1GB",
     "max_connections": "200",
     "max_wal_size": "16GB",
@@ -32,7 +36,8 @@ OPTIONS = {
 class Setup:
     """What a benchmark is given.
 
-    quick: fewer and shorter rounds. commit_delay_ms: imitates a slower disk or a synchronous replica.
+    quick: fewer and shorter rounds.
+    commit_delay_ms: a commit takes so much longer, as on a slow disk or with a replica.
     """
 
     dsn: str
@@ -45,27 +50,32 @@ class Setup:
 
     @contextmanager
     def database(
-        self, name: str, *, template: str = "template1", commit_delay_ms: float | None = None
+        self, purpose: str, *, template: str | None = None, commit_delay_ms: float | None = None
     ) -> Iterator[str]:
-        """Yield the DSN of a fresh database, with the schema unless a template is named."""
-        name = f"gapless_bench_{name}"
+        """Yield the DSN of a fresh database: with the schema, or a copy of another purpose's."""
+        name = database_name(purpose)
+        source = database_name(template) if template else "template1"
         delay_ms = self.commit_delay_ms if commit_delay_ms is None else commit_delay_ms
         identifier = sql.Identifier(name)
         with psycopg.connect(self.dsn, autocommit=True) as admin:
             admin.execute(sql.SQL("drop database if exists {} with (force)").format(identifier))
             admin.execute(
-                sql.SQL("create database {} template {}").format(identifier, sql.Identifier(template))
+                sql.SQL("create database {} template {}").format(identifier, sql.Identifier(source))
             )
             _imitate_slow_commits(admin, identifier, delay_ms)
             dsn = make_conninfo(self.dsn, dbname=name)
             try:
-                if template == "template1":
+                if template is None:
                     with connect(dsn, role="bench") as conn:
                         migrate(conn)
-                        create_chunks(conn)
                 yield dsn
             finally:
                 admin.execute(sql.SQL("drop database {} with (force)").format(identifier))
+
+
+def database_name(purpose: str) -> str:
+    """Return the name of the database that a benchmark uses for something."""
+    return f"gapless_bench_{purpose}"
 
 
 @contextmanager
@@ -74,7 +84,6 @@ def server(dsn: str | None) -> Iterator[str]:
     if dsn is not None:
         yield dsn
         return
-    from gapless.db.embedded import embedded
     with embedded(throwaway=True, options=OPTIONS) as own:
         yield own
 
@@ -86,12 +95,12 @@ def settings(dsn: str) -> dict[str, str]:
 
 
 def pgbench_path() -> Path:
-    """Return where pgbench is: beside the server binaries, or on the PATH."""
-    found = os.environ.get("GAPLESS_PG_BINDIR") or shutil.which("pgbench")
-    if found:
-        return Path(found) if found.endswith("pgbench") else Path(found) / "pgbench"
-    from gapless.db.embedded import acquire
-    return acquire() / "pgbench"
+    """Return where pgbench is: beside the server's programs, or on the PATH."""
+    beside = find_binaries().bindir / "pgbench"
+    found = str(beside) if beside.exists() else shutil.which("pgbench")
+    if found is None:
+        raise UsageError("there is no pgbench: install PostgreSQL's client programs")
+    return Path(found)
 
 
 def _imitate_slow_commits(

@@ -1,4 +1,4 @@
-"""A real supervisor with its workers and sequencer, in another process, while something is measured."""
+"""A real supervisor with workers and sequencer, in another process, while something is measured."""
 
 from __future__ import annotations
 

@@ -33,6 +33,9 @@ begin
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
   grant execute on all functions in schema gapless to gapless_consumer, gapless_operator;
-  grant gapless_producer to gapless_operator;
+  -- Only whoever made the roles may do that; the owner of a second database need not.
+  if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then
+    grant gapless_producer to gapless_operator;
+  end if;
 end
 $$;

@@ -12,6 +12,9 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 
+from gapless.consume.handler import handler
+from gapless.consume.step import Limits, step
+from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.db.queries import queries, query
 from gapless.lease import hold
@@ -21,7 +24,7 @@ from gapless.log.sequence import sequence, try_role, try_sleep, wake_up
 from gapless.log.topics import Topic, ensure_topic
 from gapless.status import render, snapshot, to_document, to_text
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
-from support.group import owner
+from support.group import Owner, owner
 from support.look import drawn
 from support.plans import cost
 
@@ -92,20 +95,15 @@ def test_age_of_the_lag_is_that_of_the_next_event(dsn: str, conn: Connection, to
         for hours in (3, 2, 1):
             lag_s = _row(snapshot(conn), where).lag_s
             assert lag_s == pytest.approx(hours * 3600, abs=60)
-            group_step(group, where)
+            _handle_a_unit(group, where)
         assert _row(snapshot(conn), where).lag_s == 0.0
 
 
-def group_step(group: object, partition_id: int) -> None:
-    """Handle one unit of a partition."""
-    from gapless.consume.handler import handler
-    from gapless.consume.step import Limits, step
-
+def _handle_a_unit(group: Owner, partition_id: int) -> None:
     @handler(topic="any")
-    def ignore(unit: object, conn: object) -> None: ...
+    def ignore(unit: Unit, conn: Connection) -> None: ...
 
-    assignment = group.assignments[partition_id]  # type: ignore[attr-defined]
-    done = step(group.conn, assignment, ignore, Limits(batch_size=1))  # type: ignore[attr-defined]
+    done = step(group.conn, group.assignments[partition_id], ignore, Limits(batch_size=1))
     assert done.outcome == "done"
 
 
@@ -242,12 +240,11 @@ def test_dead_letters(dsn: str, conn: Connection, topic: Topic) -> None:
         _publish(conn, 20)
         sequence(conn)
 
-        def refuse(unit: object, conn: object) -> None:
+        @handler(topic="any")
+        def refuse(unit: Unit, conn: Connection) -> None:
             raise ValueError("line one\nline two")
 
-        from gapless.consume.handler import handler
-
-        group.consume(handler(topic="any")(refuse))
+        group.consume(refuse)
         look = snapshot(conn)
         assert look.dead_letters == 20
         assert sum(row.dead_letters for row in look.partitions) == 20

@@ -61,7 +61,9 @@ def test_eighty_columns_have_all_that_counts() -> None:
     for second in range(10):
         rows = [standing(0, next_offset=1 + 120 * second, lag=300)]
         history.add(look(rows, at_s=second, members=[presence("host-a")]))
-    shot = look(rows, at_s=9, members=[presence("host-a")], letters=[letter(0, "KeyError: 'x'")])
+    shot = look(
+        rows, at_s=9, members=[presence("host-a")], letters=[letter(0, "a.b.KeyError: 'x'")]
+    )
     lines = drawn(_screen(shot, 24, history=history), 80)
     assert lines[0].startswith("gapless  shop on db1:5432  PostgreSQL 15.8")
     assert lines[0].endswith("12:00:09")
@@ -71,7 +73,7 @@ def test_eighty_columns_have_all_that_counts() -> None:
     )
     assert head.split() == ["partition", "owner", "epoch", "lag", "behind", "ev/s", "dead"]
     assert row.split() == ["billing/orders/0", "host-a", "1", "300", "30s", "120", "█" * 9, "0"]
-    assert "billing/orders/0 offset 17  dead letter: KeyError: 'x'" in "\n".join(lines)
+    assert "billing/orders/0@17  dead: KeyError: 'x'" in "\n".join(lines)
 
 
 def test_a_wide_screen_has_offsets_and_both_names_of_a_hand_over() -> None:

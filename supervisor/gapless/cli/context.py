@@ -16,14 +16,15 @@ from gapless.cli.screen import note
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg.errors import InsufficientPrivilege
 
     from gapless.db.embedded import EmbeddedServer
     from gapless.settings import Loaded, Settings
 
 _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 
-# The newest connection of this process: who and where, for the message of an error that escapes.
-_newest: list[Connection[Any]] = []
+# Who connected to what last, for the message of an error that escapes: by then it may be closed.
+_newest: list[str] = []
 
 # Our share in the embedded server: it runs for as long as this process, and its children, live.
 _servers: list[EmbeddedServer] = []
@@ -79,7 +80,7 @@ def open_connection(
     settings = settings or load_settings(args)
     dsn = server_dsn(args, settings)
     conn = connect(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
-    _newest[:] = [conn]
+    _newest[:] = [f'role "{conn.info.user}" in database "{conn.info.dbname}"']
     if needs_schema:
         from gapless.db.migrate import require_schema  # noqa: PLC0415 - not for --help
 
@@ -97,12 +98,16 @@ def _embedded_dsn() -> str:
 
 
 def where() -> str:
-    """Say who is connected to what: `role "x" in database "y"`."""
-    for conn in _newest:
-        # The pgconn of a broken connection still knows both; conn.info would raise.
-        user, database = conn.pgconn.user, conn.pgconn.db
-        return f'role "{user.decode()}" in database "{database.decode()}"'
-    return "this role"
+    """Say who was connected to what last: `role "x" in database "y"`."""
+    return _newest[-1] if _newest else "this role"
+
+
+def needs_owner(error: InsufficientPrivilege) -> str:
+    """Say that only the owner may do it: of the schema or, before there is one, the database."""
+    return (
+        f"{where()}: {error.diag.message_primary}: do this as the role that owns the schema "
+        "gapless, or the database where there is none yet"
+    )
 
 
 def _refuse_nonsense(dsn: str) -> None:

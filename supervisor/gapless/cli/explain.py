@@ -55,9 +55,7 @@ def _database(error: psycopg.Error) -> tuple[str, int]:
 
 def _privilege(complaint: str) -> str:
     """Name the role that would help: the complaint says on what a right is missing."""
-    if "must be owner" in complaint or "permission denied for database" in complaint:
-        remedy = "do this as the role that owns the database"
-    elif _PRODUCER_MAY.search(complaint):
+    if _PRODUCER_MAY.search(complaint):
         remedy = "grant it gapless_producer"
     elif "schema gapless" in complaint:
         remedy = "grant it gapless_producer to publish, gapless_consumer for the rest"

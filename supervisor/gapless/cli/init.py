@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load, open_connection
+from gapless.cli.context import load, needs_owner, open_connection
 from gapless.cli.screen import count, note, say
 from gapless.cli.topics import add_partitions, ensure
 from gapless.db.queries import query
+from gapless.errors import UsageError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -41,6 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Bring the database up to this program, and print what was done."""
+    from psycopg.errors import InsufficientPrivilege  # noqa: PLC0415 - not for --help
+
+    try:
+        return _init(args)
+    except InsufficientPrivilege as error:
+        raise UsageError(needs_owner(error)) from error
+
+
+def _init(args: argparse.Namespace) -> int:
     from gapless.db.migrate import migrate, script  # noqa: PLC0415 - not for --help
 
     loaded = load(args, {"total_partitions": args.partitions})

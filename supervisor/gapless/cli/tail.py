@@ -7,10 +7,10 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load_settings, open_connection, where
+from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import entry_json, print_entry, terminal_columns
 from gapless.cli.parser import add_json, whole
-from gapless.cli.screen import note, say
+from gapless.cli.screen import say
 from gapless.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what is there; with -f until Ctrl-C."""
+    from gapless.log.catch_up import sequence_if_alone  # noqa: PLC0415 - not for --help
     from gapless.log.tail import Tail  # noqa: PLC0415 - not for --help
     from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
 
@@ -72,13 +73,13 @@ def main(args: argparse.Namespace) -> int:
         tail = Tail(conn, topic, partitions, key=args.key, payload_chars=short)
         if args.follow:
             _listen(conn, topic, partitions)  # before the first look, so that nothing is missed
-        alone = _catch_up(conn)
+        alone = sequence_if_alone(conn)
         _set_start(tail, args)
         limit = args.count if args.start is not None else None
         printed = _print(tail, args, limit)
         while args.follow and (limit is None or printed < limit):
             _wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
-            alone = _catch_up(conn)
+            alone = sequence_if_alone(conn)
             printed += _print(tail, args, None if limit is None else limit - printed)
     return 0
 
@@ -135,19 +136,6 @@ def _print(tail: Tail, args: argparse.Namespace, limit: int | None) -> int:
         printed += 1
     sys.stdout.flush()
     return printed
-
-
-def _catch_up(conn: Connection[Any]) -> bool:
-    """Give offsets to what has none if no sequencer does; tell whether that is up to us."""
-    from psycopg.errors import InsufficientPrivilege  # noqa: PLC0415 - not for --help
-
-    from gapless.log.catch_up import sequence_if_alone  # noqa: PLC0415 - not for --help
-
-    try:
-        return sequence_if_alone(conn)
-    except InsufficientPrivilege:
-        note(f"no sequencer is active, and {where()} may not do its work: offsets stand still")
-        return False
 
 
 def _listen(conn: Connection[Any], topic: Topic, partitions: list[int]) -> None:

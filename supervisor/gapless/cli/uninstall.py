@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import open_connection
+from gapless.cli.context import needs_owner, open_connection
 from gapless.cli.rows import rows
 from gapless.cli.screen import note, say
 from gapless.db.queries import query
@@ -80,13 +80,15 @@ def _ask(dbname: str) -> None:
 
 
 def _drop(conn: Connection[Any]) -> None:
-    from psycopg.errors import LockNotAvailable  # noqa: PLC0415 - not for --help
+    from psycopg.errors import InsufficientPrivilege, LockNotAvailable  # noqa: PLC0415 - not for --help
 
     from gapless.db.migrate import uninstall  # noqa: PLC0415 - not for --help
 
     conn.execute(query("lease", "lock_timeout"), {"timeout": _LOCK_TIMEOUT})
     try:
         uninstall(conn)
+    except InsufficientPrivilege as error:
+        raise UsageError(needs_owner(error)) from error
     except LockNotAvailable as error:
         raise GaplessError(
             f"somebody has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "

@@ -7,10 +7,11 @@ whoever drives this calls `update` with each new snapshot, and the terminal is p
 from __future__ import annotations
 
 import contextlib
+import os
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -39,6 +40,7 @@ class LiveConsole:
     def start(self) -> None:
         """Take the screen over: alternate screen, no cursor."""
         if self._live is None:
+            self._measure()
             self._live = Live(
                 self._picture(),
                 console=self.screen,
@@ -92,7 +94,15 @@ class LiveConsole:
     def redraw(self) -> None:
         """Paint again, such as after the terminal's size changed."""
         if self._live is not None:
+            self._measure()
             self._live.update(self._picture(), refresh=True)
+
+    def _measure(self) -> None:
+        """Ask the terminal itself: COLUMNS and LINES of the environment stay as they once were."""
+        with contextlib.suppress(OSError):  # not a terminal, but a test's file
+            size = os.get_terminal_size(self.screen.file.fileno())
+            if size.columns and size.lines:
+                self.screen.size = ConsoleDimensions(size.columns, size.lines)
 
     def _picture(self) -> RenderableType:
         if self._snapshot is None:

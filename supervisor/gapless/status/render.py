@@ -7,6 +7,7 @@ never says anything that words do not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -27,6 +28,7 @@ OLD_TRANSACTION_S = 60.0
 AIRY_FROM_HEIGHT = 32
 SEPARATOR = "   "
 
+_MODULE = re.compile(r"^(?:\w+\.)+(?=\w+:)")  # of an exception: its own name tells enough
 _NEWS_STYLES = {"error": "red", "dead letter": "yellow", "hand-over": "cyan"}
 
 
@@ -146,8 +148,9 @@ class Screen:
             yield _line(facts, f"{since} ago", row.name, row.error or "", "red")
         for letter in self.snapshot.letters[: max(0, ERRORS_MAX - len(stopped))]:
             since = age((now - letter.created_dt).total_seconds())
-            where = f"{letter.name} offset {letter.c_offset}"
-            yield _line(facts, f"{since} ago", where, f"dead letter: {letter.error}", "yellow")
+            where = f"{letter.name}@{letter.c_offset}"
+            what = f"dead: {_MODULE.sub('', letter.error)}"
+            yield _line(facts, f"{since} ago", where, what, "yellow")
 
     def _news(self, facts: Facts) -> Iterator[Text]:
         """Yield what happened, newest first."""

@@ -87,7 +87,9 @@ class Signals:
         signal.signal(signal.SIGTSTP, self._note)
 
     def __enter__(self) -> Self:
-        self._read_fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._read_fd, self._write_fd = os.pipe()
+        os.set_blocking(self._read_fd, False)
+        os.set_blocking(self._write_fd, False)
         self._former_wakeup = signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
         for signum in (*ENDING, *NOTICED):
             if signal.getsignal(signum) != signal.SIG_IGN:  # such as SIGHUP under nohup

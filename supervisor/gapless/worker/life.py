@@ -10,6 +10,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from setproctitle import setproctitle
+
 from gapless.worker.spec import ChildSpec, ExitCode
 
 _PR_SET_PDEATHSIG = 1
@@ -30,7 +32,7 @@ def settle(spec: ChildSpec, title: str) -> None:
             os.close(fd)
         except OSError:
             continue  # closed before: the list may name a descriptor twice
-    set_title(title)
+    setproctitle(f"gapless: {title}")
     if is_orphan(spec):
         os._exit(ExitCode.ORPHANED)
 
@@ -47,12 +49,3 @@ def leave(code: ExitCode) -> NoReturn:
 def is_orphan(spec: ChildSpec) -> bool:
     """Tell whether the supervisor that forked us is gone."""
     return os.getppid() != spec.supervisor_pid
-
-
-def set_title(title: str) -> None:
-    """Say in `ps` what this process is, where the library is installed."""
-    try:
-        import setproctitle  # noqa: PLC0415 - optional
-    except ImportError:
-        return
-    setproctitle.setproctitle(f"gapless: {title}")

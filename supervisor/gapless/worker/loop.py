@@ -28,7 +28,7 @@ log = logging.getLogger("gapless.worker")
 
 HOLE_RETRY_S = 5.0
 CAREFUL_BATCH = 64
-# An operator or a server that stops has ended the session: not what the handler did.
+# An operator ended the session, or the server stopped: not what the handler did.
 SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
 
@@ -42,6 +42,7 @@ class _Worker:
     alone: int = 0  # so many events are to be handled one unit at a time
     batch_size: int = field(default=0)
     troubled: bool = False
+    began_s: float = field(default_factory=monotonic)
 
 
 def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
@@ -87,8 +88,8 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
     try:
         return _loop(worker)
     except psycopg.OperationalError as error:
-        if worker.alone > 0 and error.sqlstate in SHUTDOWN_STATES:
-            _forgive(worker)
+        if worker.alone > 0:
+            _forgive(worker, error)
         raise
 
 
@@ -200,8 +201,11 @@ def _nap(worker: _Worker, seconds: float) -> None:
             return
 
 
-def _forgive(worker: _Worker) -> None:
-    """Take the unit's last attempt back, from a new session: its worker did not die of it."""
+def _forgive(worker: _Worker, error: psycopg.Error) -> None:
+    """Take the unit's last attempt back, from a new session, if it is not to blame for the loss.
+
+    An operator or a restart of the server is; a session lost for no known reason counts as a death.
+    """
     spec = worker.spec
     for attempt in tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((ConnectError, psycopg.OperationalError)),
@@ -224,7 +228,10 @@ def _forgive(worker: _Worker) -> None:
                 )
             ) as conn,
         ):
-            forget_attempt(conn, worker.assignment)
+            age_s = monotonic() - worker.began_s
+            restarted = conn.execute(query("lease", "restarted"), {"age_s": age_s}).fetchone()
+            if error.sqlstate in SHUTDOWN_STATES or restarted == (True,):
+                forget_attempt(conn, worker.assignment)
 
 
 def _stop_at_hole(worker: _Worker, error: HoleError) -> None:

@@ -1,4 +1,4 @@
-"""The real command, as a subprocess: `gapless(...)` runs it to its end, `start(...)` lets it run."""
+"""The real command, as a subprocess: `gapless(...)` runs it to its end, `start(...)` begins."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ UNKNOWN_NAMES = [
     (["groups", "create", "g" * 250, "orders"], "is not a group name"),
     (["topics", "create", "a/b"], '"a/b" is not a topic name'),
     (["topics", "create", ""], '"" is not a topic name'),
-    (["topics", "create", "orders", "--partitions", "5"], "has 4 partitions in the database, not 5"),
+    (["topics", "create", "orders", "--partitions", "5"], "has 4 partitions in the database"),
     (["publish", "nosuch", "1"], 'topic "nosuch" does not exist: gapless topics create nosuch'),
     (["publish", "orders", "1", "--create", "--partitions", "5"], "has 4 partitions"),
     (["tail", "orders", "--partition", "4"], "has partitions 0 to 3, no 4"),

@@ -24,10 +24,10 @@ def letters(conn: psycopg.Connection, dsn: str) -> None:
 
     @package.handler(topic="orders", group="billing")
     def refuse(unit: package.Unit, conn: object) -> None:
-        if unit.events[0].key != "b":
+        if next(iter(unit)).key != "b":
             raise ValueError("first line\nthe \x1b[31m last line")
 
-    assert drain(dsn, refuse).dead == 2
+    drain(dsn, refuse)
 
 
 def test_list(gapless, letters) -> None:

@@ -1,7 +1,8 @@
-"""Lines become events with the producer's own text; text is made harmless; nothing needs a server."""
+"""Lines become events with the producer's own text; text is made harmless; without a server."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from itertools import pairwise
@@ -20,7 +21,11 @@ from gapless.log.event import NewEvent
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 value = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | text,
     lambda inner: st.lists(inner) | st.dictionaries(text, inner),
     max_leaves=10,
 )
@@ -41,10 +46,8 @@ def test_the_payload_is_taken_as_it_is_written(payload, key, blank: str, ascii_o
 @given(st.text())
 def test_any_text_is_an_event_or_refused(line: str) -> None:
     for shape in (Shape(), Shape(payload_only=True), Shape(key_field="k")):
-        try:
-            parse_line(line, shape)
-        except ValueError as error:
-            assert str(error)
+        with contextlib.suppress(ValueError):
+            assert parse_line(line, shape).payload
 
 
 @given(st.text())

@@ -16,8 +16,8 @@ REFUSED = [
     (("topics",), "gapless_consumer"),
     (("publish", "orders", "1"), "gapless_producer"),
     (("tail", "orders"), "gapless_consumer"),
-    (("init",), "owns the database"),
-    (("uninstall", "--yes"), "owns the database"),
+    (("init",), "owns the schema"),
+    (("uninstall", "--yes"), "owns the schema"),
 ]
 
 

@@ -59,8 +59,8 @@ def test_one_event_of_a_named_transaction(gapless, conn, orders) -> None:
 def test_lines(gapless, conn, orders, tmp_path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(
-        b'\xef\xbb\xbf{"payload": {"n" : 1e400}, "key": "a", "event_type": "t", "headers": {"h": 1},'
-        b' "host_id": "h", "user_id": "u"}\r\n'
+        b'\xef\xbb\xbf{"payload": {"n" : 1e400}, "key": "a", "event_type": "t", "headers":'
+        b' {"h": 1}, "host_id": "h", "user_id": "u"}\r\n'
         b"\n   \n"
         b'{"payload": "caf\\u00e9 \\u0000 \xc3\xa9"}\n'
         b'{ "payload" : [ 1 , 2 ] , "key" : null }'
@@ -144,7 +144,7 @@ def test_a_bad_line_is_named(gapless, conn, orders, line: bytes, says: str) -> N
 
 @pytest.mark.parametrize("before", [50, 500])
 def test_a_line_that_only_the_server_refuses(gapless, conn, orders, before: int) -> None:
-    """Few lines are one INSERT, which names no row; many are a COPY, which counts without blanks."""
+    """Few lines are one INSERT, which names no row; many are a COPY, which counts no blanks."""
     bad = '{"payload": 1, "headers": {"a": "\\u0000"}}\n'
     lines = '{"payload": 1}\n' * before + "\n" + bad + '{"payload": 1}\n' * 20
     done = gapless("publish", "orders", "-", "--one-transaction", stdin=lines)

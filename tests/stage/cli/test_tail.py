@@ -130,7 +130,7 @@ def test_follow_shows_what_comes(gapless, conn, orders, start) -> None:
 
 
 def give_up_to_a_sequencer(conn: psycopg.Connection) -> None:
-    """Sequence in place of an active sequencer; 0 if tail was faster, just before we had the role."""
+    """Sequence in place of an active sequencer; 0 if tail was just faster."""
     assert sequence(conn) in {0, 1}
 
 

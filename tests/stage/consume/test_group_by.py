@@ -43,20 +43,22 @@ def shapes(group: Group, **limits: Any) -> list[int]:
     return seen
 
 
-class TestMerging:
-    CASES = {  # noqa: RUF012
-        "neighbours": ([[A], [A, A], [B], [A]], [3, 1, 1]),
-        "the host counts": ([[A], [OTHER_HOST], [OTHER_HOST]], [1, 2]),
-        "a mixed unit is alone": ([[A], [A, B], [A, B], [B]], [1, 2, 2, 1]),
-        "no user is nobody": ([[("h", None)], [("h", None)], [(None, None)]], [1, 1, 1]),
-        "a user without host": ([[(None, "a")], [(None, "a")], [A]], [2, 1]),
-        "partly without user": ([[A, ("h", None)], [A, A]], [2, 2]),
-        "all one": ([[A]] * 30, [30]),
-    }
+# Units by the users of their events, and the sizes of what they are merged to.
+MERGES = {
+    "neighbours": ([[A], [A, A], [B], [A]], [3, 1, 1]),
+    "the host counts": ([[A], [OTHER_HOST], [OTHER_HOST]], [1, 2]),
+    "a mixed unit is alone": ([[A], [A, B], [A, B], [B]], [1, 2, 2, 1]),
+    "no user is nobody": ([[("h", None)], [("h", None)], [(None, None)]], [1, 1, 1]),
+    "a user without host": ([[(None, "a")], [(None, "a")], [A]], [2, 1]),
+    "partly without user": ([[A, ("h", None)], [A, A]], [2, 2]),
+    "all one": ([[A]] * 30, [30]),
+}
 
-    @pytest.mark.parametrize("name", CASES)
+
+class TestMerging:
+    @pytest.mark.parametrize("name", MERGES)
     def test_what_is_merged(self, world: World, group: Group, name: str) -> None:
-        units, expected = self.CASES[name]
+        units, expected = MERGES[name]
         world.events(users(*units))
         assert shapes(group, group_by="user") == expected
 
@@ -65,9 +67,9 @@ class TestMerging:
         assert shapes(group) == [1, 2, 1]
 
     def test_a_batch_ends_as_without(self, world: World, group: Group) -> None:
-        """Merging is within a claim; the last unit is whole, the user's next one may be the next."""
+        """Merging is within a claim: a user's next unit may be in the next one."""
         world.events(users([A], [A, A], [A, A], [A]))
-        assert shapes(group, group_by="user", batch_size=2) == [3, 3]
+        assert shapes(group, group_by="user", batch_size=2) == [3, 2, 1]
 
     def test_a_range_too_large_for_memory_is_not_merged(self, world: World, group: Group) -> None:
         world.events(users([A], [A], [A] * 20))

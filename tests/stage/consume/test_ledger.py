@@ -1,4 +1,4 @@
-"""One step, many drivers: whatever drives it, in whatever sizes, the ledger is the same (I5, I6)."""
+"""One step, many drivers: whatever drives it, in any sizes, the ledger is the same (I5, I6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gapless.log.sequence import sequence
 from stage.consume.world import Group, World, make_handler
 
 ACCOUNTS = 7
-UNITS = 400
+UNITS = 100
 REFUSED_ABOVE = 900
 
 TABLES = """
@@ -86,7 +86,7 @@ DRIVERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def ledgers(world: World) -> Iterator[World]:
+def ledgers(world: World) -> World:
     world.conn.execute(TABLES)
     chance = random.Random(20130101)
     for _ in range(4):
@@ -101,7 +101,7 @@ def ledgers(world: World) -> Iterator[World]:
             for _ in range(chance.choice([1, 1, 1, 2, 3, 8]))
         )
     sequence(world.conn)
-    yield world
+    return world
 
 
 @contextmanager
@@ -121,8 +121,8 @@ def test_every_driver_writes_the_same_ledger(ledgers: World) -> None:
                 ledger.group.drain(what, **limits)
                 results[f"{name}, batch={batch}"] = ledger.rows()
     expected = results["one by one, batch=False"]
-    assert len(expected[1]) > 500
-    assert len(expected[2]) > 50
+    assert len(expected[1]) > 120
+    assert len(expected[2]) > 10
     assert expected[3] == len(expected[1]) + len(expected[2]) + 1
     for name, rows in results.items():
         assert rows == expected, name

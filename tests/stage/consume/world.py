@@ -29,7 +29,7 @@ _groups = count(1)
 _topics = count(1)
 
 EFFECTS = """
-create table effect (
+create table public.effect (
   n bigint generated always as identity,
   group_id text not null default current_setting('test.group', true),
   c_offset bigint not null,

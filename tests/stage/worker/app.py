@@ -1,4 +1,4 @@
-"""The handlers of the tests: they write down what they see, and do what an event tells them to do.
+"""The handlers of the tests: they write down what they see, and do what an event tells them.
 
 An event's payload is an object. "sleep_s", "raise", "hang", "kill", "exit", "segv", "stop", "sql":
 done after the event was written down, in the transaction of its batch. "once": a file's path; only
@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from psycopg import Connection
@@ -68,7 +69,13 @@ def _first(path: str) -> bool:
     return True
 
 
+def _count(path: str) -> None:
+    with Path(path).open("a") as file:
+        file.write(".")
+
+
 _DEEDS: dict[str, Callable[[Any], object]] = {
+    "count": _count,
     "sleep_s": time.sleep,
     "hang": lambda _: time.sleep(HANG_S),
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),

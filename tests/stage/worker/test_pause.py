@@ -144,7 +144,7 @@ def test_a_zombie_without_its_lock_is_fenced_at_commit(fleet: Fleet, tmp_path: P
 
 def test_a_short_pause_moves_nothing(fleet: Fleet) -> None:
     a, _ = pair(fleet, member_ttl_ms=5000)
-    members = fleet.value("select array_agg(member_id order by 1) from gapless.member")
+    members = fleet.value("select array_agg(member_id order by member_id) from gapless.member")
     with Load(fleet) as load:
         load.go_on()
         since = fleet.now()
@@ -154,5 +154,7 @@ def test_a_short_pause_moves_nothing(fleet: Fleet) -> None:
         load.go_on()
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
-    assert fleet.value("select array_agg(member_id order by 1) from gapless.member") == members
+    assert (
+        fleet.value("select array_agg(member_id order by member_id) from gapless.member") == members
+    )
     assert len({e.pid for run in entries(fleet.conn).values() for e in run if e.at > since}) == 4

@@ -12,11 +12,116 @@ import psycopg
 import pytest
 
 from gapless.db.connect import connect
-from gapless.db.embedded_binaries import find_binaries
+from gapless.db.embedded import throwaway_cluster
 from gapless.db.embedded_cluster import Cluster
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from stage.worker.fleet import Fleet, Load, until
-from stage.worker.ledger import assert_exactly_once, entries, handovers
+from stage.worker.ledger import assert_exactly_once, entries
 
-MEMBERS = "select array_agg(member_id order by 1) from gapless.member"
+MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
+# Long enough for a restart on a busy machine: nobody is to be taken for dead.
+PATIENT = {"member_ttl_ms": 20_000, "heartbeat_ms": 300, "reconnect_grace_ms": 20_000}
+DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A server of this module's own, durable: it is going to be crashed."""
+    with throwaway_cluster(DURABLE) as made:
+        with connect(made.dsn(), role="test") as conn:
+            migrate(conn)
+            create_chunks(conn)
+        yield made
+
+
+@pytest.fixture
+def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
+    with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as admin:
+        admin.execute("drop database if exists test with (force)")
+        admin.execute("create database test template gapless")
+    made = Fleet(cluster.dsn("test"), connect(cluster.dsn("test"), role="test"), tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+        made.conn.close()
+        print(made.logs())  # noqa: T201
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate", "kill -9 a backend"])
+def test_everything_goes_on_after_a_restart(
+    cluster: Cluster, fleet: Fleet, how: str, record_property: pytest.RecordProperty
+) -> None:
+    fleet.start("a", **PATIENT)
+    fleet.until_owners(a=4)
+    fleet.start("b", **PATIENT)
+    fleet.until_owners(a=2, b=2)
+    members = fleet.value(MEMBERS)
+    with Load(fleet) as load:
+        load.go_on()
+        take_down(cluster, fleet, how)
+        up_s = time.monotonic()
+        fleet.conn = until(lambda: try_connect(fleet.dsn), "the server is up")
+        since = fleet.now()
+        load.go_on()
+        until(
+            lambda: all(run[-1].at > since for run in entries(fleet.conn).values()),
+            "every partition is worked on again",
+            within=fleet.logs,
+        )
+        took_s = time.monotonic() - up_s
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    assert fleet.value(MEMBERS) == members, "nobody was evicted"
+    assert fleet.owners() == {"a": 2, "b": 2}
+    record_property("working_again_s", took_s)
+    print(f"{how}: all work again {took_s:.2f} s after the server was up")  # noqa: T201
+    assert took_s < 10
+
+
+def test_restarts_are_nobodys_fault(cluster: Cluster, fleet: Fleet, tmp_path: Path) -> None:
+    """A unit that is in its handler at each of many restarts is not taken for poison."""
+    a = fleet.start("a", **PATIENT)
+    fleet.until_owners(a=4)
+    fleet.publish({"count": str(tmp_path / "begun"), "sleep_s": 1.0}, {})
+    begun = tmp_path / "begun"
+    for times in range(1, 7):
+        until(
+            lambda: begun.exists() and begun.stat().st_size >= times,  # noqa: B023
+            f"in the handler for the {times}. time",
+            within=a.log,
+            timeout_s=30,
+        )
+        cluster.restart("immediate" if times % 2 else "fast")
+    fleet.conn = until(lambda: try_connect(fleet.dsn), "the server is up")
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+def take_down(cluster: Cluster, fleet: Fleet, how: str) -> None:
+    if how != "kill -9 a backend":
+        fleet.conn.close()
+        cluster.restart("fast" if how == "fast" else "immediate")
+        return
+    pid = fleet.value(
+        "select pid from pg_stat_activity where application_name like 'gapless/worker%' limit 1"
+    )
+    os.kill(pid, SIGKILL)
+    until(lambda: not answers(fleet.conn), "the server has noticed")
+    fleet.conn.close()
+
+
+def answers(conn: psycopg.Connection) -> bool:
+    try:
+        conn.execute("select 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def try_connect(dsn: str) -> psycopg.Connection | None:
+    try:
+        return psycopg.connect(dsn, autocommit=True)
+    except psycopg.OperationalError:
+        return None

@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries, handovers
 
-MEMBERS = "select array_agg(member_id order by 1) from gapless.member"
+MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
 
 
 @pytest.mark.parametrize("whose", ["supervisor", "worker%", "sequencer", "%"])

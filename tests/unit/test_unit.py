@@ -1,0 +1,142 @@
+"""Cutting a range into units, and merging them by user: pure functions and their laws (I5)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import chain, pairwise
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.consume.unit import Batch, Span, Unit, merge_by_user, split
+from gapless.keys import Partition
+from gapless.log.event import Event, Row, transaction_uuid
+
+PARTITION = Partition(group_id="g", topic="t", topic_id=1, partition_id=3)
+SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=40)
+
+
+def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: str = "7") -> Row:
+    host_id, user_id = user
+    now = datetime(2013, 1, 1, tzinfo=UTC)
+    return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, now)
+
+
+def spans_of(sizes: list[int], first_offset: int = 1) -> list[Span]:
+    ends = "".join("0" * (size - 1) + "1" for size in sizes)
+    return split(first_offset, list(range(100, 100 + sum(sizes))), ends)
+
+
+class TestSplit:
+    @given(SIZES, st.integers(1, 10**15))
+    def test_is_lossless_and_in_order(self, sizes: list[int], first_offset: int) -> None:
+        spans = spans_of(sizes, first_offset)
+        assert [len(span.ids) for span in spans] == sizes
+        assert [*chain(*(span.ids for span in spans))] == list(range(100, 100 + sum(sizes)))
+        assert spans[0].first_offset == first_offset
+        assert spans[-1].last_offset == first_offset + sum(sizes) - 1
+        assert all(b.first_offset == a.last_offset + 1 for a, b in pairwise(spans))
+
+    def test_a_range_that_ends_inside_a_unit_is_a_defect(self) -> None:
+        with pytest.raises(AssertionError):
+            split(1, [1, 2], "10")
+
+    def test_a_range_with_a_bit_too_few_is_a_defect(self) -> None:
+        with pytest.raises(AssertionError):
+            split(1, [1, 2], "1")
+
+
+USERS = st.sampled_from(
+    [("h", "a"), ("h", "b"), ("i", "a"), (None, "a"), ("h", None), (None, None)]
+)
+UNITS = st.lists(st.lists(USERS, min_size=1, max_size=4), min_size=1, max_size=30)
+
+
+def owner(users: list[tuple[str | None, str | None]]) -> object:
+    """Whose unit it is; None for nobody's."""
+    return users[0] if len(set(users)) == 1 and users[0][1] is not None else None
+
+
+class TestMerge:
+    @given(UNITS)
+    def test_cuts_no_unit_and_loses_none(
+        self, units: list[list[tuple[str | None, str | None]]]
+    ) -> None:
+        spans = spans_of([len(users) for users in units])
+        rows = [row(100 + n, user) for n, user in enumerate(chain(*units))]
+        merged = merge_by_user(spans, rows)
+        assert [*chain(*(span.ids for span in merged))] == [*chain(*(s.ids for s in spans))]
+        assert all(b.first_offset == a.last_offset + 1 for a, b in pairwise(merged))
+        assert {span.first_offset for span in merged} <= {span.first_offset for span in spans}
+        assert merged[0].first_offset == 1
+
+    @given(UNITS)
+    def test_merges_exactly_the_neighbours_of_one_user(
+        self, units: list[list[tuple[str | None, str | None]]]
+    ) -> None:
+        spans = spans_of([len(users) for users in units])
+        rows = [row(100 + n, user) for n, user in enumerate(chain(*units))]
+        begins = {span.first_offset for span in merge_by_user(spans, rows)}
+        for (before, a), (after, b) in pairwise(zip(units, spans, strict=True)):
+            same = owner(before) is not None and owner(before) == owner(after)
+            assert (b.first_offset in begins) == (not same), (a, b)
+
+    @given(UNITS)
+    def test_merging_again_changes_nothing(
+        self, units: list[list[tuple[str | None, str | None]]]
+    ) -> None:
+        spans = spans_of([len(users) for users in units])
+        rows = [row(100 + n, user) for n, user in enumerate(chain(*units))]
+        merged = merge_by_user(spans, rows)
+        again = merge_by_user(merged, rows)
+        assert [list(span.ids) for span in again] == [list(span.ids) for span in merged]
+
+
+class TestUnit:
+    def fetched(self, ids: list[int], slice_: int) -> tuple[Unit, list[int]]:
+        asked: list[int] = []
+
+        def fetch(wanted: object) -> list[Row]:
+            found = list(wanted)  # type: ignore[call-overload]
+            asked.append(len(found))
+            return [row(id_) for id_ in found]
+
+        return Unit(PARTITION, Span(11, ids), None, fetch, slice_), asked
+
+    def never(self, ids: object) -> list[Row]:
+        raise AssertionError("it has its rows")
+
+    @given(st.integers(1, 50), st.integers(1, 60))
+    def test_read_in_slices_or_held_it_is_the_same(self, size: int, slice_: int) -> None:
+        ids = list(range(5, 5 + size))
+        streamed, asked = self.fetched(ids, slice_)
+        held = Unit(PARTITION, Span(11, ids), [row(id_) for id_ in ids], self.never, slice_)
+        for unit in (streamed, held):
+            for _ in range(2):
+                assert [(e.offset, e.id) for e in unit] == [*enumerate(ids, 11)]
+            assert (len(unit), unit.first_offset, unit.last_offset) == (size, 11, 10 + size)
+            assert unit.transaction_id == transaction_uuid("7")
+        assert max(asked) <= slice_
+
+    def test_it_is_not_read_before_it_is_asked_for(self) -> None:
+        unit, asked = self.fetched([1, 2, 3], 2)
+        assert (len(unit), repr(unit)) == (3, "Unit(t/3@11..13)")
+        assert asked == []
+        next(iter(unit))
+        assert asked == [2]
+
+    def test_an_explicit_transaction_id_wins(self) -> None:
+        id_ = UUID(int=1)
+        own = (*row(1)[:7], id_, *row(1)[8:])
+        assert Unit(PARTITION, Span(1, [1]), [own], self.never, 10).transaction_id == id_
+
+    def test_batch(self) -> None:
+        units = [
+            Unit(PARTITION, Span(first, [first]), [row(first)], self.never, 10) for first in (1, 2)
+        ]
+        batch = Batch(units)
+        assert len(batch) == 2
+        assert [type(event) for event in batch.events] == [Event, Event]
+        assert [event.offset for event in batch.events] == [1, 2]
