@@ -19,8 +19,10 @@ from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
+from gapless.log.topics import ensure_topic
 
 CLIENTS = 16
+PARTITIONS = 8
 PAYLOAD_BYTES = 1000
 SLOW_COMMIT_MS = 2.0
 
@@ -28,7 +30,7 @@ PLAIN = "plain INSERT, no trigger"
 CLASSIC = "classic outbox: counter row, NOTIFY a statement"
 HANDSHAKE = "handshake only, nobody sequences"
 AWAKE = "sequencer running, consumers idle-awake"
-CONSUMING = "sequencer running, 8 workers consuming"
+CONSUMING = f"sequencer running, {PARTITIONS} workers consuming"
 
 
 class _Rates(NamedTuple):
@@ -96,7 +98,9 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("plain"))
             conn.execute(baseline("classic"))
-        _catch_up(dsn)
+        with connect(dsn, role="bench") as conn:
+            ensure_topic(conn, "outbox", partitions=PARTITIONS)
+            create_chunks(conn)
         duration_s = 3 if setup.quick else 10
         pgbench = partial(
             transactions_per_s,
@@ -126,7 +130,7 @@ def _publish_supervised(
     dsn: str, pgbench: Callable[[str], float], duration_s: int, served: Handler
 ) -> _Rates:
     """Publish beside a supervisor, and leave nothing to do for the next run."""
-    with supervised(dsn, served, total_partitions=8):
+    with supervised(dsn, served, total_partitions=PARTITIONS):
         before = _progress(dsn, served)
         published = pgbench("gapless")
         handled = (_progress(dsn, served) - before) / duration_s
@@ -146,4 +150,3 @@ def _catch_up(dsn: str) -> None:
     with connect(dsn, role="bench") as conn:
         while sequence(conn):
             pass
-        create_chunks(conn)

@@ -3,7 +3,8 @@
 -- Gone is: its presence lock is free, and no worker session holds a lock of a partition it owns
 -- (nothing is left that could work), or it has been free, with no heartbeat, for reconnect_grace;
 -- or it is overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks,
--- because the database's clock may jump. After a server start everyone gets 5 s to come back.
+-- because the database's clock may jump. After a server start everyone gets 5 s to come back; it is
+-- the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
   me uuid, suspect_grace interval default '3 s', reconnect_grace interval default '1 s'
@@ -18,6 +19,10 @@ declare
   absent boolean;
   suspected boolean;
   evicted int := 0;
+  up_since timestamptz := greatest(
+    pg_postmaster_start_time(),
+    (select min(a.backend_start) from pg_stat_activity a where a.backend_type = 'walwriter')
+  );
 begin
   for other in
     select m.* from gapless.member m
@@ -27,7 +32,7 @@ begin
   loop
     absent := pg_try_advisory_xact_lock_shared(7427002, other.member_no);
     suspected := other.suspect_at is not null and other.suspect_beat = other.beat;
-    if absent and pg_postmaster_start_time() < clock_timestamp() - interval '5 s' and (
+    if absent and up_since < clock_timestamp() - interval '5 s' and (
         not gapless.works(other.member_id)
         or (suspected and other.suspect_at < clock_timestamp() - evict.reconnect_grace)
       )

@@ -7,6 +7,7 @@ own environment; without any, the embedded server's.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -79,6 +80,8 @@ def open_connection(
 
     settings = settings or load_settings(args)
     dsn = server_dsn(args, settings)
+    # After Ctrl-C psycopg warns that it cannot roll back; the connection is closed anyway.
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())
     conn = connect(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
     _newest[:] = [f'role "{conn.info.user}" in database "{conn.info.dbname}"']
     if needs_schema:

@@ -15,7 +15,7 @@ from gapless.status.snapshot import Key, Snapshot
 
 POINT_S = 0.8  # looks closer together than this are one point of the course
 WINDOW_S = 5.0  # the rate shown is the mean over this long
-POINTS_MAX = 120
+POINTS_MAX = 60  # as wide as a course is ever drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,25 @@ class TestOneOwner:
         assert (group.next_offset(), group.effects()) == (2, [1])
         assert record_attempt(group.conn, group.assignment) is None
 
+    def test_fenced_while_it_waits_for_the_row(
+        self, world: World, group: Group, other: Connection[Any]
+    ) -> None:
+        """It saw its own epoch, queued behind the new fence, and must look again then."""
+        world.units(1)
+        successor = group.successor(other)
+        with ThreadPoolExecutor(1) as pool:
+            with other.transaction():
+                assert hold.install(other, successor) is not None
+                future = pool.submit(group.step)
+                while not world.value(
+                    "select count(*) from pg_stat_activity"
+                    " where pid = %s and wait_event_type = 'Lock'",
+                    group.conn.info.backend_pid,
+                ):
+                    assert not future.done()
+            assert future.result(WAIT_S).outcome == "fenced"
+        assert (group.calls, group.next_offset()) == ([], 1)
+
     def test_fenced_between_a_failure_and_the_second_try(
         self,
         world: World,
