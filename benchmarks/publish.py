@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import Connection
 
+from benchmarks.cpu import CpuMeter
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
@@ -34,10 +35,14 @@ CONSUMING = f"sequencer running, {PARTITIONS} workers consuming"
 
 
 class _Rates(NamedTuple):
-    """Events per second: published, and handled while they were published."""
+    """Events per second: published, and handled while they were published; CPU of all that takes.
+
+    cpu_us: a published event, its offset and its handling included; None when it is not known.
+    """
 
     published: float
-    handled: float = 0.0
+    handled: float
+    cpu_us: float | None
 
 
 _Results = Mapping[str, tuple[_Rates, ...]]
@@ -63,6 +68,8 @@ def run(setup: Setup) -> list[Figure]:
         _published(fast, AWAKE, PLAIN, Target("ratio", at_least=0.75)),
         _published(fast, CONSUMING, PLAIN),
         _handled(fast),
+        *_cpu(fast, AWAKE),
+        *_cpu(fast, CONSUMING),
         _published(slow, AWAKE, PLAIN, condition=delayed),
         _published(slow, AWAKE, CLASSIC, Target("ratio", at_least=8), delayed),
         _published(slow, CONSUMING, CLASSIC, condition=delayed),
@@ -93,6 +100,22 @@ def _handled(results: _Results, condition: str = "") -> Figure:
     )
 
 
+def _cpu(results: _Results, ours: str) -> list[Figure]:
+    """Return what an event costs from its publishing to its end, if that is known."""
+
+    def cpu(name: str) -> tuple[float, ...]:
+        return tuple(rates.cpu_us for rates in results[name] if rates.cpu_us is not None)
+
+    figure = Figure(
+        what=f"publish, CPU of all processes: {ours}",
+        unit="µs/event",
+        ours=cpu(ours),
+        baseline=cpu(PLAIN),
+        against=PLAIN,
+    )
+    return [figure] if figure.ours else []
+
+
 def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results:
     with setup.database("publish", commit_delay_ms=commit_delay_ms) as dsn:
         with psycopg.connect(dsn) as conn:
@@ -101,49 +124,66 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=PARTITIONS)
             create_chunks(conn)
-        duration_s = 3 if setup.quick else 10
-        pgbench = partial(
-            transactions_per_s,
-            dsn,
-            clients=CLIENTS,
-            duration_s=duration_s,
-            payload_bytes=PAYLOAD_BYTES,
-        )
-        runs: dict[str, Callable[[], _Rates]] = {
-            PLAIN: lambda: _Rates(pgbench("plain")),
-            CLASSIC: lambda: _Rates(pgbench("classic")),
-            HANDSHAKE: partial(_publish_unread, dsn, pgbench),
-            AWAKE: partial(_publish_supervised, dsn, pgbench, duration_s, idle),
-            CONSUMING: partial(_publish_supervised, dsn, pgbench, duration_s, noop),
+        load = _Load(dsn, duration_s=3 if setup.quick else 10)
+        runs = {
+            PLAIN: partial(load.run, "plain"),
+            CLASSIC: partial(load.run, "classic"),
+            HANDSHAKE: partial(load.run, "gapless"),
+            AWAKE: partial(load.run_supervised, idle),
+            CONSUMING: partial(load.run_supervised, noop),
         }
         return alternate(setup.rounds, {name: runs[name] for name in names})
 
 
-def _publish_unread(dsn: str, pgbench: Callable[[str], float]) -> _Rates:
-    """Publish while nobody holds the wake lock: what the handshake alone costs a producer."""
-    published = pgbench("gapless")
-    _catch_up(dsn)
-    return _Rates(published)
+class _Load:
+    """The same load in all kinds of company."""
 
+    def __init__(self, dsn: str, duration_s: int) -> None:
+        self._dsn = dsn
+        self._duration_s = duration_s
 
-def _publish_supervised(
-    dsn: str, pgbench: Callable[[str], float], duration_s: int, served: Handler
-) -> _Rates:
-    """Publish beside a supervisor, and leave nothing to do for the next run."""
-    with supervised(dsn, served, total_partitions=PARTITIONS):
-        before = _progress(dsn, served)
-        published = pgbench("gapless")
-        handled = (_progress(dsn, served) - before) / duration_s
-        wait_for(dsn, "lag", lambda lag: lag == 0, group_id=served.group)
-    _catch_up(dsn)
-    return _Rates(published, handled)
+    def run(self, script: str) -> _Rates:
+        """Publish while nobody reads; give the offsets afterwards, for the next run's sake."""
+        meter = CpuMeter(self._dsn)
+        published = self._publish(script)
+        cpu_us = self._cpu_us(meter, published)
+        _catch_up(self._dsn)
+        return _Rates(published, 0.0, cpu_us)
 
+    def run_supervised(self, served: Handler) -> _Rates:
+        """Publish beside a supervisor; wait until everything is handled that is to be handled."""
+        with supervised(self._dsn, served, total_partitions=PARTITIONS):
+            self._wait_for_rest(served)
+            meter = CpuMeter(self._dsn)
+            before = self._progress(served)
+            published = self._publish("gapless")
+            handled = (self._progress(served) - before) / self._duration_s
+            self._wait_for_rest(served)
+            cpu_us = self._cpu_us(meter, published)
+        return _Rates(published, handled, cpu_us)
 
-def _progress(dsn: str, served: Handler) -> int:
-    with psycopg.connect(dsn) as conn:
-        row = conn.execute(query("progress"), {"group_id": served.group}).fetchone()
-    assert row is not None
-    return int(row[0])
+    def _wait_for_rest(self, served: Handler) -> None:
+        wait_for(self._dsn, "asleep", bool)
+        wait_for(self._dsn, "lag", lambda lag: lag == 0, group_id=served.group)
+
+    def _publish(self, script: str) -> float:
+        return transactions_per_s(
+            self._dsn,
+            script,
+            clients=CLIENTS,
+            duration_s=self._duration_s,
+            payload_bytes=PAYLOAD_BYTES,
+        )
+
+    def _cpu_us(self, meter: CpuMeter, published: float) -> float | None:
+        used_s = meter.used_s()
+        return None if used_s is None else used_s * 1e6 / (published * self._duration_s)
+
+    def _progress(self, served: Handler) -> int:
+        with psycopg.connect(self._dsn) as conn:
+            row = conn.execute(query("progress"), {"group_id": served.group}).fetchone()
+        assert row is not None
+        return int(row[0])
 
 
 def _catch_up(dsn: str) -> None:

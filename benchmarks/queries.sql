@@ -45,6 +45,14 @@ select not exists (
       and k.database = (select d.oid from pg_database d where d.datname = current_database())
   )
 
+-- name: asleep
+-- Whether the sequencer sleeps: nothing is left to be sequenced.
+select exists (
+  select from pg_locks k where k.locktype = 'advisory' and k.classid = 7427001::oid
+    and k.objid = 2::oid and k.mode = 'ExclusiveLock' and k.granted
+    and k.database = (select d.oid from pg_database d where d.datname = current_database())
+)
+
 -- name: lag
 -- Events of the group's topics that have an offset and were not handled yet.
 select coalesce(sum(h.last_offset + 1 - c.next_offset), 0)::bigint
@@ -86,6 +94,9 @@ update gapless.log_config set chunk_events = 1000, chunks_ahead = 1
 
 -- name: chunk_count
 select count(*) from gapless.chunk
+
+-- name: backend_pid
+select pg_backend_pid()
 
 -- name: nothing
 select 1

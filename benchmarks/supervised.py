@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
@@ -31,11 +30,17 @@ def supervised(dsn: str, handler: Handler, **settings: Any) -> Iterator[None]:
     """
     process = _fork.Process(target=_supervise, args=(dsn, handler, settings), name="bench")
     process.start()
+
+    def is_ready(owned: bool) -> bool:
+        if not process.is_alive():
+            raise RuntimeError(f"the supervisor ended with exit code {process.exitcode}")
+        return owned
+
     try:
-        wait_for(dsn, "owned", lambda owned: owned is True, group_id=handler.group)
+        wait_for(dsn, "owned", is_ready, group_id=handler.group)
         yield
     finally:
-        os.kill(process.pid, signal.SIGTERM)
+        process.terminate()
         process.join(PATIENCE_S)
         if process.is_alive():
             process.kill()

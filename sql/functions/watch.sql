@@ -31,7 +31,9 @@ as $$
     or exists (
       select from gapless.member me
       where me.member_id = watch.member_id and me.state = 'active'
-        and me.capacity is not null and me.capacity > (select count(*) from gapless.lease l where l.target = me.member_id)
+        and me.capacity > (
+          select count(*) from gapless.lease l where l.target = me.member_id
+        )
         and exists (
           select from gapless.member_group mine
           join gapless.lease l using (group_id, topic_id)

@@ -122,8 +122,16 @@ def _refuse_nonsense(dsn: str) -> None:
     try:
         conninfo_to_dict(dsn)
     except ProgrammingError as error:
-        # Only libpq's complaint is shown: a password may be in the rest.
         raise ConfigError(
-            f"the DSN is not a connection string: {' '.join(str(error).split())}; "
+            f"the DSN is not a connection string: {_without_secrets(str(error))}; "
             "write host=... dbname=... or postgresql://user@host/dbname"
         ) from None
+
+
+def _without_secrets(complaint: str) -> str:
+    """Leave out what libpq quotes from the DSN, unless it is the name of an option."""
+    text = " ".join(complaint.split())
+    if text.startswith(("invalid connection option", "invalid URI query parameter")):
+        return text
+    before = text.split('"')[0].rstrip(" :")
+    return 'a word without "="' if before == "missing" else before

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Iterable
+from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Any, overload
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
 from gapless.errors import PublishError
@@ -73,23 +76,18 @@ def publish(
 def _publish_sync(conn: Connection[Any], topic: str, records: Iterable[_Record]) -> UUID:
     hit("publish.before")
     try:
-        if isinstance(records, list):
-            row = conn.execute(
-                query("log", "publish_one"), {"topic": topic, **records[0]}
-            ).fetchone()
-            return _transaction_id(row)
-        some, records = _peek(records)
-        if some is not None:
-            return _transaction_id(
-                conn.execute(query("log", "publish_some"), {"topic": topic, **some}).fetchone()
-            )
-        with conn.transaction(), conn.cursor() as cursor:
-            topic_id = _first(cursor.execute(query("log", "topic_id"), {"name": topic}).fetchone())
-            with cursor.copy(query("log", "copy_events")) as copy:
-                for record in records:
-                    copy.write_row((topic_id, *record.values()))
-            row = cursor.execute(query("log", "publishing_transaction")).fetchone()
-        return _transaction_id(row)
+        # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
+        with Cursor(conn, row_factory=tuple_row) as cursor:
+            name, params, records = _statement(topic, records)
+            if name:
+                return _transaction_id(cursor.execute(query("log", name), params).fetchone())
+            with conn.transaction() if _is_alone(conn) else nullcontext():
+                topic_id = _only(cursor.execute(query("log", "topic_id"), params).fetchone())
+                with cursor.copy(query("log", "copy_events")) as copy:
+                    for record in records:
+                        copy.write_row((topic_id, *record.values()))
+                cursor.execute(query("log", "publishing_transaction"))
+                return _transaction_id(cursor.fetchone())
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     finally:
@@ -100,24 +98,42 @@ async def _publish_async(
     conn: AsyncConnection[Any], topic: str, records: Iterable[_Record]
 ) -> UUID:
     try:
-        if isinstance(records, list):
-            cursor = await conn.execute(query("log", "publish_one"), {"topic": topic, **records[0]})
-            return _transaction_id(await cursor.fetchone())
-        some, records = _peek(records)
-        if some is not None:
-            cursor = await conn.execute(query("log", "publish_some"), {"topic": topic, **some})
-            return _transaction_id(await cursor.fetchone())
-        async with conn.transaction(), conn.cursor() as cursor:
-            await cursor.execute(query("log", "topic_id"), {"name": topic})
-            topic_id = _first(await cursor.fetchone())
-            async with cursor.copy(query("log", "copy_events")) as copy:
-                for record in records:
-                    await copy.write_row((topic_id, *record.values()))
-            await cursor.execute(query("log", "publishing_transaction"))
-            row = await cursor.fetchone()
-        return _transaction_id(row)
+        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+            name, params, records = _statement(topic, records)
+            if name:
+                await cursor.execute(query("log", name), params)
+                return _transaction_id(await cursor.fetchone())
+            async with conn.transaction() if _is_alone(conn) else nullcontext():
+                await cursor.execute(query("log", "topic_id"), params)
+                topic_id = _only(await cursor.fetchone())
+                async with cursor.copy(query("log", "copy_events")) as copy:
+                    for record in records:
+                        await copy.write_row((topic_id, *record.values()))
+                await cursor.execute(query("log", "publishing_transaction"))
+                return _transaction_id(await cursor.fetchone())
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
+
+
+def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """Tell whether there is no transaction of the caller, and none begins with the first statement.
+
+    Only then may publish() begin and commit one. In the caller's it MUST NOT use a savepoint: an
+    error has to abort it all, or the rest would commit without the events that belong to it.
+    """
+    return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
+
+
+def _statement(
+    topic: str, records: Iterable[_Record]
+) -> tuple[str, dict[str, Any], Iterable[_Record]]:
+    """Return the query that stores the records, with its parameters; "" when they need a COPY."""
+    if isinstance(records, list):
+        return "publish_one", {"topic": topic, **records[0]}, ()
+    some, records = _peek(records)
+    if some is not None:
+        return "publish_some", {"topic": topic, **some}, ()
+    return "", {"name": topic}, records
 
 
 def _records(what: object, fields: dict[str, Any]) -> Iterable[_Record]:
@@ -176,7 +192,7 @@ def _record(event: object) -> _Record:
     return {
         "payload": _json(event.payload, "payload"),
         "key": _text(event.key),
-        "event_type": event.event_type,
+        "event_type": _text(event.event_type),
         "headers": None if event.headers is None else _json(event.headers, "headers"),
         "host_id": _text(event.host_id),
         "user_id": _text(event.user_id),
@@ -222,11 +238,11 @@ def _explain(error: psycopg.Error | UnicodeEncodeError) -> Exception:
     return error
 
 
-def _first(row: Any) -> Any:
-    """Return the only column, whatever row factory the caller's connection has."""
-    return next(iter(row.values())) if isinstance(row, dict) else row[0]
+def _only(row: tuple[Any, ...] | None) -> Any:
+    assert row is not None
+    return row[0]
 
 
-def _transaction_id(row: Any) -> UUID:
-    value = _first(row)
-    return value if isinstance(value, UUID) else UUID(str(value))
+def _transaction_id(row: tuple[Any, ...] | None) -> UUID:
+    # Whether a UUID arrives as one is up to the adapters of the caller's connection.
+    return UUID(str(_only(row)))

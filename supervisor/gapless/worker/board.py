@@ -1,7 +1,7 @@
 """Shared memory in which each child says what it is at, and since when: no pipe, no lock, no wait.
 
-Made before the first fork, inherited by every child. One aligned 64-bit word per child, so a reader
-never sees half a value. A child that says nothing any more is stopped or hangs: it is to be killed.
+Made before the first fork, inherited by every child. Aligned 64-bit words, so a reader never sees
+half a value. A child that says nothing any more is stopped or hangs: it is to be killed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,28 @@ _WORD_BYTES = 8
 
 
 class Board:
-    """`slots` words: time.monotonic_ns() at which the present work began, negative when at rest.
+    """Two words for each slot: since when, and how often something was completed.
 
+    The first is time.monotonic_ns() at which the present work began, negative when at rest.
     Work is what may take long, such as a batch; whoever rests MUST say so again and again.
     """
 
     def __init__(self, slots: int) -> None:
         self._words = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._completed = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for a new child: at rest, nothing completed."""
+        self._completed[slot] = 0
+        self.rest(slot)
+
+    def complete(self, slot: int) -> None:
+        """Say: something was completed."""
+        self._completed[slot] += 1
+
+    def completed(self, slot: int) -> int:
+        """Return how often something was completed."""
+        return self._completed[slot]
 
     def begin(self, slot: int) -> None:
         """Say: at work from now on."""

@@ -57,6 +57,12 @@ class Child:
         """End it now; the database rolls back what it had open."""
         self.process.kill()
 
+    def descriptors(self) -> list[int]:
+        """Return the parent's descriptors for this child: the pipe, and what multiprocess keeps."""
+        finalizer = getattr(getattr(self.process, "_popen", None), "finalizer", None)
+        kept = getattr(finalizer, "_args", (self.process.sentinel,))
+        return [self.pipe.fileno(), *kept]
+
     def reap(self) -> int | None:
         """Return its exit code once it has ended (negative: the signal), None while it runs."""
         if self.process.is_alive():

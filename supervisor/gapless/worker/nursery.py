@@ -36,9 +36,12 @@ class _Backoff:
     failures: int = 0
     due_s: float = 0.0
 
-    def note(self, age_s: float) -> None:
-        """Count a failure: the first restart is immediate, the next ones wait longer and longer."""
-        self.failures = 1 if age_s > STEADY_AFTER_S else self.failures + 1
+    def note(self, *, steady: bool) -> None:
+        """Count a failure: the first restart is immediate, the next ones wait longer and longer.
+
+        steady: the child had lived long, or got on, before it failed: that counts as the first.
+        """
+        self.failures = 1 if steady else self.failures + 1
         wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
         self.due_s = monotonic() + wait
 
@@ -150,8 +153,9 @@ class Nursery:
             del self._workers[partition]
             self._free_slots.append(child.slot)
             self._ended = True
-            if code != ExitCode.DRAINED:
-                self._backoff(partition).note(child.age_s)
+            if code != ExitCode.DRAINED or not child.draining:
+                steady = child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0
+                self._backoff(partition).note(steady=steady)
                 log.warning("%s: worker ended: %s", partition, explain_exit(code))
         if self._sequencer is not None:
             code = self._sequencer.reap()
@@ -159,7 +163,7 @@ class Nursery:
                 self._kill_if_stuck(self._sequencer, SEQUENCING_S_MAX * 1000)
             else:
                 self._free_slots.append(self._sequencer.slot)
-                self._backoff(None).note(self._sequencer.age_s)
+                self._backoff(None).note(steady=self._sequencer.age_s > STEADY_AFTER_S)
                 self._sequencer = None
                 if code != ExitCode.DRAINED:
                     log.warning("sequencer ended: %s", explain_exit(code))
@@ -179,10 +183,6 @@ class Nursery:
         for child in self._children():
             child.kill()
 
-    def sentinels(self) -> list[int]:
-        """Return descriptors that become readable when a child ends."""
-        return [child.process.sentinel for child in self._children()]
-
     def _children(self) -> list[Child]:
         return [*self._workers.values(), *([self._sequencer] if self._sequencer else [])]
 
@@ -196,13 +196,13 @@ class Nursery:
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
         slot = self._free_slots.pop()
-        self._board.rest(slot)
+        self._board.clear(slot)
         close_fds = self._fds_to_close()
         try:
             return Child.fork(name, slot, lambda pipe: run(pipe, slot, close_fds))
         except OSError as error:  # too many processes or open files
             self._free_slots.append(slot)
-            self._backoff(who).note(0.0)
+            self._backoff(who).note(steady=False)
             log.error("%s: cannot be forked, will try again: %s", name, error)  # noqa: TRY400
             return None
 
@@ -221,6 +221,5 @@ class Nursery:
     def _fds_to_close(self) -> tuple[int, ...]:
         return (
             *self._private_fds(),
-            *(child.pipe.fileno() for child in self._children()),
-            *self.sentinels(),
+            *(fd for child in self._children() for fd in child.descriptors()),
         )

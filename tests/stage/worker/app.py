@@ -28,6 +28,8 @@ where c.group_id = %(group)s and c.partition_id = %(partition)s
 """
 HANG_S = 3600.0
 
+print(f"handlers imported by {os.getpid()}", flush=True)  # noqa: T201 - once, before any fork
+
 
 def recorder(group: str) -> Callable[[Unit, Connection[Any]], None]:
     """Make the handler of a group."""
@@ -74,8 +76,14 @@ def _count(path: str) -> None:
         file.write(".")
 
 
+def _wait_for(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.01)
+
+
 _DEEDS: dict[str, Callable[[Any], object]] = {
     "count": _count,
+    "wait_for": _wait_for,
     "sleep_s": time.sleep,
     "hang": lambda _: time.sleep(HANG_S),
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),

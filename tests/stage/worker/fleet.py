@@ -135,15 +135,18 @@ class Fleet:
         groups: Iterable[tuple[str, str]] = (("g", "t"),),
         dsn: str | None = None,
         patch: dict[str, object] | None = None,
-        open_files: int = 0,
+        odd: dict[str, float] | None = None,
         **settings: object,
     ) -> Instance:
-        """Start a supervisor for (group, topic) pairs with QUICK settings and those given."""
+        """Start a supervisor for (group, topic) pairs with QUICK settings and those given.
+
+        odd: open_files it has, refused_forks at first, pause_after_fork_s in its children.
+        """
         wanted = {
             "settings": {**QUICK, "instance_name": name, **settings},
             "groups": list(groups),
             "patch": patch or {},
-            "open_files": open_files,
+            "odd": {"open_files": 0, "refused_forks": 0, "pause_after_fork_s": 0} | (odd or {}),
         }
         log_path = self.folder / f"{name}.log"
         with log_path.open("ab") as log:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -19,19 +21,34 @@ from stage.worker.app import recorder
 
 def main(dsn: str, text: str) -> int:
     wanted = json.loads(text)
+    odd = wanted["odd"]
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(message)s"
     )
     for name, value in wanted["patch"].items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
-    for _ in range(wanted["open_files"]):
+    for _ in range(odd["open_files"]):
         os.open(os.devnull, os.O_RDONLY)
+    refuse_forks(odd["refused_forks"])
+    os.register_at_fork(after_in_child=lambda: time.sleep(odd["pause_after_fork_s"]))
     handlers = [
         Handler(function=recorder(group), topic=topic, group=group)
         for group, topic in wanted["groups"]
     ]
     return Supervisor(make_plan(Settings(**wanted["settings"]), dsn, handlers)).run()
+
+
+def refuse_forks(times: int) -> None:
+    """Let the machine have no room for a process, so many times."""
+    fork, left = os.fork, iter(range(times))
+
+    def refuse() -> int:
+        if next(left, None) is not None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return fork()
+
+    os.fork = refuse
 
 
 if __name__ == "__main__":

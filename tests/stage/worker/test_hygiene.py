@@ -1,4 +1,4 @@
-"""What a fork shares and must not: no descriptor of another's session or pipe, no thread, no lock."""
+"""What a fork must not share: no descriptor of another's session or pipe, no thread."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from signal import SIGKILL, SIGTERM
 
 from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
+
+SOON = {"gapless.worker.nursery.BACKOFF_S_MAX": 0.1}
 
 
 def descriptors(pid: int) -> Counter[str]:
@@ -74,7 +76,7 @@ def test_handlers_are_imported_once_before_the_fork(fleet: Fleet) -> None:
 
 def test_nothing_is_left_open_after_many_workers(fleet: Fleet) -> None:
     """A worker's end gives back its pipes, and its place on the board."""
-    a = fleet.start("a", patch={"gapless.worker.nursery.SLOTS": 6})
+    a = fleet.start("a", patch={**SOON, "gapless.worker.nursery.SLOTS": 6})
     fleet.until_owners(a=4)
     before = sum(descriptors(a.pid).values())
     for _ in range(8):
@@ -89,10 +91,8 @@ def test_nothing_is_left_open_after_many_workers(fleet: Fleet) -> None:
 
 
 def test_a_fork_that_fails_is_tried_again(fleet: Fleet) -> None:
-    """No processes left on the machine: the supervisor stays, and a place on the board is not lost."""
-    a = fleet.start(
-        "a", patch={"stage.worker.app.REFUSE_FORKS": 6, "gapless.worker.nursery.SLOTS": 5}
-    )
+    """No room for a process: the supervisor stays, and no place on the board is lost."""
+    a = fleet.start("a", odd={"refused_forks": 6}, patch={"gapless.worker.nursery.SLOTS": 5})
     fleet.until_owners(a=4)
     assert a.logged("cannot be forked, will try again")
     assert a.log().count("cannot be forked") == 6
@@ -102,7 +102,7 @@ def test_a_fork_that_fails_is_tried_again(fleet: Fleet) -> None:
 
 def test_a_parent_that_died_between_fork_and_settle_leaves_no_orphan(fleet: Fleet) -> None:
     """PDEATHSIG is set after the fork: a parent that is gone by then would never be noticed."""
-    a = fleet.start("a", patch={"stage.worker.app.SLOW_SETTLE_S": 0.5})
+    a = fleet.start("a", odd={"pause_after_fork_s": 0.5})
     until(lambda: len(a.children()) >= 1, "forked")
     children = a.children()
     a.signal(SIGKILL)

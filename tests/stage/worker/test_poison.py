@@ -1,4 +1,4 @@
-"""Units that take their worker with them: found, put aside, and nobody else pays for it (I8, I9)."""
+"""Units that take their worker with them: found and put aside, nobody else pays (I8, I9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POISONS: dict[str, dict[str, object]] = {
 }
 NOT_ITS_FAULT = """
 create or replace function gapless.finish_batch(claim_xid text) returns boolean language plpgsql as
-$$ begin raise exception 'permission denied for something of gapless' using errcode = '42501'; end $$
+$$ begin raise exception 'permission denied for what is of gapless' using errcode = '42501'; end $$
 """
 
 
@@ -27,7 +27,8 @@ $$ begin raise exception 'permission denied for something of gapless' using errc
 def test_a_deadly_unit_is_dead_lettered_and_its_neighbours_are_handled(
     fleet: Fleet, name: str, record_property: pytest.RecordProperty
 ) -> None:
-    fleet.start("a", max_processing_ms=400)
+    soon = {"gapless.worker.nursery.BACKOFF_S_MAX": 0.1} if "session" in name else {}
+    fleet.start("a", max_processing_ms=400, patch=soon)
     fleet.until_owners(a=4)
     since = fleet.now()
     fleet.publish({}, {}, POISONS[name], {}, {})
@@ -63,7 +64,7 @@ def test_once_killed_is_not_poison(fleet: Fleet, tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_units_fault_is_never_dead_lettered(fleet: Fleet) -> None:
-    """A worker that ends with code 1 over and over, for a reason of gapless: it waits, and goes on."""
+    """A worker that ends with code 1 over and over, for a reason of gapless: it tries on."""
     a = fleet.start("a")
     fleet.until_owners(a=4)
     good = fleet.value("select pg_get_functiondef('gapless.finish_batch'::regproc)")

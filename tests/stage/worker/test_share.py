@@ -120,7 +120,7 @@ def test_a_topic_with_one_partition_moves_whole(fleet: Fleet) -> None:
 @pytest.mark.slow
 def test_64_partitions_and_more_descriptors_than_select_can_take(fleet: Fleet) -> None:
     """select() refuses descriptors above 1023, which a program with open files soon has."""
-    fleet.start("a", total_partitions=64, open_files=1100)
+    fleet.start("a", total_partitions=64, odd={"open_files": 1100})
     fleet.until_owners(a=64, timeout_s=60)
     fleet.start("b", total_partitions=64)
     fleet.until_owners(a=32, b=32, timeout_s=60)

@@ -1,0 +1,70 @@
+"""CPU time of all that takes part: on a shared machine it says more than a rate does.
+
+Linux and a server on this machine only; elsewhere there is nothing to be had, and no figure.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psycopg
+
+from benchmarks.queries import query
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class CpuMeter:
+    """Counts, from its making, what the server's processes and the children of this one use."""
+
+    def __init__(self, dsn: str) -> None:
+        self._postmaster = _postmaster(dsn)
+        self._began_s = self._now_s()
+
+    def used_s(self) -> float | None:
+        """Return the CPU time since then; None when it cannot be had."""
+        now_s = self._now_s()
+        return None if now_s is None or self._began_s is None else now_s - self._began_s
+
+    def _now_s(self) -> float | None:
+        if self._postmaster is None:
+            return None
+        return _descendants_s(self._postmaster) + _descendants_s(os.getpid())
+
+
+def _postmaster(dsn: str) -> int | None:
+    """Return the process id of the server, if it runs on this machine."""
+    with psycopg.connect(dsn) as conn:
+        if not conn.info.host.startswith("/"):
+            return None
+        row = conn.execute(query("backend_pid")).fetchone()
+        assert row is not None
+        stat = _stat(row[0])
+    return int(stat[1]) if stat else None
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _descendants_s(pid: int) -> float:
+    """Return what the descendants of a process have used, those that have ended included."""
+    stat = _stat(pid)
+    ended = sum(int(ticks) for ticks in stat[13:15]) / _TICKS_PER_S
+    return ended + sum(_own_s(child) + _descendants_s(child) for child in _children(pid))
+
+
+def _own_s(pid: int) -> float:
+    return sum(int(ticks) for ticks in _stat(pid)[11:13]) / _TICKS_PER_S
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat from the state on (proc(5) numbers it 3); [] if gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []

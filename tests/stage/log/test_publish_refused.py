@@ -1,0 +1,148 @@
+"""What cannot be stored: one clear line, PublishError, and nothing of it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless.errors import PublishError
+from gapless.log.event import NewEvent
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+from support.publisher import Publisher, publisher
+
+GOOD = NewEvent(payload="good")
+
+
+@pytest.fixture(params=["sync", "async"])
+def own(request: pytest.FixtureRequest, dsn: str, topic: Topic) -> Iterator[Publisher]:
+    with publisher(dsn, request.param) as made:
+        yield made
+
+
+def _recursive() -> list[Any]:
+    payload: list[Any] = []
+    payload.append(payload)
+    return payload
+
+
+BAD_EVENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "NUL in key": ({"payload": 1, "key": "a\0b"}, r"key 'a\\x00b' has a NUL"),
+    "NUL in event_type": ({"payload": 1, "event_type": "\0"}, "event_type .* has a NUL"),
+    "NUL in host_id": ({"payload": 1, "host_id": "\0"}, "host_id .* has a NUL"),
+    "NUL in user_id": ({"payload": 1, "user_id": "\0"}, "user_id .* has a NUL"),
+    "NUL in raw JSON": ({"payload": b'"\0"'}, "NUL|0x00"),
+    "NUL in headers": ({"payload": 1, "headers": {"a": "\0"}}, "u0000|Unicode escape"),
+    "lone surrogate in payload": ({"payload": "\ud800"}, "not valid Unicode"),
+    "lone surrogate in key": ({"payload": 1, "key": "x\udfff"}, "not valid Unicode"),
+    "lone surrogate in headers": ({"payload": 1, "headers": {"\ud800": 1}}, "not valid Unicode"),
+    "NaN": ({"payload": float("nan")}, "payload is not JSON: .*not JSON compliant"),
+    "infinity": ({"payload": [1, float("-inf")]}, "payload is not JSON"),
+    "NaN in headers": ({"payload": 1, "headers": {"a": float("nan")}}, "headers is not JSON"),
+    "an object": ({"payload": object()}, "payload is not JSON: Object of type object"),
+    "recursion": ({"payload": _recursive()}, "payload is not JSON"),
+    "JSON cut short": ({"payload": b'{"a": 1'}, "json.*ended unexpectedly"),
+    "no JSON": ({"payload": b"hello"}, 'json.*"hello" is invalid'),
+    "empty text": ({"payload": b""}, "json.*ended unexpectedly"),
+    "JSON with a raw newline": ({"payload": b'"a\nb"'}, "json.*0x0a"),
+    "not UTF-8": ({"payload": b'"\xff"'}, "payload: JSON text must be UTF-8"),
+    "number as key": ({"payload": 1, "key": 5}, "key must be text, not int"),
+    "bytes as key": ({"payload": 1, "key": b"k"}, "key must be text, not bytes"),
+    "no UUID": ({"payload": 1, "transaction_id": "abc"}, "transaction_id 'abc' is not a UUID"),
+    "number as UUID": ({"payload": 1, "transaction_id": 7}, "transaction_id 7 is not a UUID"),
+}
+
+
+def _one(own: Publisher, payload: object, **fields: Any) -> None:
+    own.publish("outbox", payload, **fields)
+
+
+def _new_event(own: Publisher, payload: object, **fields: Any) -> None:
+    own.publish("outbox", NewEvent(payload=payload, **fields))
+
+
+def _some(own: Publisher, payload: object, **fields: Any) -> None:
+    own.publish("outbox", [GOOD, NewEvent(payload=payload, **fields), GOOD])
+
+
+def _many(own: Publisher, payload: object, **fields: Any) -> None:
+    own.publish("outbox", [*[GOOD] * 200, NewEvent(payload=payload, **fields), GOOD])
+
+
+@pytest.mark.parametrize("name", BAD_EVENTS)
+def test_an_event_that_cannot_be_stored(conn: Connection, own: Publisher, name: str) -> None:
+    bad, message = BAD_EVENTS[name]
+    for way in (_one, _new_event, _some, _many):
+        with pytest.raises(PublishError, match=message) as refused:
+            way(own, **bad)
+        assert "\n" not in str(refused.value), "one line"
+        assert sequence(conn) == 0, "nothing was written"
+        own.publish("outbox", "the connection still works")
+        assert sequence(conn) == 1
+
+
+BAD_CALLS: dict[str, tuple[Callable[[Publisher], object], str]] = {
+    "unknown topic": (
+        lambda own: own.publish("nothing", 1),
+        'topic "nothing" does not exist: create it with gapless topics create nothing',
+    ),
+    "unknown topic, some": (lambda own: own.publish("nothing", [GOOD, GOOD]), '"nothing"'),
+    "unknown topic, many": (lambda own: own.publish("nothing", [GOOD] * 200), '"nothing"'),
+    "NUL in topic": (lambda own: own.publish("a\0b", 1), "NUL|0x00"),
+    "unknown field": (
+        lambda own: own.publish("outbox", 1, keyy="k"),
+        "does not know keyy; it takes key, event_type, headers",
+    ),
+    "field with a NewEvent": (
+        lambda own: own.publish("outbox", GOOD, key="k"),
+        "key: set it on the NewEvent",
+    ),
+    "field with many": (
+        lambda own: own.publish("outbox", [GOOD, GOOD], key="k", user_id="u"),
+        "key, user_id: with many events, set it on each NewEvent",
+    ),
+    "many payloads": (
+        lambda own: own.publish("outbox", iter([GOOD, {"a": 1}])),
+        "many events must all be NewEvents, not dict",
+    ),
+    "events and payloads": (lambda own: own.publish("outbox", [GOOD, 5]), "not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_a_call_that_makes_no_sense(conn: Connection, own: Publisher, name: str) -> None:
+    call, message = BAD_CALLS[name]
+    with pytest.raises(PublishError, match=message) as refused:
+        call(own)
+    assert "\n" not in str(refused.value)
+    assert sequence(conn) == 0
+
+
+def test_an_error_of_the_generator_itself_comes_through(conn: Connection, own: Publisher) -> None:
+    def generate() -> Iterator[NewEvent]:
+        yield from [GOOD] * 500
+        raise LookupError("the producer's own")
+
+    with pytest.raises(LookupError, match="the producer's own"):
+        own.publish("outbox", generate())
+    assert sequence(conn) == 0
+    own.publish("outbox", 1)
+    assert sequence(conn) == 1
+
+
+@pytest.mark.parametrize("way", [_one, _some, _many])
+def test_what_the_caller_did_before_is_not_committed_with_half_of_the_events(
+    conn: Connection, own: Publisher, way: Callable[..., None]
+) -> None:
+    own.execute("create table business (n int)")
+    own.execute("begin")
+    own.execute("insert into business values (1)")
+    with pytest.raises(PublishError):
+        way(own, b"no json")
+    own.execute("commit")  # of an aborted transaction: PostgreSQL rolls it back
+    kept = conn.execute("select count(*) from business").fetchone()
+    assert kept == (0,)
+    assert sequence(conn) == 0

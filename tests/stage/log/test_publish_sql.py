@@ -1,0 +1,140 @@
+"""Publishing without gapless's Python: INSERT, COPY and gapless.publish() from psql."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+from support.clients import psql
+from support.log import assert_gapless, placed
+
+COLUMNS = "key, event_type, payload::text, headers::text, host_id, user_id, transaction_id"
+
+
+def _rows(conn: Connection, columns: str = COLUMNS) -> list[tuple[object, ...]]:
+    return conn.execute(f"select {columns} from gapless.outbox_message_t order by id").fetchall()
+
+
+def test_from_psql_in_every_way(conn: Connection, dsn: str, topic: Topic) -> None:
+    psql(
+        dsn,
+        r"""
+        create table orders (id int primary key);
+        begin;
+        insert into orders values (1);
+        insert into gapless.outbox_message_t (key, event_type, payload)
+          values ('AA', 'inserted', '{"n":  1}');
+        select gapless.publish('outbox', '{"n":  2}', key => 'AA', event_type => 'published');
+        \copy gapless.outbox_message_t (key, event_type, payload) from stdin
+AA	copied	{"n":  3}
+AA	copied	{"n":  4}
+\.
+        commit;
+        begin;
+        insert into orders values (2);
+        select gapless.publish('outbox', '0', event_type => 'never');
+        rollback;
+        """,
+    )
+    assert _rows(conn, "event_type, payload::text") == [
+        ("inserted", '{"n":  1}'),
+        ("published", '{"n":  2}'),
+        ("copied", '{"n":  3}'),
+        ("copied", '{"n":  4}'),
+    ]
+    assert sequence(conn) == 4
+    log = placed(conn)
+    assert_gapless(log)
+    ((*_, last),) = log.values()
+    assert last.ends_unit
+    assert psql(dsn, "select c_offset, event_type from gapless.read('outbox', 1, 2, 3)") == (
+        "2|published\n3|copied\n"
+    )
+
+
+def test_publish_takes_named_arguments_in_any_order(conn: Connection, topic: Topic) -> None:
+    unit = UUID(int=9)
+    returned = conn.execute(
+        "select gapless.publish(user_id => 'u', host_id => 'h', transaction_id => %s,"
+        " headers => '{\"h\": 1}', event_type => 't', key => 'k', payload => '5',"
+        " topic => 'outbox')",
+        [unit],
+    ).fetchone()
+    assert returned == (unit,)
+    assert _rows(conn) == [("k", "t", "5", '{"h": 1}', "h", "u", unit)]
+
+
+def test_publish_returns_the_transaction_under_which_the_event_is_found(
+    conn: Connection, topic: Topic
+) -> None:
+    with conn.transaction():
+        ids = conn.execute(
+            "select gapless.publish('outbox', to_json(n), 'k') from generate_series(1, 3) n"
+        ).fetchall()
+    assert len(set(ids)) == 1
+    sequence(conn)
+    found = conn.execute("select distinct transaction_id from gapless.read('outbox', 2)").fetchall()
+    found += conn.execute("select distinct transaction_id from gapless.read('outbox', 1)").fetchall()
+    found += conn.execute("select distinct transaction_id from gapless.read('outbox', 0)").fetchall()
+    found += conn.execute("select distinct transaction_id from gapless.read('outbox', 3)").fetchall()
+    assert found == [ids[0]]
+
+
+def test_an_unknown_topic_is_refused_with_its_name(conn: Connection) -> None:
+    with pytest.raises(psycopg.Error, match='topic "nothing" does not exist: create it') as error:
+        conn.execute("select gapless.publish('nothing', '1')")
+    assert error.value.sqlstate == "GL404"
+
+
+def test_the_topic_may_be_named_in_a_plain_insert(conn: Connection, topic: Topic) -> None:
+    orders = ensure_topic(conn, "orders", partitions=1)
+    conn.execute(
+        "insert into gapless.outbox_message_t (topic_id, payload)"
+        " values (gapless.topic_id('orders'), '1')"
+    )
+    assert _rows(conn, "topic_id") == [(orders.topic_id,)]
+    assert sequence(conn) == 1
+
+
+def test_a_function_with_an_odd_search_path_publishes(conn: Connection, topic: Topic) -> None:
+    """Business code has its own search_path, and tables named like ours."""
+    conn.execute("create table public.outbox_message_t (n int)")
+    conn.execute("create table public.topic (n int)")
+    for path in ("''", "public", "pg_temp, public"):
+        conn.execute(f"set search_path = {path}")
+        conn.execute("select gapless.publish('outbox', '1')")
+        conn.execute("insert into gapless.outbox_message_t (payload) values ('1')")
+    assert sequence(conn) == 6
+
+
+def test_a_trigger_on_a_business_table_publishes(conn: Connection, topic: Topic) -> None:
+    conn.execute("create table orders (id int, total int)")
+    conn.execute(
+        "create function tell() returns trigger language plpgsql as $$ begin"
+        " perform gapless.publish('outbox', to_json(new), key => new.id::text); return new; end $$"
+    )
+    conn.execute("create trigger tell after insert on orders for each row execute function tell()")
+    conn.execute("insert into orders select n, n * 2 from generate_series(1, 3) n")
+    assert _rows(conn, "payload::text") == [
+        ('{"id":1,"total":2}',),
+        ('{"id":2,"total":4}',),
+        ('{"id":3,"total":6}',),
+    ]
+    assert sequence(conn) == 3
+
+
+@pytest.mark.parametrize(
+    ("created", "ok"), [("-infinity", False), ("infinity", False), ("2013-01-01", True)]
+)
+def test_no_time_that_python_cannot_read(conn: Connection, created: str, ok: bool) -> None:
+    insert = "insert into gapless.outbox_message_t (created_ts) values (%s)"
+    if ok:
+        conn.execute(insert, [created])
+    else:
+        with pytest.raises(psycopg.errors.CheckViolation):
+            conn.execute(insert, [created])
