@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.handler import Handler, handler
+from gapless.consume.handler import handler
 from gapless.consume.step import Limits, step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
@@ -29,22 +29,36 @@ class Owner:
     conn: Connection[Any]
     assignments: tuple[Assignment, ...]
 
-    def consume(self, handle: Handler | None = None, *, batch_size: int = 100) -> list[str | None]:
-        """Step over all partitions until they are idle; return the event_types handled."""
-        seen: list[str | None] = []
+    def consume(self, refuse: str = "nothing", *, batch_size: int = 100) -> list[str]:
+        """Step over all partitions until they are idle; return the event_types of all effects.
+
+        The handler writes each event to the table `effect`, and refuses units of which an
+        event_type begins with `refuse`.
+        """
+        self.conn.execute(
+            "create table if not exists effect (n serial, group_id text, event_type text)"
+        )
+        group_id = self.assignments[0].partition.group_id
 
         @handler(topic="any")
-        def note(unit: Unit, conn: Connection[Any]) -> None:
-            if handle is not None:
-                handle(unit, conn)
-            seen.extend(event.event_type for event in unit)
+        def write(unit: Unit, conn: Connection[Any]) -> None:
+            tags = [str(event.event_type) for event in unit]
+            conn.execute(
+                "insert into effect (group_id, event_type) select %s, unnest(%s::text[])",
+                [group_id, tags],
+            )
+            if any(tag.startswith(refuse) for tag in tags):
+                raise ValueError("refused")
 
         for assignment in self.assignments:
             limits = Limits(batch_size=batch_size)
-            while (done := step(self.conn, assignment, note, limits)).outcome == "done":
+            while (done := step(self.conn, assignment, write, limits)).outcome == "done":
                 pass
             assert done.outcome == "idle"
-        return seen
+        rows = self.conn.execute(
+            "select event_type from effect where group_id = %s order by n", [group_id]
+        )
+        return [row[0] for row in rows]
 
 
 @contextmanager

@@ -122,14 +122,16 @@ def assert_ordered(log: Log, published: Iterable[Published]) -> None:
             )
 
 
-def assert_neighbours(log: Log) -> None:
+def assert_neighbours(log: Log, published: Iterable[Published] = ()) -> None:
     """I5: a transaction's events are neighbours; a unit ends where the unit changes, not inside it.
 
     Two transactions with one explicit transaction_id are one unit if one run sequenced both.
+    published: tells transactions apart; without it their xids do.
     """
+    names: dict[str | None, str | None] = {event.tag: event.transaction for event in published}
     for where, events in log.items():
-        runs = [xid for xid, _ in groupby(events, key=lambda event: event.xid)]
-        torn = [xid for xid, times in Counter(runs).items() if times > 1]
+        runs = [name for name, _ in groupby(events, key=lambda e: names.get(e.tag, e.xid))]
+        torn = [name for name, times in Counter(runs).items() if times > 1]
         assert not torn, f"I5 in {where}: transactions {_some(torn)} are torn"
         for event, following in zip(events, [*events[1:], None], strict=True):
             if following is None or _unit(event) != _unit(following):

@@ -30,7 +30,7 @@ user_id and transaction_id. With --payload-only or --key-field the whole line is
 examples:
   gapless publish orders '{"total": 5}' --key AA --type order.placed
   gapless publish orders --file events.jsonl
-  producer | gapless publish orders - --payload-only --key-field customer
+  producer | gapless publish orders - --key-field customer
 """
 _WAIT_S_MAX = 60.0
 

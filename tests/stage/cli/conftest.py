@@ -48,7 +48,7 @@ def environment(**more: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PG", "GAPLESS", "DB_EVENT"))
+        if not name.startswith(("PG", "GAPLESS", "DB_EVENT")) or name == "GAPLESS_PG_BINDIR"
     }
     return {**kept, **more}
 

@@ -1,0 +1,287 @@
+"""Dump and restore: xids mean nothing in another cluster, offsets and events mean the same.
+
+A log is dumped with events that are sequenced, pending and dead, restored with psql, and goes on:
+nothing is lost, nothing comes twice, and no offset changes, whatever was in progress when the
+sequencer first ran in the new place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import Connection
+from psycopg.conninfo import make_conninfo
+
+from gapless.db.connect import connect
+from gapless.db.embedded import throwaway_cluster
+from gapless.db.migrate import migrate, require_schema
+from gapless.log.publish import publish
+from gapless.log.sequence import create_chunks, sequence
+from gapless.log.topics import Topic, require_topic
+from support.clients import pg_dump, psql
+from support.group import owner
+from support.log import (
+    Log,
+    Published,
+    assert_all_there,
+    assert_gapless,
+    assert_kept,
+    assert_neighbours,
+    assert_ordered,
+    placed,
+    tags,
+)
+
+KEYS = ["a", "b", "c", None]
+
+
+@dataclass
+class Ledger:
+    """What was published, wherever, on a clock that counts."""
+
+    published: list[Published] = field(default_factory=list)
+    clock: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def insert(self, conn: Connection, transaction: str, events: int = 3) -> list[Published]:
+        made = []
+        for _ in range(events):
+            number = next(self.clock)
+            tag = f"{transaction}/{number}"
+            publish(conn, "outbox", number, key=KEYS[number % len(KEYS)], event_type=tag)
+            made.append(Published(tag=tag, transaction=transaction, inserted=number))
+        self.published += made
+        return made
+
+    def committed(self, events: list[Published]) -> None:
+        now = next(self.clock)
+        for event in events:
+            event.committed = now
+
+    def transactions(self, conn: Connection, name: str, transactions: int) -> None:
+        for n in range(transactions):
+            with conn.transaction():
+                events = self.insert(conn, f"{name} {n}")
+            self.committed(events)
+
+    @contextmanager
+    def unfinished(self, dsn: str, name: str) -> Iterator[int]:
+        """Insert, leave the transaction open during the block, then insert again and commit.
+
+        Yields its xid.
+        """
+        with connect(dsn, role="unfinished") as conn:
+            conn.execute("begin")
+            events = self.insert(conn, name)
+            row = conn.execute("select pg_current_xact_id()::text::bigint").fetchone()
+            assert row is not None
+            yield row[0]
+            events += self.insert(conn, name)
+            conn.execute("commit")
+        self.committed(events)
+
+    def check(self, conn: Connection, dsn: str, before: Log) -> None:
+        """All of it is in the log, in order; and group `g` has met each event once."""
+        with owner(dsn, "g", require_topic(conn, "outbox")) as group:
+            handled = group.consume(batch_size=5)
+        log = placed(conn)
+        assert_kept(before, log)
+        assert_gapless(log)
+        assert_all_there(log, self.published)
+        assert_neighbours(log, self.published)
+        assert_ordered(log, self.published)
+        dead = conn.execute("select event_type from gapless.dead_letter_queue").fetchall()
+        assert sorted(map(str, [*handled, *(tag for (tag,) in dead)])) == sorted(
+            map(str, tags(log))
+        )
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+@pytest.fixture
+def source(conn: Connection, dsn: str, topic: Topic, ledger: Ledger) -> Connection:
+    """A log with events that were handled, dead, sequenced only, and pending."""
+    ledger.transactions(conn, "handled", 30)
+    ledger.transactions(conn, "dead", 5)
+    sequence(conn)
+    with owner(dsn, "g", topic) as group:
+        group.consume("dead", batch_size=5)
+    ledger.transactions(conn, "sequenced", 20)
+    sequence(conn)
+    ledger.transactions(conn, "pending", 10)
+    return conn
+
+
+@pytest.fixture(scope="module")
+def new_server(server_dsn: str) -> Iterator[str]:
+    """The DSN of another cluster, with the roles that every dump refers to."""
+    options = {"max_prepared_transactions": "10", "autovacuum": "off"}
+    with throwaway_cluster(options) as cluster:
+        dsn = cluster.dsn()
+        with psycopg.connect(server_dsn) as here, psycopg.connect(dsn, autocommit=True) as there:
+            if here.info.server_version // 10000 != there.info.server_version // 10000:
+                pytest.skip("the servers have different versions")
+            for role in ("producer", "consumer", "operator"):
+                there.execute(f"create role gapless_{role} nologin")
+            if here.info.user not in ("gapless", "postgres"):
+                pytest.skip("the owner of the schema is unknown to the new server")
+            if here.info.user != there.info.user:
+                there.execute(f"create role {here.info.user} superuser")
+        yield dsn
+
+
+@contextmanager
+def _restored(source_dsn: str, server: str) -> Iterator[str]:
+    """Dump the source and restore it into a new database of a server."""
+    name = f"restored_{uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f"create database {name}")
+        try:
+            dsn = make_conninfo(server, dbname=name)
+            psql(dsn, pg_dump(source_dsn))
+            yield dsn
+        finally:
+            admin.execute(f"drop database {name} with (force)")
+
+
+def _next_xid(conn: Connection) -> int:
+    row = conn.execute("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _burn_xids(conn: Connection, upto: int) -> None:
+    """Use up at least one transaction id, and so many that the next one is `upto`."""
+    conn.execute("set synchronous_commit = off")
+    conn.execute(
+        "do $$ declare burned bigint; begin loop"
+        " burned := pg_current_xact_id()::text::bigint; commit;"
+        f" exit when burned >= {upto - 1}; end loop; end $$"
+    )
+
+
+def _xid_of_newest(conn: Connection) -> int:
+    row = conn.execute(
+        "select xid::text::bigint from gapless.outbox_message_t order by id desc limit 1"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("xids", ["lower", "higher"])
+def test_into_a_new_cluster(
+    source: Connection, dsn: str, new_server: str, ledger: Ledger, xids: str
+) -> None:
+    if xids == "lower":
+        with psycopg.connect(new_server) as there:
+            _burn_xids(source, _next_xid(there) + 20_000)
+            ledger.transactions(source, "pending too", 3)
+    before = placed(source)
+    with _restored(dsn, new_server) as restored, connect(restored, role="test") as conn:
+        if xids == "higher":
+            _burn_xids(conn, _next_xid(source) + 20_000)
+        assert (_next_xid(conn) > _next_xid(source)) == (xids == "higher")
+        require_schema(conn)
+        assert migrate(conn) == []
+        assert_kept(before, placed(conn))
+
+        ledger.transactions(conn, "new", 3)
+        with ledger.unfinished(restored, "open during the re-base"), connect(restored, role="t") as late:
+            late.execute("begin; select pg_current_xact_id()")  # has an xid, but no id yet
+            with ledger.unfinished(restored, "other"):
+                assert sequence(conn) > 0
+                assert sequence(conn) == 0
+                ledger.transactions(conn, "after the re-base", 3)
+                assert sequence(conn) == 9
+            events = ledger.insert(late, "had its xid before the re-base")
+            late.execute("commit")
+            ledger.committed(events)
+            assert sequence(conn) == 6 + 3
+        assert sequence(conn) == 6
+        ledger.transactions(conn, "later", 20)
+        assert sequence(conn) == 60
+        create_chunks(conn)
+        ledger.check(conn, restored, before)
+
+
+@pytest.mark.parametrize("newest", [True, False], ids=["the newest xid", "an older xid"])
+def test_old_events_with_the_xid_of_a_transaction_in_progress(
+    source: Connection, dsn: str, new_server: str, ledger: Ledger, newest: bool
+) -> None:
+    """The new cluster gives out again the xids of restored events, sequenced ones and pending ones."""
+    with psycopg.connect(new_server) as there:
+        _burn_xids(source, _next_xid(there) + 20_000)
+    ledger.transactions(source, "sequenced", 1)
+    sequenced = _xid_of_newest(source)
+    sequence(source)
+    ledger.transactions(source, "pending", 1)
+    pending = _xid_of_newest(source)
+    before = placed(source)
+    with _restored(dsn, new_server) as restored, connect(restored, role="test") as conn:
+        _burn_xids(conn, sequenced)
+        with ledger.unfinished(restored, "as sequenced") as first:
+            _burn_xids(conn, pending)
+            with ledger.unfinished(restored, "as pending") as second:
+                assert (first, second) == (sequenced, pending)
+                if not newest:
+                    _burn_xids(conn, pending + 10)
+                sequence(conn)
+                ledger.transactions(conn, "new", 3)
+                assert sequence(conn) == 9
+                assert sequence(conn) == 0
+            assert sequence(conn) == 6
+        assert sequence(conn) == 6
+        ledger.check(conn, restored, before)
+
+
+def test_a_second_restore_of_what_was_restored(
+    source: Connection, dsn: str, server_dsn: str, new_server: str, ledger: Ledger
+) -> None:
+    """There and back: both clusters have used the same ids since."""
+    before = placed(source)
+    with _restored(dsn, new_server) as restored, connect(restored, role="test") as conn:
+        ledger.transactions(conn, "there", 5)
+        sequence(conn)
+        ledger.transactions(conn, "there, pending", 5)
+        there = placed(conn)
+        assert_kept(before, there)
+        with _restored(restored, server_dsn) as back_dsn, connect(back_dsn, role="test") as back:
+            ledger.transactions(back, "back", 5)
+            sequence(back)
+            ledger.check(back, back_dsn, there)
+
+
+def test_into_another_database_of_the_same_cluster(
+    source: Connection, dsn: str, server_dsn: str, ledger: Ledger
+) -> None:
+    """Here xids go on to mean what they meant; an open transaction of the old database stays there."""
+    with ExitStack() as stack:
+        slow = stack.enter_context(connect(dsn, role="slow"))
+        slow.execute("begin")
+        publish(slow, "outbox", 0, event_type="not in the dump")
+        before = placed(source)
+        restored = stack.enter_context(_restored(dsn, server_dsn))
+        conn = stack.enter_context(connect(restored, role="test"))
+        slow.execute("commit")
+        ledger.transactions(conn, "new", 5)
+        assert sequence(conn) == 30 + 15
+        ledger.transactions(conn, "later", 5)
+        assert sequence(conn) == 15
+        ledger.check(conn, restored, before)
+        assert sequence(source) == 30 + 1, "the old log goes on by itself"
+
+
+def test_an_empty_log(conn: Connection, dsn: str, new_server: str, topic: Topic, ledger: Ledger) -> None:
+    with _restored(dsn, new_server) as restored, connect(restored, role="test") as there:
+        assert sequence(there) == 0
+        ledger.transactions(there, "first", 3)
+        assert sequence(there) == 9
+        ledger.check(there, restored, {})
