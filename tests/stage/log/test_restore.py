@@ -219,10 +219,10 @@ def test_old_events_with_the_xid_of_a_transaction_in_progress(
     """The new cluster gives out again the xids of restored events, sequenced ones and pending ones."""
     with psycopg.connect(new_server) as there:
         _burn_xids(source, _next_xid(there) + 20_000)
-    ledger.transactions(source, "sequenced", 1)
+    ledger.transactions(source, "last sequenced", 1)
     sequenced = _xid_of_newest(source)
     sequence(source)
-    ledger.transactions(source, "pending", 1)
+    ledger.transactions(source, "last pending", 1)
     pending = _xid_of_newest(source)
     before = placed(source)
     with _restored(dsn, new_server) as restored, connect(restored, role="test") as conn:
