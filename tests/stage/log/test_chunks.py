@@ -62,7 +62,9 @@ def test_chunks_are_made_ahead_and_only_then(conn: Connection, topic: Topic) -> 
     assert create_chunks(conn) == 0
     chunks = _chunks(conn)
     assert chunks[0][0] == 1
-    assert all(upto == following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False))
+    assert all(
+        upto == following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False)
+    )
     assert next_id + AHEAD * SIZE < _covered(conn) <= next_id + (AHEAD + 2) * SIZE
 
 
@@ -173,4 +175,6 @@ def test_the_size_of_chunks_can_be_changed_in_between(small: Connection) -> None
     assert create_chunks(small) > 0
     assert sequence(small) == 4
     chunks = _chunks(small)
-    assert all(upto <= following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False))
+    assert all(
+        upto <= following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False)
+    )

@@ -225,4 +225,3 @@ def test_any_interleaving_gives_a_gapless_ordered_log(world: World) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-

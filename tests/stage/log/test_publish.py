@@ -224,8 +224,6 @@ def test_one_transaction_may_publish_in_every_way(conn: Connection, own: Publish
 def test_an_outage_is_not_the_events_fault(dsn: str, own: Publisher) -> None:
     """It stays what it was, so that the caller can tell it from an event that cannot be stored."""
     with connect(dsn, role="admin") as admin:
-        admin.execute(
-            "select pg_terminate_backend(%s)", [own.conn.info.backend_pid]
-        )
+        admin.execute("select pg_terminate_backend(%s)", [own.conn.info.backend_pid])
     with pytest.raises(psycopg.OperationalError):
         own.publish("outbox", 1)

@@ -79,9 +79,15 @@ def test_publish_returns_the_transaction_under_which_the_event_is_found(
     assert len(set(ids)) == 1
     sequence(conn)
     found = conn.execute("select distinct transaction_id from gapless.read('outbox', 2)").fetchall()
-    found += conn.execute("select distinct transaction_id from gapless.read('outbox', 1)").fetchall()
-    found += conn.execute("select distinct transaction_id from gapless.read('outbox', 0)").fetchall()
-    found += conn.execute("select distinct transaction_id from gapless.read('outbox', 3)").fetchall()
+    found += conn.execute(
+        "select distinct transaction_id from gapless.read('outbox', 1)"
+    ).fetchall()
+    found += conn.execute(
+        "select distinct transaction_id from gapless.read('outbox', 0)"
+    ).fetchall()
+    found += conn.execute(
+        "select distinct transaction_id from gapless.read('outbox', 3)"
+    ).fetchall()
     assert found == [ids[0]]
 
 

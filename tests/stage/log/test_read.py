@@ -99,9 +99,7 @@ def test_an_event_decodes_what_was_published(conn: Connection) -> None:
         cursor.execute("insert into gapless.outbox_message_t (topic_id, key) values (1, 'k')")
     sequence(conn)
     ids = [row[0] for row in conn.execute("select id from gapless.outbox_message_t order by 1")]
-    first, null, nothing = (
-        Event("one", 0, n + 1, row) for n, row in enumerate(fetch(conn, ids))
-    )
+    first, null, nothing = (Event("one", 0, n + 1, row) for n, row in enumerate(fetch(conn, ids)))
     assert first.payload_json == text, "byte for byte"
     assert first.payload == json.loads(text) == {"b": 2, "a": [1.1, "\0ü"]}
     assert first.headers == {"h": [1]}

@@ -194,7 +194,10 @@ def test_into_a_new_cluster(
         assert_kept(before, placed(conn))
 
         ledger.transactions(conn, "new", 3)
-        with ledger.unfinished(restored, "open during the re-base"), connect(restored, role="t") as late:
+        with (
+            ledger.unfinished(restored, "open during the re-base"),
+            connect(restored, role="t") as late,
+        ):
             late.execute("begin; select pg_current_xact_id()")  # has an xid, but no id yet
             with ledger.unfinished(restored, "other"):
                 assert sequence(conn) > 0
@@ -279,7 +282,9 @@ def test_into_another_database_of_the_same_cluster(
         assert sequence(source) == 30 + 1, "the old log goes on by itself"
 
 
-def test_an_empty_log(conn: Connection, dsn: str, new_server: str, topic: Topic, ledger: Ledger) -> None:
+def test_an_empty_log(
+    conn: Connection, dsn: str, new_server: str, topic: Topic, ledger: Ledger
+) -> None:
     with _restored(dsn, new_server) as restored, connect(restored, role="test") as there:
         assert sequence(there) == 0
         ledger.transactions(there, "first", 3)

@@ -190,7 +190,9 @@ def test_the_memory_of_the_sequencer_stays_small(conn: Connection, topic: Topic)
 
 
 def test_a_run_reads_only_what_is_new(conn: Connection, topic: Topic) -> None:
-    conn.execute("insert into gapless.outbox_message_t (key) select 'k' from generate_series(1, 5000)")
+    conn.execute(
+        "insert into gapless.outbox_message_t (key) select 'k' from generate_series(1, 5000)"
+    )
     assert sequence(conn) == 5000
     for n in range(3):
         publish(conn, "outbox", n)

@@ -82,9 +82,7 @@ def test_ensure_topic_is_repeatable_and_refuses_another_number(conn: Connection)
         ("orders", 4097, "partitions must be from 1 to 4096, not 4097"),
     ],
 )
-def test_what_cannot_be_a_topic(
-    conn: Connection, name: str, partitions: int, message: str
-) -> None:
+def test_what_cannot_be_a_topic(conn: Connection, name: str, partitions: int, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ensure_topic(conn, name, partitions=partitions)
 
