@@ -54,6 +54,7 @@ select gapless.transaction_uuid(pg_current_xact_id())
 select gapless.create_topic(%(name)s, %(partitions)s)
 
 -- name: topic
+-- returns: gapless.log.topics:Topic
 select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(name)s
 
 -- name: try_role

@@ -27,6 +27,7 @@ class Child:
     slot: int
     started_s: float = field(default_factory=monotonic)
     draining_since_s: float | None = None
+    killed: bool = False
 
     @classmethod
     def fork(cls, name: str, slot: int, run: Callable[[Pipe], None]) -> Child:
@@ -55,6 +56,7 @@ class Child:
 
     def kill(self) -> None:
         """End it now; the database rolls back what it had open."""
+        self.killed = True
         self.process.kill()
 
     def descriptors(self) -> list[int]:
@@ -76,11 +78,11 @@ class Child:
         return monotonic() - self.started_s
 
 
-def explain_exit(code: int) -> str:
-    """Say in words how a child ended."""
+def explain_exit(code: int, *, killed: bool = False) -> str:
+    """Say in words how a child ended; `killed`: by us."""
     if code >= 0:
         return f"exit code {code}"
-    hint = " (out of memory?)" if code == -9 else ""
+    hint = " (out of memory?)" if code == -signal.SIGKILL and not killed else ""
     with contextlib.suppress(ValueError):
         return f"signal {signal.Signals(-code).name}{hint}"
     return f"signal {-code}"

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 from setproctitle import setproctitle
@@ -23,9 +24,10 @@ def settle(spec: ChildSpec, title: str) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.set_wakeup_fd(-1)
-    # Ctrl-C goes to the whole foreground group; the supervisor alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Ctrl-C goes to the whole foreground group, systemd's SIGTERM to all of a service: the
+    # supervisor alone decides what they mean. Not SIG_IGN: what handlers start would inherit it.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, _leave_to_supervisor)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for fd in spec.close_fds:
         try:
@@ -49,3 +51,7 @@ def leave(code: ExitCode) -> NoReturn:
 def is_orphan(spec: ChildSpec) -> bool:
     """Tell whether the supervisor that forked us is gone."""
     return os.getppid() != spec.supervisor_pid
+
+
+def _leave_to_supervisor(_signal: int, _frame: FrameType | None) -> None:
+    pass

@@ -100,7 +100,7 @@ class Nursery:
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
             run_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        child = self._fork(partition, f"gapless {partition}", run)
+        child = self._fork(partition, f"worker {partition}", run)
         if child is not None:
             self._workers[partition] = child
 
@@ -139,37 +139,25 @@ class Nursery:
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
             run_sequencer(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        self._sequencer = self._fork(None, "gapless sequencer", run)
+        self._sequencer = self._fork(None, "sequencer", run)
 
     # -- all --------------------------------------------------------------------------------------
 
     def watch(self) -> None:
         """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
         for partition, child in list(self._workers.items()):
-            code = child.reap()
-            if code is None:
-                self._kill_if_stuck(child, self._settings.max_processing_ms)
-                continue
-            del self._workers[partition]
-            self._free_slots.append(child.slot)
-            self._ended = True
-            if code != ExitCode.DRAINED or not child.draining:
-                steady = child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0
-                self._backoff(partition).note(steady=steady)
-                log.warning("%s: worker ended: %s", partition, explain_exit(code))
-        if self._sequencer is not None:
-            code = self._sequencer.reap()
-            if code is None:
-                self._kill_if_stuck(self._sequencer, SEQUENCING_S_MAX * 1000)
-            else:
-                self._free_slots.append(self._sequencer.slot)
-                self._backoff(None).note(steady=self._sequencer.age_s > STEADY_AFTER_S)
-                self._sequencer = None
-                if code != ExitCode.DRAINED:
-                    log.warning("sequencer ended: %s", explain_exit(code))
+            if self._has_ended(partition, child, self._settings.max_processing_ms):
+                del self._workers[partition]
+                self._ended = True
+        sequencer = self._sequencer
+        if sequencer is not None and self._has_ended(None, sequencer, SEQUENCING_S_MAX * 1000):
+            self._sequencer = None
 
     def is_empty(self) -> bool:
         return not self._workers and self._sequencer is None
+
+    def is_killed(self) -> bool:
+        return all(child.killed for child in self._children())
 
     def drain_all(self) -> None:
         for child in self._children():
@@ -206,8 +194,23 @@ class Nursery:
             log.error("%s: cannot be forked, will try again: %s", name, error)  # noqa: TRY400
             return None
 
+    def _has_ended(self, who: Partition | None, child: Child, work_ms_max: float) -> bool:
+        """Reap a child; if it has ended unasked, its next one waits for the backoff."""
+        code = child.reap()
+        if code is None:
+            self._kill_if_stuck(child, work_ms_max)
+            return False
+        self._free_slots.append(child.slot)
+        if code != ExitCode.DRAINED or not child.draining:
+            steady = child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0
+            self._backoff(who).note(steady=steady)
+            log.warning("%s ended: %s", child.name, explain_exit(code, killed=child.killed))
+        return True
+
     def _kill_if_stuck(self, child: Child, work_ms_max: float) -> None:
         silence_ms_max = (self._settings.connect_timeout_s + SILENCE_S_MAX) * 1000
+        if child.killed:
+            return
         if self._board.work_ms(child.slot) > work_ms_max:
             log.error("%s: killed: one turn took longer than %.0f ms", child.name, work_ms_max)
             child.kill()

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg import IsolationLevel
 
+from gapless.consume.unit import Unit
 from gapless.errors import HoleError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -33,14 +34,14 @@ class TestIdle:
         world.units(3, 3)
         group.drain()
         world.conn.execute("checkpoint")
-        for _ in range(3):  # the server itself may log something now and then, but not each time
+        for _ in range(10):  # the server, or others on it, may write something now and then
             before = world.rows(self.COUNTERS)
-            for _ in range(50):
+            for _ in range(25):
                 assert group.step().outcome == "idle"
                 assert group.step_alone().outcome == "idle"
             if world.rows(self.COUNTERS) == before:
                 return
-        pytest.fail("100 idle steps wrote xids or WAL, three times")
+        pytest.fail("idle steps write xids or WAL, each time")
 
     def test_an_empty_log_is_idle(self, group: Group) -> None:
         assert group.step().outcome == "idle"
@@ -141,6 +142,18 @@ class TestHole:
         for function in (lambda unit, conn: None, group.record):
             with pytest.raises(HoleError, match=r"1 of 50 events are missing"):
                 group.step(make_handler(function), stream_above_events=10)
+        assert (group.next_offset(), group.letters()) == (1, {})
+
+    def test_an_event_that_vanishes_while_it_is_streamed(self, world: World, group: Group) -> None:
+        """Met inside the handler, it is no failure of the handler."""
+        world.units(2500)
+
+        def handle(unit: Unit, conn: psycopg.Connection) -> None:
+            world.conn.execute("delete from gapless.outbox_message_t where id = 2000")
+            group.record(unit, conn)
+
+        with pytest.raises(HoleError, match="1 of 1000 events are missing"):
+            group.step(make_handler(handle), stream_above_events=10)
         assert (group.next_offset(), group.letters()) == (1, {})
 
     def test_a_missing_event_met_while_looking_for_a_failing_unit(

@@ -127,6 +127,8 @@ class TestOneUnit:
         group.drain(make_handler(insert))
         group.assert_all_once(20)
         assert list(group.letters()) == [7, 15]
+        # 15 until the failure; 14 that break the check; those one by one; and so on behind them.
+        assert len(group.calls) == 15 + 14 + 14 + 1 + 6
 
     def test_in_a_batch_handler(self, world: World, group: Group) -> None:
         world.units(*[1] * 20)

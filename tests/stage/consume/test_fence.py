@@ -240,8 +240,9 @@ class TestOneOwner:
     def test_only_the_very_owner_may_claim(
         self, world: World, group: Group, wrong: Callable[[Assignment], Assignment]
     ) -> None:
-        world.units(1)
         stranger = wrong(group.assignment)
+        assert step(group.conn, stranger, group.handler, Limits()).outcome == "fenced"
+        world.units(1)
         assert step(group.conn, stranger, group.handler, Limits()).outcome == "fenced"
         assert record_attempt(group.conn, stranger) is None
         forget_attempt(group.conn, stranger)

@@ -150,11 +150,26 @@ class TestDeadLetter:
         def handle(unit: Unit, conn: Connection[Any]) -> None:
             if unit.first_offset == 3:
                 misdeed(conn)
-            group.effect(unit, conn)
+            group.record(unit, conn)
 
         group.drain(make_handler(handle))
         group.assert_all_once(4)
         assert list(group.letters()) == [3]
+
+    def test_nothing_more_is_handled_in_vain(self, world: World, group: Group) -> None:
+        """The end of its transaction is noticed when the handler returns, not before COMMIT."""
+        world.units(*[1] * 4)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 2:
+                conn.execute("rollback")
+
+        group.step(make_handler(handle))
+        assert group.calls == [1, 2, 1, 2, 1]
+        group.drain(make_handler(handle))
+        group.assert_all_once(4)
+        assert list(group.letters()) == [2]
 
 
 def reads_with_dicts(conn: Connection[Any]) -> None:

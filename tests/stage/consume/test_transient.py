@@ -230,10 +230,14 @@ class TestFromTheServer:
             " initially deferred for each row execute function fail_at_commit()"
         )
         world.units(1, 1)
-        late = make_handler(lambda unit, conn: conn.execute("insert into once values (1)"))
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            conn.execute("insert into once values (1)")
+
         with pytest.raises(psycopg.errors.SerializationFailure):
-            group.step(late)
-        assert (group.letters(), group.next_offset(), group.calls) == ({}, 1, [])
+            group.step(make_handler(handle))
+        assert (group.letters(), group.next_offset(), group.calls) == ({}, 1, [1, 2])
         group.drain()
         group.assert_all_once(2)
 

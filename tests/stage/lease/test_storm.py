@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from random import Random
 
 import psycopg
@@ -38,11 +39,8 @@ class Supervisor:
 
     def storm(self, give_up_s: float) -> None:
         deeds: list[tuple[int, Callable[[], object]]] = [
-            (4, lambda: self._member.sync()),
-            (3, lambda: self._member.beat()),
-            (3, lambda: self._member.watch()),
-            (3, lambda: self._member.evict()),
-            (2, lambda: self._member.leases()),
+            *((3, partial(self._tell, name)) for name in ("sync", "beat", "watch", "evict")),
+            (2, partial(self._tell, "leases")),
             (6, self._work),
             (1, self._leave_and_join),
             (1, lambda: self._member.disown(self._partition())),
@@ -55,6 +53,9 @@ class Supervisor:
             self.longest_s = max(self.longest_s, time.monotonic() - began)
         self._control.close()
         self._worker.close()
+
+    def _tell(self, name: str) -> None:
+        getattr(self._member, name)()
 
     def _partition(self) -> Partition:
         return self._cast.partition(self._random.randrange(4), self._random.choice(GROUPS))

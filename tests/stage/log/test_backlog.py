@@ -75,7 +75,8 @@ def _client_bytes() -> int:
 def _backend_kb(conn: Connection) -> int:
     """The most memory the server's process for this session has had; 0 where it cannot be seen."""
     status = Path(f"/proc/{conn.info.backend_pid}/status")
-    if conn.info.host and not conn.info.host.startswith("/") or not status.exists():
+    is_here = conn.info.host.startswith("/")
+    if not (is_here and status.exists()):
         return 0
     peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
     return int(peak.split()[1])

@@ -215,8 +215,12 @@ class Interleavings(RuleBasedStateMachine):
 
 
 def test_any_interleaving_gives_a_gapless_ordered_log(world: World) -> None:
+    class Here(Interleavings):
+        def __init__(self) -> None:
+            super().__init__(world)
+
     run_state_machine_as_test(
-        lambda: Interleavings(world),
+        Here,
         settings=settings(
             max_examples=300,
             stateful_step_count=40,

@@ -18,7 +18,7 @@ from gapless.log.topics import Topic
 from support.publisher import Publisher, publisher
 
 UNIT = UUID("12345678-1234-5678-1234-567812345678")
-FIELDS = {
+FIELDS: dict[str, Any] = {
     "key": "AA",
     "event_type": "flight.departed",
     "headers": {"trace": "x", "deep": {"n": [1, 2.5, None]}},

@@ -251,10 +251,16 @@ class Fleet:
 
     def close_door(self) -> None:
         """Let nobody in any more; who is in may stay."""
+        self._let_in(allowed=False)
+
+    def open_door(self) -> None:
+        self._let_in(allowed=True)
+
+    def _let_in(self, *, allowed: bool) -> None:
         with psycopg.connect(make_conninfo(self.dsn, dbname="postgres"), autocommit=True) as admin:
             admin.execute(
-                sql.SQL("alter database {} allow_connections false").format(
-                    sql.Identifier(self.conn.info.dbname)
+                sql.SQL("alter database {} allow_connections {}").format(
+                    sql.Identifier(self.conn.info.dbname), sql.Literal(allowed)
                 )
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from signal import SIGINT, SIGTERM
+from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
@@ -80,13 +80,16 @@ def test_a_batch_in_the_making_is_finished(fleet: Fleet, tmp_path: Path) -> None
     assert fleet.value("select count(*) from ledger") == 1
 
 
-def test_ctrl_c_reaches_the_whole_group_and_drains_once(fleet: Fleet, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM], ids=["Ctrl-C", "systemd"])
+def test_a_signal_to_the_whole_group_drains_once(
+    fleet: Fleet, tmp_path: Path, number: Signals
+) -> None:
     leaver = fleet.start("a")
     fleet.until_owners(a=4)
     begun = tmp_path / "begun"
     fleet.publish({"once": str(begun), "sleep_s": 0.5})
     until(begun.exists, "in the handler")
-    leaver.signal_all(SIGINT)
+    leaver.signal_all(number)
     assert leaver.ended() == 0
     assert leaver.log().count("supervisor: draining") == 1
     assert not leaver.logged("worker ended"), "no worker was killed"
@@ -134,6 +137,28 @@ def test_it_drains_while_the_database_is_gone(fleet: Fleet) -> None:
     until(lambda: leaver.logged("connection lost, will be back"), "it noticed")
     leaver.signal(SIGTERM)
     assert leaver.ended(5) == 0
+
+
+def test_a_drain_is_not_forgotten_while_the_database_is_gone(fleet: Fleet, tmp_path: Path) -> None:
+    """Back again, it asks for no more partitions: the idle ones go to its peer at once."""
+    leaver = fleet.start("a", member_ttl_ms=20_000, reconnect_grace_ms=20_000)
+    fleet.until_owners(a=4)
+    begun, go_on = tmp_path / "begun", tmp_path / "go on"
+    fleet.publish({"once": str(begun), "wait_for": str(go_on)})
+    until(begun.exists, "in the handler")
+    fleet.close_door()
+    fleet.terminate("gapless/supervisor")
+    until(lambda: leaver.logged("connection lost, will be back"), "it noticed")
+    leaver.signal(SIGTERM)
+    until(lambda: leaver.logged("draining"), "it drains")
+    fleet.open_door()
+    fleet.start("b")
+    fleet.until_owners(a=1, b=3)
+    go_on.touch()
+    assert leaver.ended() == 0
+    fleet.until_owners(b=4)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
 
 
 def test_what_a_handler_prints_is_not_lost(fleet: Fleet) -> None:

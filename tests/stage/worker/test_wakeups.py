@@ -1,0 +1,53 @@
+"""Nothing rests on polling: each step of a hand-over wakes the next, whatever comes when.
+
+All polls are made so rare here that a single wake-up that is lost costs seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from signal import SIGTERM
+
+from stage.worker.fleet import Fleet, Instance
+from stage.worker.ledger import assert_exactly_once
+
+ROUNDS = 4
+STEP_S_MAX = 3.0  # some 0.7 s are the start of a process; busy machines need more
+RARELY = {
+    "gapless.worker.supervisor.TICK_S": 10.0,
+    "gapless.worker.supervisor.SUCCESSOR_WAIT_S": 10.0,
+    "gapless.lease.hold.READY_EVERY_MS": 10_000,
+    "gapless.worker.sequencer.ROLE_POLL_S": 10.0,
+}
+
+
+def start(fleet: Fleet, name: str) -> Instance:
+    return fleet.start(
+        name,
+        patch=RARELY,
+        presence_poll_ms=60_000,
+        heartbeat_ms=20_000,
+        member_ttl_ms=60_000,
+        wait_period_ms=60_000,
+        total_partitions=8,
+    )
+
+
+def test_joins_and_leaves_need_no_poll(fleet: Fleet) -> None:
+    start(fleet, "a")
+    fleet.until_owners(a=8)
+    for number in range(ROUNDS):
+        began = time.monotonic()
+        guest = start(fleet, f"b{number}")
+        fleet.until_owners(a=4, **{guest.name: 4})
+        joined = time.monotonic()
+        guest.signal(SIGTERM)
+        assert guest.ended() == 0
+        fleet.until_owners(a=8)
+        left = time.monotonic()
+        assert joined - began < STEP_S_MAX, "a wake-up was lost in a join"
+        assert left - joined < STEP_S_MAX, "a wake-up was lost in a leave"
+        for partition in range(8):
+            fleet.publish(partition=partition, partitions=8)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)

@@ -1,0 +1,143 @@
+"""Every SQL file against a real server and against the Python that uses it.
+
+A named query must prepare; what it returns must fit the record that its comment names; a name that
+Python uses must exist, and one that exists must be used.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import Connection
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import ExecStatus
+
+import gapless
+from gapless.db.queries import queries, query, sql_root
+
+STAGES = sorted(path.stem for path in (sql_root() / "queries").glob("*.sql"))
+NAMED = [(stage, name) for stage in STAGES for name in queries(stage)]
+SOURCES = sorted(Path(gapless.__file__).parent.rglob("*.py"))
+_PLACEHOLDER = re.compile(r"%(?:\((\w+)\)[sbt]|(%))")
+_RETURNS = re.compile(r"^-- returns: ([\w.]+):(\w+)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def server(server_dsn: str, template: str) -> Iterator[Connection]:
+    """A session in a database with the schema; nothing is written to it."""
+    with psycopg.connect(make_conninfo(server_dsn, dbname=template), autocommit=True) as conn:
+        yield conn
+
+
+def _numbered(text: str) -> tuple[str, list[str]]:
+    """Return the query as the server wants it, $1 for %(name)s, and the names in that order."""
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        name, percent = match.groups()
+        if percent:
+            return "%"
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
+
+    return _PLACEHOLDER.sub(number, text), names
+
+
+def _columns(server: Connection, stage: str, name: str) -> list[str]:
+    """Prepare a query and return the columns of its result."""
+    text, _ = _numbered(query(stage, name))
+    pgconn = server.pgconn
+    prepared = pgconn.prepare(b"", text.encode())
+    assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
+    described = pgconn.describe_prepared(b"")
+    return [(described.fname(n) or b"").decode() for n in range(described.nfields)]
+
+
+@pytest.mark.parametrize(("stage", "name"), NAMED)
+def test_a_query_prepares_and_fits_its_record(server: Connection, stage: str, name: str) -> None:
+    columns = _columns(server, stage, name)
+    named = _RETURNS.search(query(stage, name))
+    if named is not None:
+        record = getattr(import_module(named[1]), named[2])
+        assert sorted(columns) == sorted(field.name for field in fields(record))
+    else:
+        assert "-- returns" not in query(stage, name), "a returns line nobody can read"
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def _stages_of(path: Path) -> set[str]:
+    """The stages whose queries a module asks for: the first argument of query(...)."""
+    return {
+        str(call.args[0].value)
+        for call in ast.walk(_tree(path))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "query"
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+
+def _words_of(path: Path) -> set[str]:
+    """All strings of a module: a name may reach query() through a variable."""
+    return {
+        node.value
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if _stages_of(p)], ids=lambda p: p.stem)
+def test_a_query_that_is_asked_for_exists(path: Path) -> None:
+    for call in ast.walk(_tree(path)):
+        if not isinstance(call, ast.Call) or getattr(call.func, "id", "") != "query":
+            continue
+        match call.args:
+            case [ast.Constant(value=stage), ast.Constant(value=name)]:
+                assert (stage, name) in NAMED, f"line {call.lineno}"
+            case [ast.Constant(value=stage), *_]:
+                assert stage in STAGES, f"line {call.lineno}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_query_that_exists_is_asked_for(stage: str) -> None:
+    users = [path for path in SOURCES if stage in _stages_of(path)]
+    assert users, "no module asks for this stage"
+    beside = {path for user in users for path in user.parent.glob("*.py")}
+    assert set(queries(stage)) - set().union(*map(_words_of, beside)) == set()
+
+
+@pytest.mark.parametrize("path", sorted(sql_root().rglob("*.sql")), ids=lambda p: p.name)
+def test_a_file_says_what_it_is_for(path: Path) -> None:
+    """A header of a function tells the people who call it from other languages all they have."""
+    header = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("--"):
+            break
+        header.append(line)
+    if path.parent.name == "queries":
+        assert header[0].startswith("-- name: ")
+    else:
+        assert len(" ".join(header)) > 40
+
+
+@pytest.mark.parametrize(
+    "path", sorted((sql_root() / "functions").glob("*.sql")), ids=lambda p: p.name
+)
+def test_a_function_file_can_be_applied_again(server: Connection, path: Path) -> None:
+    with server.transaction(force_rollback=True):
+        server.execute("set local check_function_bodies = on")
+        server.execute(path.read_bytes())
