@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from itertools import count
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import Connection
 
 import gapless
+from benchmarks.cpu import CpuMeter, cpu_figure
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
@@ -34,7 +35,16 @@ STEP = "step() in this process"
 STEP_EVENTS = "step(), handler looks at every event"
 WORKER = "a worker process"
 
+ROUNDS_EACH = 3  # they are short: more of them, closer together
+
 _group_numbers = count(1)
+
+
+class _Rate(NamedTuple):
+    """Events per second, and the CPU time that each takes on both sides, if that is known."""
+
+    per_s: float
+    cpu_us: float | None
 
 
 def run(setup: Setup) -> list[Figure]:
@@ -44,7 +54,7 @@ def run(setup: Setup) -> list[Figure]:
         topic = ensure_topic(conn, TOPIC, partitions=1)
         fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES)
         results = alternate(
-            setup.rounds,
+            setup.rounds * ROUNDS_EACH,
             {
                 RAW: partial(_raw, dsn, topic),
                 STEP: partial(_steps, dsn, topic, _noop),
@@ -54,15 +64,23 @@ def run(setup: Setup) -> list[Figure]:
         )
     target = Target("ratio", at_least=0.6)
     return [
-        Figure(
-            what=f"consume, batch {BATCH}: {name}",
-            unit="events/s",
-            ours=results[name],
-            baseline=results[RAW],
-            against=RAW,
-            target=bound,
-        )
-        for name, bound in ((STEP, target), (STEP_EVENTS, None), (WORKER, target))
+        *(
+            Figure(
+                what=f"consume, batch {BATCH}: {name}",
+                unit="events/s",
+                ours=tuple(rate.per_s for rate in results[name]),
+                baseline=tuple(rate.per_s for rate in results[RAW]),
+                against=RAW,
+                target=bound,
+            )
+            for name, bound in ((STEP, target), (STEP_EVENTS, None), (WORKER, target))
+        ),
+        *cpu_figure(
+            f"consume, batch {BATCH}: {STEP}",
+            (rate.cpu_us for rate in results[STEP]),
+            (rate.cpu_us for rate in results[RAW]),
+            RAW,
+        ),
     ]
 
 
@@ -81,7 +99,7 @@ def _handler(function: UnitFunction) -> Handler:
     return gapless.handler(topic=TOPIC, group=group, batch_size=BATCH)(function)
 
 
-def _raw(dsn: str, topic: Topic) -> float:
+def _raw(dsn: str, topic: Topic) -> _Rate:
     """Read all rows in batches by id arrays: binary, JSON left as text, one statement a batch."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         found = conn.execute(query("ids"), {"topic_id": topic.topic_id}).fetchall()
@@ -89,26 +107,26 @@ def _raw(dsn: str, topic: Topic) -> float:
         batches = [ids[at : at + BATCH] for at in range(0, len(ids), BATCH)]
         cursor = conn.cursor(binary=True)
         json_as_text(cursor)
-        began_s = monotonic()
+        meter, began_s = CpuMeter(dsn), monotonic()
         for batch in batches:
             rows = cursor.execute(query("raw_read"), {"ids": batch}).fetchall()
             assert len(rows) == len(batch)
-        return len(ids) / (monotonic() - began_s)
+        return _Rate(len(ids) / (monotonic() - began_s), meter.used_us(len(ids)))
 
 
-def _steps(dsn: str, topic: Topic, function: UnitFunction) -> float:
+def _steps(dsn: str, topic: Topic, function: UnitFunction) -> _Rate:
     """Loop over step() as the owner of the partition."""
     handler = _handler(function)
     limits = Limits(batch_size=BATCH)
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
         events = 0
-        began_s = monotonic()
+        meter, began_s = CpuMeter(dsn), monotonic()
         while (done := step(conn, held.assignment, handler, limits)).outcome == "done":
             events += done.events
-        took_s = monotonic() - began_s
+        rate = _Rate(events / (monotonic() - began_s), meter.used_us(events))
         member.leave()
-        return events / took_s
+        return rate
 
 
 def _take(conn: Connection[Any], handler: Handler, topic: Topic) -> tuple[Member, hold.Held]:
@@ -126,7 +144,7 @@ def _take(conn: Connection[Any], handler: Handler, topic: Topic) -> tuple[Member
     return member, held
 
 
-def _worker(dsn: str, events: int) -> float:
+def _worker(dsn: str, events: int) -> _Rate:
     """Let a supervisor's worker read everything; count from the first progress that is seen."""
     handler = _handler(_noop)
     samples: list[tuple[float, int]] = []
@@ -139,4 +157,4 @@ def _worker(dsn: str, events: int) -> float:
             sleep(0.005)
     first = next(sample for sample in samples if sample[1])
     last = next(sample for sample in samples if sample[1] == events)
-    return (last[1] - first[1]) / (last[0] - first[0])
+    return _Rate((last[1] - first[1]) / (last[0] - first[0]), None)

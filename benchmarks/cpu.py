@@ -6,31 +6,51 @@ Linux and a server on this machine only; elsewhere there is nothing to be had, a
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from time import process_time
 
 import psycopg
 
+from benchmarks.figure import Figure
 from benchmarks.queries import query
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class CpuMeter:
-    """Counts, from its making, what the server's processes and the children of this one use."""
+    """Counts, from its making, what the server, this process and its descendants use."""
 
     def __init__(self, dsn: str) -> None:
         self._postmaster = _postmaster(dsn)
         self._began_s = self._now_s()
 
-    def used_s(self) -> float | None:
-        """Return the CPU time since then; None when it cannot be had."""
+    def used_us(self, events: float) -> float | None:
+        """Return the CPU time since then for each of so many events; None if it cannot be had."""
         now_s = self._now_s()
-        return None if now_s is None or self._began_s is None else now_s - self._began_s
+        if now_s is None or self._began_s is None:
+            return None
+        return (now_s - self._began_s) * 1e6 / events
 
     def _now_s(self) -> float | None:
         if self._postmaster is None:
             return None
-        return _descendants_s(self._postmaster) + _descendants_s(os.getpid())
+        ours_s = process_time() + _descendants_s(os.getpid())
+        return ours_s + _own_s(self._postmaster) + _descendants_s(self._postmaster)
+
+
+def cpu_figure(
+    what: str, ours: Iterable[float | None], baseline: Iterable[float | None], against: str
+) -> list[Figure]:
+    """Return the CPU time an event takes as a figure, or none if it could not be had."""
+    figure = Figure(
+        what=what,
+        unit="µs CPU/event",
+        ours=tuple(cpu_us for cpu_us in ours if cpu_us is not None),
+        baseline=tuple(cpu_us for cpu_us in baseline if cpu_us is not None),
+        against=against,
+    )
+    return [figure] if figure.ours else []
 
 
 def _postmaster(dsn: str) -> int | None:

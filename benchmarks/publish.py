@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import Connection
 
-from benchmarks.cpu import CpuMeter
+from benchmarks.cpu import CpuMeter, cpu_figure
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
@@ -101,19 +101,13 @@ def _handled(results: _Results, condition: str = "") -> Figure:
 
 
 def _cpu(results: _Results, ours: str) -> list[Figure]:
-    """Return what an event costs from its publishing to its end, if that is known."""
-
-    def cpu(name: str) -> tuple[float, ...]:
-        return tuple(rates.cpu_us for rates in results[name] if rates.cpu_us is not None)
-
-    figure = Figure(
-        what=f"publish, CPU of all processes: {ours}",
-        unit="µs/event",
-        ours=cpu(ours),
-        baseline=cpu(PLAIN),
-        against=PLAIN,
+    """Return what an event costs from its publishing to its end."""
+    return cpu_figure(
+        f"publish: {ours}",
+        (rates.cpu_us for rates in results[ours]),
+        (rates.cpu_us for rates in results[PLAIN]),
+        PLAIN,
     )
-    return [figure] if figure.ours else []
 
 
 def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results:
@@ -146,7 +140,7 @@ class _Load:
         """Publish while nobody reads; give the offsets afterwards, for the next run's sake."""
         meter = CpuMeter(self._dsn)
         published = self._publish(script)
-        cpu_us = self._cpu_us(meter, published)
+        cpu_us = meter.used_us(published * self._duration_s)
         _catch_up(self._dsn)
         return _Rates(published, 0.0, cpu_us)
 
@@ -159,7 +153,7 @@ class _Load:
             published = self._publish("gapless")
             handled = (self._progress(served) - before) / self._duration_s
             self._wait_for_rest(served)
-            cpu_us = self._cpu_us(meter, published)
+            cpu_us = meter.used_us(published * self._duration_s)
         return _Rates(published, handled, cpu_us)
 
     def _wait_for_rest(self, served: Handler) -> None:
@@ -174,10 +168,6 @@ class _Load:
             duration_s=self._duration_s,
             payload_bytes=PAYLOAD_BYTES,
         )
-
-    def _cpu_us(self, meter: CpuMeter, published: float) -> float | None:
-        used_s = meter.used_s()
-        return None if used_s is None else used_s * 1e6 / (published * self._duration_s)
 
     def _progress(self, served: Handler) -> int:
         with psycopg.connect(self._dsn) as conn:

@@ -112,6 +112,7 @@ class _Turn:
         sequenced = self._sequence()
         self._events_since += sequenced
         if sequenced:
+            self._board.complete(self._spec.slot)
             self._doze_s = 0.0
             self._rest(monotonic() - began_s)
         elif try_sleep(self._conn):

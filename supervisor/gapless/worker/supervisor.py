@@ -138,7 +138,7 @@ class Supervisor:
             self._nursery.keep_sequencer()
             return
         overdue = monotonic() - self._stopping_since_s > self._settings.drain_timeout_ms / 1000
-        if stops or overdue and not self._nursery.is_killed():
+        if stops or (overdue and not self._nursery.is_killed()):
             log.warning("supervisor: killing the workers that have not drained")
             self._nursery.kill_all()
 

@@ -61,6 +61,7 @@ class Producer:
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
+        self.transaction = ""
         self.events: list[Published] = []
         self.savepoints: list[int] = []  # how many events there were
 
@@ -122,9 +123,10 @@ class Interleavings(RuleBasedStateMachine):
         producer = self.world.producers[n]
         if not producer.in_transaction and not alone:
             producer.conn.execute("begin")
+            producer.transaction = f"t{next(self.world.clock)}"
         for columns in events:
             tag = next(self.world.names)
-            transaction = f"t{n}" if producer.in_transaction else tag
+            transaction = producer.transaction if producer.in_transaction else tag
             event = Published(tag=tag, transaction=transaction, inserted=next(self.world.clock))
             producer.conn.execute(INSERT, [*columns, tag])
             producer.events.append(event)

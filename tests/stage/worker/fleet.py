@@ -85,6 +85,10 @@ class Instance:
     def logged(self, text: str) -> bool:
         return text in self.log()
 
+    def deaths(self, how: str = "") -> int:
+        """How many workers ended unasked, so far; `how`: as the log says it."""
+        return len(re.findall(rf" worker \S+ ended: {how}", self.log()))
+
     def children(self) -> set[int]:
         with suppress(OSError):
             listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()

@@ -87,20 +87,6 @@ def test_an_idle_worker_that_is_stopped_is_killed_by_its_supervisor(fleet: Fleet
     assert a.logged("stopped or hung")
 
 
-def test_workers_at_rest_are_not_taken_for_stopped(fleet: Fleet) -> None:
-    """Idle, waiting for a retry, before a hole: each says that it lives."""
-    a = fleet.start(
-        "a",
-        connect_timeout_s=1,
-        wait_period_ms=60_000,
-        patch={"gapless.worker.nursery.SILENCE_S_MAX": 0.5},
-    )
-    fleet.until_owners(a=4)
-    fleet.publish({"sql": "do $$ begin raise exception 'no' using errcode = '40001'; end $$"})
-    until(lambda: a.log().count("will try again") >= 3, "naps become long", timeout_s=60)
-    assert not a.logged("killed")
-
-
 def test_a_zombie_in_its_transaction_cannot_commit(fleet: Fleet, tmp_path: Path) -> None:
     """The worker is stopped in its handler, its supervisor too; another takes over; all wake up."""
     a, b = pair(fleet)

@@ -70,7 +70,7 @@ def test_what_is_not_a_units_fault_is_never_dead_lettered(fleet: Fleet) -> None:
     good = fleet.value("select pg_get_functiondef('gapless.finish_batch'::regproc)")
     fleet.conn.execute(NOT_ITS_FAULT)
     fleet.publish({}, {}, {})
-    until(lambda: a.log().count("g/t/0: worker ended: exit code 1") >= 6, "crashes", within=a.log)
+    until(lambda: a.deaths("exit code 1") >= 6, "crashes", within=a.log)
     assert fleet.value("select count(*) from gapless.dead_letter_queue") == 0
     fleet.conn.execute(good)
     fleet.until_handled()
@@ -82,7 +82,7 @@ def test_a_worker_that_cannot_start_is_started_ever_more_rarely(fleet: Fleet) ->
     fleet.until_owners(a=4)
     fleet.conn.execute(NOT_ITS_FAULT)
     fleet.publish()
-    until(lambda: a.logged("worker ended: exit code 1"), "the first crash")
+    until(lambda: a.deaths("exit code 1"), "the first crash")
     since = fleet.now()
     until(lambda: fleet.now() - since > 3.0, "three seconds later")
-    assert 3 <= a.log().count("worker ended: exit code 1") <= 8
+    assert 3 <= a.deaths("exit code 1") <= 8
