@@ -75,7 +75,7 @@ begin
     in_progress := array(select pg_snapshot_xip(state.snapshot));
 
     -- MUST stay bounded: a plan that was kept may use the primary key of a chunk that was empty then.
-    if allocated - state.floor_id < 10000 and state.stragglers = '{}' then
+    if allocated - state.floor_id < 2000 and state.stragglers = '{}' then
       perform set_config('plan_cache_mode', 'force_generic_plan', true);
     end if;
 

@@ -40,7 +40,8 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             if claimed is None:
                 return Step(outcome="fenced")
             units = read_units(turn.conn, turn.assignment.partition, chosen, turn.limits)
-            _together(turn, islice(units, good))
+            if good:
+                _together(turn, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
                 error = _alone(turn, unit)
                 if error is not None:
@@ -94,12 +95,8 @@ def _fewer(spans: Sequence[Span], count: int, error: BaseException) -> Retry:
 
 def _together(turn: Turn, units: Iterable[Unit]) -> None:
     """Handle units that ran well a moment ago. Raises UnitFailedError when they do not now."""
-    any_unit = False
     for unit in units:
-        any_unit = True
         call(turn.handler, unit, turn.conn)
-    if not any_unit:
-        return
     try:
         run(turn.conn, "check_constraints", {})
     except psycopg.Error as error:

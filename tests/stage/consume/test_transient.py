@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -56,11 +57,20 @@ def statement_timeout(world: World, conn: Connection[Any]) -> None:
     conn.execute("select pg_sleep(10)")
 
 
+def await_event(world: World, pid: int, event: str) -> None:
+    """Return when that backend waits for `event`."""
+    give_up = monotonic() + WAIT_S
+    waiting = "select count(*) from pg_stat_activity where pid = %s and wait_event = %s"
+    while not world.value(waiting, pid, event):
+        assert monotonic() < give_up
+
+
 def cancelled(world: World, conn: Connection[Any]) -> None:
+    pid = conn.info.backend_pid
+
     def cancel() -> None:
-        while conn.info.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:
-            continue
-        conn.cancel_safe(timeout=WAIT_S)
+        await_event(world, pid, "PgSleep")
+        world.conn.execute("select pg_cancel_backend(%s)", [pid])
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(cancel)
@@ -68,12 +78,14 @@ def cancelled(world: World, conn: Connection[Any]) -> None:
 
 
 def deadlock(world: World, conn: Connection[Any]) -> None:
+    """The rival waits for us first, and patiently: our own wait finds the deadlock."""
     conn.execute("select pg_advisory_xact_lock(1)")
+    conn.execute("set local deadlock_timeout = '10ms'")
     with rival(world) as other, ThreadPoolExecutor(1) as pool:
-        other.execute("set deadlock_timeout = '10s'")
+        other.execute("set deadlock_timeout = '20s'")
         other.execute("select pg_advisory_xact_lock(2)")
         future = pool.submit(other.execute, "select pg_advisory_xact_lock(1)")
-        conn.execute("set local deadlock_timeout = '10ms'")
+        await_event(world, other.info.backend_pid, "advisory")
         try:
             conn.execute("select pg_advisory_xact_lock(2)")
         finally:

@@ -119,7 +119,9 @@ def test_an_evicted_one_learns_it_at_its_next_beat(cast: Cast) -> None:
 def test_it_goes_on_as_the_same_with_a_new_session(cast: Cast) -> None:
     """Also when the server still believes in the old one, as after a cut network."""
     a = cast.member("a")
-    assert a.reattach(cast.session("again"))
+    again = cast.session("again")
+    again.execute("set lock_timeout = '5s'")
+    assert a.reattach(again)
     b = cast.member("b")
     b.sync()
     assert not b.watch()

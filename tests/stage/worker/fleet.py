@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -34,6 +35,7 @@ QUICK = {
     "connect_timeout_s": 5,
 }
 LOOK_AGAIN_S = 0.01
+MARK = "GAPLESS_TEST_FLEET"  # in the environment of what a fleet started
 PATIENCE_S = 20.0
 _LAG = """
 select coalesce(sum(c.next_offset), 0) = (
@@ -90,6 +92,8 @@ class Instance:
         return len(re.findall(rf" worker \S+ ended: {how}", self.log()))
 
     def children(self) -> set[int]:
+        if self.process.poll() is not None:
+            return set()
         with suppress(OSError):
             listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
             return {int(pid) for pid in listed.split()}
@@ -107,10 +111,11 @@ class Instance:
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the supervisor alone."""
-        os.kill(self.pid, number)
+        self.process.send_signal(number)
 
     def signal_all(self, number: signal.Signals) -> None:
         """Signal the supervisor and all its children, as a terminal or a dying machine does."""
+        assert self.process.poll() is None, "ended: its pid may be somebody else's by now"
         os.killpg(self.pid, number)
 
     def ended(self, timeout_s: float = PATIENCE_S) -> int:
@@ -129,6 +134,7 @@ class Fleet:
         self.conn = conn
         self.folder = folder
         self.instances: list[Instance] = []
+        self._mark = uuid4().hex
         self._keys: dict[int, list[str]] = {}
         conn.execute(MAKE)
 
@@ -161,7 +167,8 @@ class Fleet:
                     dsn or self.dsn,
                     json.dumps(wanted),
                 ],
-                env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
+                env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+                | {MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -269,9 +276,13 @@ class Fleet:
             )
 
     def close(self) -> None:
+        """Kill what is left: by its mark, for the pid of an ended one may be somebody else's."""
+        mark = f"{MARK}={self._mark}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.name), signal.SIGKILL)
         for each in self.instances:
-            with suppress(ProcessLookupError):
-                each.signal_all(signal.SIGKILL)
             each.process.wait(PATIENCE_S)
 
 

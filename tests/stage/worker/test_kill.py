@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from signal import SIGKILL
 
@@ -36,8 +37,6 @@ def test_a_killed_worker_is_replaced(fleet: Fleet, record_property: pytest.Recor
         victim = a.worker("g/t/1")
         assert victim is not None
         since = fleet.now()
-        import os
-
         os.kill(victim, SIGKILL)
         until(lambda: a.worker("g/t/1") not in {None, victim}, "another worker", within=a.log)
         load.go_on()
@@ -112,8 +111,6 @@ def test_killed_in_the_middle_of_a_batch(fleet: Fleet, tmp_path: Path) -> None:
     a.signal_all(SIGKILL)
     fleet.until_owners(b=4)
     for pid in fleet.instances[1].children():
-        import os
-
         if pid != fleet.instances[1].sequencer():
             os.kill(pid, SIGKILL)
     fleet.until_handled()
@@ -152,3 +149,21 @@ def test_a_joiner_is_killed_in_the_middle_of_its_hand_over(fleet: Fleet) -> None
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
     until(lambda: fleet.value("select count(*) from gapless.member") == 1, "b is evicted")
+
+
+def test_killed_in_the_middle_of_a_hand_over(fleet: Fleet, tmp_path: Path) -> None:
+    """Its successor waits, nobody will release it: its supervisor gives the lease up."""
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    for partition in range(4):
+        begun = tmp_path / str(partition)
+        fleet.publish({"once": str(begun), "hang": True}, {}, partition=partition)
+    until(lambda: len(list(tmp_path.glob("[0-3]"))) == 4, "all in their handlers")
+    fleet.start("b")
+    promised = "select count(*) from gapless.lease where target <> owner"
+    until(lambda: fleet.value(promised) == 2, "two are promised to b")
+    for pid in a.children() - {a.sequencer()}:
+        os.kill(pid, SIGKILL)
+    fleet.until_owners(a=2, b=2)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)

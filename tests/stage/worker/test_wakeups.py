@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from signal import SIGTERM
 
-from stage.worker.fleet import Fleet, Instance
+from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
 
 ROUNDS = 4
@@ -51,3 +51,13 @@ def test_joins_and_leaves_need_no_poll(fleet: Fleet) -> None:
             fleet.publish(partition=partition, partitions=8)
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
+
+
+def test_the_sequencers_role_needs_no_poll(fleet: Fleet) -> None:
+    a = start(fleet, "a")
+    until(a.sequencer, "a sequences")
+    b = start(fleet, "b")
+    fleet.until_owners(a=4, b=4)
+    a.signal(SIGTERM)
+    until(b.sequencer, "b sequences", timeout_s=STEP_S_MAX, within=b.log)
+    assert a.ended() == 0
