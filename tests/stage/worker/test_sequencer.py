@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from signal import SIGKILL, SIGSTOP, SIGTERM
+from signal import SIGKILL, SIGSTOP
 
 import pytest
 
@@ -34,7 +34,7 @@ def gap_s(fleet: Fleet) -> float:
     )
 
 
-@pytest.mark.parametrize("number", [SIGKILL, SIGSTOP, SIGTERM], ids=["kill", "stop", "term"])
+@pytest.mark.parametrize("number", [SIGKILL, SIGSTOP], ids=["kill", "stop"])
 def test_the_role_goes_to_the_other(
     fleet: Fleet, number: int, record_property: pytest.RecordProperty
 ) -> None:
