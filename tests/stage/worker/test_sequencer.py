@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from signal import SIGKILL, SIGSTOP
+from signal import SIGKILL, SIGSTOP, SIGTERM
 
 import pytest
 
