@@ -27,6 +27,11 @@ select max(n) from (
 """
 
 
+@pytest.fixture
+def world(shared_world: World) -> World:
+    return shared_world.another_topic()
+
+
 class TestLetter:
     def test_a_unit_is_dead_as_a_whole(self, world: World, group: Group) -> None:
         """All its events, with all that is needed to try again by hand; its effects are gone."""
@@ -72,25 +77,24 @@ class TestLetter:
     def test_it_is_the_event_that_was_published(self, world: World, group: Group) -> None:
         """message_id leads back to outbox_message_t; without an id, the xid's is given."""
         with world.conn.transaction():
-            world.conn.execute("select gapless.publish('orders', '{}')")
+            world.conn.execute("select gapless.publish(%s, '{}')", [world.topic.name])
         world.units(1)
         group.failing = {1, 2}
         group.drain()
-        assert (
-            world.rows(
-                "select o.id = d.message_id, o.created_ts = d.created_ts,"
-                " d.transaction_id = coalesce(o.transaction_id, gapless.transaction_uuid(o.xid))"
-                " from gapless.dead_letter_queue d"
-                " join gapless.outbox_message_t o on o.id = d.message_id"
-            )
-            == [(True, True, True)] * 2
+        rows = world.rows(
+            "select o.id = d.message_id, o.created_ts = d.created_ts,"
+            " d.transaction_id = coalesce(o.transaction_id, gapless.transaction_uuid(o.xid))"
+            " from gapless.dead_letter_queue d"
+            " join gapless.outbox_message_t o on o.id = d.message_id where d.group_id = %s",
+            group.name,
         )
+        assert rows == [(True, True, True)] * 2
 
     def test_a_database_error_keeps_its_sqlstate(self, world: World, group: Group) -> None:
         world.units(1, 1)
         failing = make_handler(lambda unit, conn: conn.execute("select 1 / 0"))
         assert group.step(failing).dead == 2
-        assert world.rows("select distinct sqlstate from gapless.dead_letter_queue") == [("22012",)]
+        assert group.letters_have("sqlstate") == {"22012"}
         assert "DivisionByZero: division by zero" in group.letters()[1]
 
     def test_a_group_that_was_moved_back_replaces_its_letters(
@@ -99,17 +103,23 @@ class TestLetter:
         world.units(1, 2)
         group.failing = {2}
         group.drain()
-        world.conn.execute("update gapless.consumer_offsets set next_offset = 1")
-        world.conn.execute("truncate effect")
+        mine = "where group_id = %s"
+        world.conn.execute(
+            f"update gapless.consumer_offsets set next_offset = 1 {mine}", [group.name]
+        )
+        world.conn.execute(f"delete from effect {mine}", [group.name])
         group.drain()
         group.assert_all_once(3)
-        assert world.rows("select attempts from gapless.dead_letter_queue") == [(2,), (2,)]
+        assert group.letters_have("attempts") == {2}
 
     def test_fewer_letters_than_events_would_be_a_loss(self, world: World, group: Group) -> None:
         world.units(3)
+        ids = world.value(
+            "select message_ids from gapless.log_segment where topic_id = %s", world.topic.topic_id
+        )
         letter = "select gapless.dead_letter(%s, %s, 0, 1, %s, 'refused')"
         with pytest.raises(psycopg.Error, match="2 of 3 events found"):
-            world.conn.execute(letter, [group.name, world.topic.topic_id, [1, 2, 999]])
+            world.conn.execute(letter, [group.name, world.topic.topic_id, [*ids[:2], 2**40]])
         assert group.letters() == {}
 
 
@@ -227,9 +237,10 @@ class TestNeighbours:
 
         assert group.step(make_handler(messy)).dead == 1
         assert group.effects() == [2]
-        assert world.rows("select to_regclass('left_behind'), retention from gapless.topic") == [
-            (None, None)
-        ]
+        assert world.rows(
+            "select to_regclass('left_behind'), retention from gapless.topic where name = %s",
+            world.topic.name,
+        ) == [(None, None)]
         path = group.conn.execute("show search_path").fetchone()
         assert path == ('"$user", public',)
 
@@ -258,7 +269,10 @@ class TestAnyFailures:
         batches: bool,
     ) -> None:
         """I9: {effects} and {dead letters} are disjoint, are all, are in order, each event once."""
-        start = world.value("select coalesce(max(last_offset), 0) from gapless.log_segment")
+        start = world.value(
+            "select coalesce(max(last_offset), 0) from gapless.log_segment where topic_id = %s",
+            world.topic.topic_id,
+        )
         group = world.group(start="latest")
         world.units(*[size for size, _ in shape])
         with group.conn:
@@ -283,6 +297,5 @@ def test_payloads_are_copied_inside_the_server(world: World, group: Group) -> No
     world.events(NewEvent(payload=big, transaction_id=id_, key="k") for _ in range(20))
     group.failing = {1}
     group.step()
-    assert world.value("select sum(length(payload::text)) from gapless.dead_letter_queue") == (
-        20 * len(big)
-    )
+    copied = "select sum(length(payload::text)) from gapless.dead_letter_queue where group_id = %s"
+    assert world.value(copied, group.name) == 20 * len(big)

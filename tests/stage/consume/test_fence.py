@@ -28,9 +28,14 @@ WAIT_S = 10.0
 
 
 @pytest.fixture
-def other(dsn: str) -> Iterator[Connection[Any]]:
+def world(shared_world: World) -> World:
+    return shared_world.another_topic()
+
+
+@pytest.fixture
+def other(world: World) -> Iterator[Connection[Any]]:
     """The session of the next owner."""
-    with connect(dsn, role="worker") as conn:
+    with connect(world.dsn, role="worker") as conn:
         yield conn
 
 
@@ -113,7 +118,11 @@ class TestOneCommit:
 
         def count(unit: Unit, conn: Connection[Any]) -> None:
             group.record(unit, conn)
-            seen.append(conn.execute("select count(*) from effect").fetchone())
+            seen.append(
+                conn.execute(
+                    "select count(*) from effect where group_id = %s", [group.name]
+                ).fetchone()
+            )
 
         group.step(make_handler(count))
         assert seen == [(1,), (2,), (3,)]
@@ -185,7 +194,7 @@ class TestOneOwner:
             monkeypatch.undo()
             world.conn.execute(
                 "select set_config('gapless.seeking', pg_current_xact_id()::text, true);"
-                "update gapless.consumer_offsets set next_offset = 2"
+                f"update gapless.consumer_offsets set next_offset = 2 where group_id = '{group.name}'"
             )
             return careful(*args)
 

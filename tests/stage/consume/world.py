@@ -137,6 +137,11 @@ class Group:
             )
         )
 
+    def letters_have(self, column: str) -> set[Any]:
+        """The different values of a column of the dead letters."""
+        every = f"select distinct {column} from gapless.dead_letter_queue where group_id = %s"
+        return {row[0] for row in self.world.rows(every, self.name)}
+
     def successor(self, conn: Connection[Any]) -> Assignment:
         """Take the lease again, as a new worker would: a higher epoch; its fence is not in yet."""
         found = hold.take(conn, self.assignment.partition, self.member.member_id)
