@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.consume.unit import Batch, Span, Unit, merge_by_user, split
+from gapless.consume.unit import Batch, Source, Spans, Unit, merge_by_user, split
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 
@@ -24,7 +24,7 @@ def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: str =
     return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, now)
 
 
-def spans_of(sizes: list[int], first_offset: int = 1) -> list[Span]:
+def spans_of(sizes: list[int], first_offset: int = 1) -> Spans:
     ends = "".join("0" * (size - 1) + "1" for size in sizes)
     return split(first_offset, list(range(100, 100 + sum(sizes))), ends)
 
@@ -38,6 +38,13 @@ class TestSplit:
         assert spans[0].first_offset == first_offset
         assert spans[-1].last_offset == first_offset + sum(sizes) - 1
         assert all(b.first_offset == a.last_offset + 1 for a, b in pairwise(spans))
+
+    @given(SIZES, st.integers(0, 40), st.integers(0, 40))
+    def test_a_slice_is_the_same_units(self, sizes: list[int], first: int, count: int) -> None:
+        spans = spans_of(sizes)
+        assert list(spans[first : first + count]) == list(spans)[first : first + count]
+        assert list(spans[first:][:count]) == list(spans)[first : first + count]
+        assert spans[-1] == list(spans)[-1]
 
     def test_a_range_that_ends_inside_a_unit_is_a_defect(self) -> None:
         with pytest.raises(AssertionError):
@@ -103,7 +110,7 @@ class TestUnit:
             asked.append(len(found))
             return [row(id_) for id_ in found]
 
-        return Unit(PARTITION, Span(11, ids), None, fetch, slice_), asked
+        return Unit(Source(PARTITION, fetch, slice_), 11, None, ids), asked
 
     def never(self, ids: object) -> list[Row]:
         raise AssertionError("it has its rows")
@@ -112,12 +119,13 @@ class TestUnit:
     def test_read_in_slices_or_held_it_is_the_same(self, size: int, slice_: int) -> None:
         ids = list(range(5, 5 + size))
         streamed, asked = self.fetched(ids, slice_)
-        held = Unit(PARTITION, Span(11, ids), [row(id_) for id_ in ids], self.never, slice_)
+        held = Unit(Source(PARTITION, self.never, slice_), 11, [row(id_) for id_ in ids])
         for unit in (streamed, held):
             for _ in range(2):
                 assert [(e.offset, e.id) for e in unit] == [*enumerate(ids, 11)]
             assert (len(unit), unit.first_offset, unit.last_offset) == (size, 11, 10 + size)
             assert unit.transaction_id == transaction_uuid("7")
+            assert (unit.span.first_offset, [*unit.span.ids]) == (11, ids)
         assert max(asked) <= slice_
 
     def test_it_is_not_read_before_it_is_asked_for(self) -> None:
@@ -130,12 +138,11 @@ class TestUnit:
     def test_an_explicit_transaction_id_wins(self) -> None:
         id_ = UUID(int=1)
         own = (*row(1)[:7], id_, *row(1)[8:])
-        assert Unit(PARTITION, Span(1, [1]), [own], self.never, 10).transaction_id == id_
+        assert Unit(Source(PARTITION, self.never, 10), 1, [own]).transaction_id == id_
 
     def test_batch(self) -> None:
-        units = [
-            Unit(PARTITION, Span(first, [first]), [row(first)], self.never, 10) for first in (1, 2)
-        ]
+        source = Source(PARTITION, self.never, 10)
+        units = [Unit(source, first, [row(first)]) for first in (1, 2)]
         batch = Batch(units)
         assert len(batch) == 2
         assert [type(event) for event in batch.events] == [Event, Event]

@@ -42,7 +42,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     environment's (also when the handler wrapped one in an error of its own), KeyboardInterrupt.
     """
     try:
-        result = handler(work, conn)
+        result = handler.function(work, conn)
     except (KeyboardInterrupt, HoleError):
         raise
     except BaseException as error:

@@ -23,7 +23,7 @@ from gapless.consume.letters import dead_letter
 from gapless.consume.reader import read_units
 from gapless.consume.session import run, transaction
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
-from gapless.consume.unit import Batch, Span, Unit
+from gapless.consume.unit import Batch, Span, Spans, Unit
 from gapless.db.connect import is_transient
 
 
@@ -85,7 +85,7 @@ def _claim_again(turn: Turn, spans: Sequence[Span]) -> Claim | None:
     return claimed
 
 
-def _fewer(spans: Sequence[Span], count: int, error: BaseException) -> Retry:
+def _fewer(spans: Spans, count: int, error: BaseException) -> Retry:
     """Go on with the first `count` units; one that failed alone is hopeless."""
     if len(spans) == 1:
         reason = error.error if isinstance(error, UnitFailedError) else error

@@ -8,9 +8,11 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from gapless.consume.session import run, transaction
-from gapless.consume.unit import Span, split
+from gapless.consume.unit import Spans, split
 from gapless.errors import HoleError
 from gapless.keys import Assignment
+
+NOTHING = Spans(0, (), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,7 @@ class Claim:
     first_offset: int = 0
     last_offset: int = -1
     claim_xid: str = ""
-    spans: tuple[Span, ...] = ()
+    spans: Spans = NOTHING
 
 
 def claim(conn: Connection[Any], assignment: Assignment, batch_size: int) -> Claim:
@@ -53,7 +55,7 @@ def claim(conn: Connection[Any], assignment: Assignment, batch_size: int) -> Cla
         first_offset=first,
         last_offset=last,
         claim_xid=xid,
-        spans=tuple(split(first, ids, "".join(ends))),
+        spans=split(first, ids, "".join(ends)),
     )
 
 

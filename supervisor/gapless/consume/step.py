@@ -10,7 +10,6 @@ committed, call it again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +18,12 @@ from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call
 from gapless.consume.careful import bury, careful
-from gapless.consume.claim import claim, forget_attempt, record_attempt
+from gapless.consume.claim import NOTHING, claim, forget_attempt, record_attempt
 from gapless.consume.handler import Handler
 from gapless.consume.reader import load_units
 from gapless.consume.session import transaction
 from gapless.consume.turn import UNITS_PER_COMMIT, Limits, Retry, Step, Turn, finish, offsets
-from gapless.consume.unit import Batch, Span
+from gapless.consume.unit import Batch
 from gapless.db.connect import is_transient
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -85,7 +84,7 @@ def _again(turn: Turn, retry: Retry) -> Step | Retry:
 
 
 def _fast(turn: Turn, batch_size: int) -> Step | Retry:
-    spans: Sequence[Span] = ()
+    spans = NOTHING
     failed: int | None = None
     handled = False
     try:

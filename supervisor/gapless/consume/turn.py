@@ -12,7 +12,7 @@ from gapless.consume.call import TransactionBrokenError, UnitFailedError
 from gapless.consume.claim import Claim
 from gapless.consume.handler import GroupBy, Handler
 from gapless.consume.session import run
-from gapless.consume.unit import Span
+from gapless.consume.unit import Span, Spans
 from gapless.failpoints import hit
 from gapless.keys import Assignment
 
@@ -66,7 +66,7 @@ class Retry:
     hopeless: why the only unit left cannot be handled at all.
     """
 
-    spans: Sequence[Span]
+    spans: Spans
     failed: int | None = None
     hopeless: BaseException | None = None
 

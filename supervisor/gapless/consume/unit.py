@@ -6,10 +6,11 @@ partition: neighbours, handled together, committed or dead-lettered together (I5
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
+from typing import overload
 from uuid import UUID
 
 from gapless.keys import Partition
@@ -33,6 +34,49 @@ class Span:
         return self.first_offset + len(self.ids) - 1
 
 
+class Spans(Sequence[Span]):
+    """The places of neighbouring units. A Span is made when asked for: most never are.
+
+    ids: the events of all of them, in offset order. ends: how many of these events there are up to
+    the end of each unit; ascending, the last is all.
+    """
+
+    __slots__ = ("ends", "first_offset", "ids")
+
+    def __init__(self, first_offset: int, ids: Sequence[int], ends: Sequence[int]) -> None:
+        self.first_offset = first_offset
+        self.ids = ids
+        self.ends = ends
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, at: int) -> Span: ...
+    @overload
+    def __getitem__(self, at: slice) -> Spans: ...
+    def __getitem__(self, at: int | slice) -> Span | Spans:
+        if isinstance(at, int):
+            at = range(len(self))[at]
+            start = self.ends[at - 1] if at else 0
+            return Span(self.first_offset + start, self.ids[start : self.ends[at]])
+        first, stop, step = at.indices(len(self))
+        assert step == 1
+        start = self.ends[first - 1] if first else 0
+        ends = [end - start for end in self.ends[first:stop]]
+        ids = self.ids[start : start + ends[-1]] if ends else ()
+        return Spans(self.first_offset + start, ids, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where units come from: their partition; how to read events, and how many at a time."""
+
+    partition: Partition
+    fetch: Fetch
+    slice_events: int
+
+
 class Unit:
     """The events of one unit, in offset order. Iterate as often as you like.
 
@@ -40,37 +84,49 @@ class Unit:
     read by the handler's own transaction, so it must not be kept after the handler returned.
     """
 
-    __slots__ = ("_fetch", "_rows", "_slice", "partition", "span", "topic")
+    __slots__ = ("_ids", "_rows", "_source", "first_offset")
 
     def __init__(
-        self, partition: Partition, span: Span, rows: list[Row] | None, fetch: Fetch, slice_: int
+        self,
+        source: Source,
+        first_offset: int,
+        rows: list[Row] | None,
+        ids: Sequence[int] = (),
     ) -> None:
-        self.topic = partition.topic
-        self.partition = partition.partition_id
-        self.span = span
+        self._source = source
+        self.first_offset = first_offset  # inclusive
         self._rows = rows
-        self._fetch = fetch
-        self._slice = slice_
+        self._ids = ids
 
     def __len__(self) -> int:
-        return len(self.span.ids)
+        return len(self._ids if self._rows is None else self._rows)
 
     def __iter__(self) -> Iterator[Event]:
-        offset = self.span.first_offset
+        topic, partition = self.topic, self.partition
+        offset = self.first_offset
         for rows in self._slices():
             for row in rows:
-                yield Event(self.topic, self.partition, offset, row)
+                yield Event(topic, partition, offset, row)
                 offset += 1
 
     @property
-    def first_offset(self) -> int:
-        """Offset of the first event, inclusive."""
-        return self.span.first_offset
+    def topic(self) -> str:
+        return self._source.partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self._source.partition.partition_id
 
     @property
     def last_offset(self) -> int:
         """Offset of the last event, inclusive."""
-        return self.span.last_offset
+        return self.first_offset + len(self) - 1
+
+    @property
+    def span(self) -> Span:
+        """Its place in the log."""
+        rows = self._rows
+        return Span(self.first_offset, self._ids if rows is None else [row[0] for row in rows])
 
     @property
     def transaction_id(self) -> UUID:
@@ -84,9 +140,9 @@ class Unit:
         if self._rows is not None:
             yield self._rows
             return
-        ids = self.span.ids
-        for start in range(0, len(ids), self._slice):
-            yield self._fetch(ids[start : start + self._slice])
+        source, ids = self._source, self._ids
+        for start in range(0, len(ids), source.slice_events):
+            yield source.fetch(ids[start : start + source.slice_events])
 
 
 class Batch(tuple[Unit, ...]):
@@ -101,39 +157,31 @@ class Batch(tuple[Unit, ...]):
             yield from unit
 
 
-def split(first_offset: int, ids: Sequence[int], unit_ends: str) -> list[Span]:
+def split(first_offset: int, ids: Sequence[int], unit_ends: str) -> Spans:
     """Cut a range into its units: `unit_ends` has a "1" for every event that ends one.
 
     The last event always ends one, since a claim is extended to the end of its last unit.
     """
     assert len(ids) == len(unit_ends)
     assert unit_ends.endswith("1")
-    spans: list[Span] = []
-    start = 0
-    while start < len(ids):
-        end = unit_ends.index("1", start) + 1
-        spans.append(Span(first_offset + start, ids[start:end]))
-        start = end
-    return spans
+    if "0" not in unit_ends:
+        return Spans(first_offset, ids, range(1, len(ids) + 1))
+    return Spans(first_offset, ids, [end.end() for end in re.finditer("1", unit_ends)])
 
 
-def merge_by_user(spans: Sequence[Span], rows: Sequence[Row]) -> list[Span]:
+def merge_by_user(spans: Spans, rows: Sequence[Row]) -> Spans:
     """Merge neighbouring units of the same (host_id, user_id); a unit is never cut (I5).
 
     rows: all events of all spans, in offset order. A unit with events of several users, or without
     a user_id, belongs to nobody and stays as it is.
     """
-    users: list[tuple[Span, object]] = []
-    at = 0
-    for span in spans:
-        owners = {(row[5], row[6]) for row in rows[at : at + len(span.ids)]}
+    users: list[object] = []
+    start = 0
+    for end in spans.ends:
+        owners = {(row[5], row[6]) for row in rows[start:end]}
         host_id, user_id = owners.pop()
         nobody = owners or user_id is None
-        users.append((span, span.first_offset if nobody else (host_id, user_id)))
-        at += len(span.ids)
-    merged: list[Span] = []
-    for _, run in groupby(users, key=itemgetter(1)):
-        group = [span for span, _ in run]
-        ids = [message_id for span in group for message_id in span.ids]
-        merged.append(Span(group[0].first_offset, ids))
-    return merged
+        users.append(end if nobody else (host_id, user_id))
+        start = end
+    runs = groupby(zip(spans.ends, users, strict=True), key=lambda of: of[1])
+    return Spans(spans.first_offset, spans.ids, [max(run)[0] for _, run in runs])
