@@ -12,7 +12,7 @@ select gapless.configure_chunks(%(chunk_events)s, %(chunks_ahead)s)
 -- sub-select hides how many ids there are, so that the plan is an index look-up whatever it guesses.
 -- index: primary key of a chunk
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
-  o.xid::text, o.created_ts
+  o.xid, o.created_ts
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 

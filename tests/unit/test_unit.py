@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import chain, pairwise
 from uuid import UUID
 
@@ -18,10 +17,9 @@ PARTITION = Partition(group_id="g", topic="t", topic_id=1, partition_id=3)
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=40)
 
 
-def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: str = "7") -> Row:
+def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: int = 7) -> Row:
     host_id, user_id = user
-    now = datetime(2013, 1, 1, tzinfo=UTC)
-    return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, now)
+    return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, 0)
 
 
 def spans_of(sizes: list[int], first_offset: int = 1) -> Spans:
@@ -124,7 +122,7 @@ class TestUnit:
             for _ in range(2):
                 assert [(e.offset, e.id) for e in unit] == [*enumerate(ids, 11)]
             assert (len(unit), unit.first_offset, unit.last_offset) == (size, 11, 10 + size)
-            assert unit.transaction_id == transaction_uuid("7")
+            assert unit.transaction_id == transaction_uuid(7)
             assert (unit.span.first_offset, [*unit.span.ids]) == (11, ids)
         assert max(asked) <= slice_
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 # The columns of the named query `fetch`, in order: id, key, event_type, payload, headers, host_id,
-# user_id, transaction_id, xid, created_ts. payload and headers are JSON text, undecoded.
+# user_id, transaction_id, xid, created_ts. What is dear to decode stays as it came until asked for:
+# payload and headers as JSON text, created_ts in microseconds since _EPOCH (PostgreSQL's own).
 Row = tuple[
     int,
     str | None,
@@ -19,9 +20,10 @@ Row = tuple[
     str | None,
     str | None,
     UUID | None,
-    str,
-    datetime,
+    int,
+    int,
 ]
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +107,8 @@ class Event:
 
     @property
     def created_ts(self) -> datetime:
-        """When the event was inserted (the database's clock, time zone aware)."""
-        return self._row[9]
+        """When the event was inserted (the database's clock), in UTC."""
+        return _EPOCH + timedelta(microseconds=self._row[9])
 
     def __repr__(self) -> str:
         return (
@@ -115,7 +117,7 @@ class Event:
         )
 
 
-def transaction_uuid(xid: str) -> UUID:
+def transaction_uuid(xid: int) -> UUID:
     """Return the transaction_id of events that named none; as the SQL function of that name."""
-    digits = f"{int(xid):016x}"
+    digits = f"{xid:016x}"
     return UUID(f"00000000-0000-8000-8{digits[1:4]}-{digits[4:]}")

@@ -10,32 +10,34 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryLoader
+from psycopg.types.string import ByteaBinaryLoader
 
 from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.log.event import Row
 
+_XID8_OID = 5069  # pg_type.dat; psycopg does not know its name
 
-class _JsonText(Loader):
-    """Leave json undecoded: a handler that looks at one field should not pay for all."""
+
+class _JsonbText(Loader):
+    """The binary form of jsonb is a version byte, then the text."""
 
     format = Format.BINARY
-
-    def load(self, data: Buffer) -> bytes:
-        return bytes(data)
-
-
-class _JsonbText(_JsonText):
-    """The binary form of jsonb is a version byte, then the text."""
 
     def load(self, data: Buffer) -> bytes:
         return bytes(data[1:])
 
 
-def json_as_text(cursor: Cursor[Any]) -> None:
-    """Let a binary cursor return json and jsonb undecoded, as their text in UTF-8."""
-    cursor.adapters.register_loader("json", _JsonText)
+def read_undecoded(cursor: Cursor[Any]) -> None:
+    """Let a binary cursor return a Row as log.event describes it: json and jsonb as their text.
+
+    A handler that looks at one field should not pay for all; and these loaders are written in C.
+    """
+    cursor.adapters.register_loader("json", ByteaBinaryLoader)
     cursor.adapters.register_loader("jsonb", _JsonbText)
+    cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
+    cursor.adapters.register_loader(_XID8_OID, Int8BinaryLoader)
 
 
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
@@ -47,7 +49,7 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     # Not conn.cursor(): a handler may have given its connection another row or cursor factory.
     with Cursor(conn, row_factory=tuple_row) as cursor:
         cursor.format = Format.BINARY
-        json_as_text(cursor)
+        read_undecoded(cursor)
         # Never a prepared statement: a generic plan would guess and lock every chunk.
         cursor.execute(
             query("log", "fetch"),
