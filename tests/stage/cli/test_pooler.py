@@ -40,7 +40,7 @@ def pooler(dsn: str, tmp_path: Path) -> Iterator[Callable[[str], str]]:
         )
         is_root = os.geteuid() == 0
         for folder in (ini, *ini.parents):
-            if is_root and folder.is_relative_to(tmp_path.parents[1]):
+            if is_root and "pytest-of-" in str(folder):
                 folder.chmod(0o755)
         started.append(
             subprocess.Popen(
