@@ -1,0 +1,157 @@
+"""Everything that is known of a run, read once and indexed for the families of checks."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
+
+from psycopg import Connection
+
+from chaos.checker.attempts import Attempt, resolve
+from chaos.checker.rows import (
+    Business,
+    Cursor,
+    Effect,
+    Leased,
+    Letter,
+    Lettered,
+    Moved,
+    Placed,
+    Target,
+    load,
+)
+from chaos.history import Handling, Record, Sent
+
+
+class _InPartition(Protocol):
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition_id(self) -> int: ...
+
+
+At = tuple[str, str, int]  # group, topic, partition
+Each = TypeVar("Each", bound=_InPartition)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The whole run."""
+
+    records: Sequence[Record]
+    attempts: dict[str, Attempt]
+    log: dict[tuple[str, int], list[Placed]]  # (topic, partition) -> in offset order
+    business: list[Business]
+    effects: list[Effect]
+    moves: dict[At, list[Moved]]  # in the order of their commits
+    leases: dict[At, list[Leased]]
+    lettered: dict[At, list[Lettered]]
+    letters: list[Letter]
+    cursors: list[Cursor]
+    targets: list[Target]
+    unsequenced: frozenset[str]  # tags of committed events that have no offset yet
+    moved_segments: list[tuple[str, int, int]]
+    idle_in_transaction: list[str]
+    clock_ns: float  # a time on the server's clock = monotonic + this
+
+    @cached_property
+    def sent(self) -> dict[str, tuple[Attempt, Sent]]:
+        """Every event that some attempt wanted, by its tag."""
+        return {
+            event.tag: (attempt, event)
+            for attempt in self.attempts.values()
+            for event in attempt.invoke.events
+        }
+
+    @cached_property
+    def effects_at(self) -> dict[At, list[Effect]]:
+        """The effects of each partition in the order of their ids."""
+        return by_partition(self.effects)
+
+    @cached_property
+    def batch_of(self) -> dict[tuple[At, str], Moved]:
+        """The batch that a transaction (xid) moved a group's offset by, in a partition."""
+        return {
+            (at, move.xid): move
+            for at, moves in self.moves.items()
+            for move in moves
+            if move.is_batch
+        }
+
+    @cached_property
+    def settled(self) -> dict[tuple[At, int, str], list[Lettered]]:
+        """What a transaction (xid) did to the dead letter of an event."""
+        found: dict[tuple[At, int, str], list[Lettered]] = defaultdict(list)
+        for at, changes in self.lettered.items():
+            for change in changes:
+                found[at, change.c_offset, change.xid].append(change)
+        return dict(found)
+
+
+def gather(conn: Connection[Any], records: Sequence[Record]) -> Facts:
+    """Read all tables of a run that came to rest."""
+    business = load(conn, Business)
+    placed = load(conn, Placed)
+    tags = {event.tag for event in placed}
+    visible = {row.attempt for row in business}
+    visible |= {each.attempt for each in _invokes(records) if tags & {e.tag for e in each.events}}
+    return Facts(
+        records=[record for record in records if not isinstance(record, Handling)],
+        attempts=resolve(conn, records, visible),
+        log={
+            where: list(run)
+            for where, run in groupby(placed, key=lambda each: (each.topic, each.partition_id))
+        },
+        business=business,
+        effects=load(conn, Effect),
+        moves=by_partition(load(conn, Moved)),
+        leases=by_partition(load(conn, Leased)),
+        lettered=by_partition(load(conn, Lettered)),
+        letters=load(conn, Letter),
+        cursors=load(conn, Cursor),
+        targets=load(conn, Target),
+        unsequenced=frozenset(_column(conn, _UNSEQUENCED)),
+        moved_segments=conn.execute(_MOVED_SEGMENTS).fetchall(),
+        idle_in_transaction=_column(conn, _IDLE_IN_TRANSACTION),
+        clock_ns=float(_column(conn, _CLOCK)[0]) * 1e9 - time.monotonic_ns(),
+    )
+
+
+def by_partition(rows: Iterable[Each]) -> dict[At, list[Each]]:
+    """Return the rows of each partition, in the order in which they came."""
+    found: dict[At, list[Each]] = defaultdict(list)
+    for row in rows:
+        found[row.group_id, row.topic, row.partition_id].append(row)
+    return dict(found)
+
+
+_UNSEQUENCED = """
+select o.event_type from gapless.outbox_message_t o
+where o.event_type is not null
+  and o.id not in (select unnest(s.message_ids) from gapless.log_segment s)
+"""
+_MOVED_SEGMENTS = """
+select t.name, m.partition_id, m.base_offset
+from chaos.moved_segment m join gapless.topic t using (topic_id)
+"""
+_IDLE_IN_TRANSACTION = """
+select application_name || ', for ' || (clock_timestamp() - xact_start)::text from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and application_name like 'gapless/%'
+  and state like 'idle in transaction%' and xact_start < clock_timestamp() - interval '5 s'
+"""
+_CLOCK = "select extract(epoch from clock_timestamp())"
+
+
+def _column(conn: Connection[Any], statement: str) -> list[Any]:
+    return [row[0] for row in conn.execute(statement.encode()).fetchall()]
+
+
+def _invokes(records: Iterable[Record]) -> list[Any]:
+    return [record for record in records if hasattr(record, "events")]

@@ -1,0 +1,35 @@
+"""I3: the offsets of a partition are 1, 2, 3, … and never change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.checker.facts import Facts
+from chaos.checker.violation import Violation
+
+
+def find(facts: Facts) -> Iterator[Violation]:
+    for (topic, partition), events in facts.log.items():
+        expected = 1
+        for event in events:
+            if event.c_offset != expected:
+                name = "hole" if event.c_offset > expected else "offset given twice"
+                yield Violation(
+                    invariant="I3",
+                    name=name,
+                    text=f"offset {expected} was to come, {event.c_offset} is there",
+                    topic=topic,
+                    partition=partition,
+                    offset=event.c_offset,
+                    tag=event.tag,
+                )
+            expected = event.c_offset + 1
+    for topic, partition, base in facts.moved_segments:
+        yield Violation(
+            invariant="I3",
+            name="offset moved",
+            text=f"the segment at {base} was changed after it was written",
+            topic=topic,
+            partition=partition,
+            offset=base,
+        )

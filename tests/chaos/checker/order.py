@@ -1,0 +1,34 @@
+"""I4: who committed before another one began comes first, wherever they share a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from chaos.checker.facts import Facts
+from chaos.checker.rows import Placed
+from chaos.checker.violation import Violation
+
+
+def find(facts: Facts) -> Iterator[Violation]:
+    for (topic, partition), events in facts.log.items():
+        earliest_ns: float = inf  # when the first of the attempts behind had committed
+        earliest: Placed | None = None
+        for event in reversed(events):
+            attempt, _ = facts.sent.get(event.tag or "", (None, None))
+            if attempt is None:
+                continue
+            if earliest is not None and earliest_ns < attempt.invoke.at_ns:
+                yield Violation(
+                    invariant="I4",
+                    name="out of order",
+                    text=f"{event.tag} was begun after {earliest.tag} at offset "
+                    f"{earliest.c_offset} had committed",
+                    topic=topic,
+                    partition=partition,
+                    offset=event.c_offset,
+                    tag=event.tag,
+                    attempt=attempt.invoke.attempt,
+                )
+            if attempt.committed_ns is not None and attempt.committed_ns < earliest_ns:
+                earliest_ns, earliest = attempt.committed_ns, event

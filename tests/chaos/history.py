@@ -1,0 +1,174 @@
+"""What the clients of a run did: one line of JSON an event, one file a process.
+
+A line is written by one write() to a file opened O_APPEND, so it survives kill -9 of its writer: the
+kernel has it. Times are time.monotonic_ns(): one clock for all processes of a machine, deaf to
+whoever sets the other one. A producer writes `Invoke` before it sends anything, `Begun` before its
+first write, and `Outcome` after the answer to COMMIT, or without one. What the database knows
+(effects, claims, leases, letters) is in the tables of tables.sql.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any, Literal, get_args
+from uuid import uuid4
+
+Ended = Literal["ok", "fail", "info", "already"]
+
+
+def digest(text: str) -> str:
+    """Return what the checker compares of a payload's JSON text (PostgreSQL's md5 of it)."""
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """One event of an attempt, in the order of insertion.
+
+    tag: its event_type, unique in the run (of this attempt, not of the business order).
+    key: what routes it. digest: digest(payload text), "" when it does not matter.
+    poison: its handlers always raise. undone: its savepoint was rolled back.
+    transaction_id: the explicit one, if it has one.
+    """
+
+    tag: str
+    topic: str
+    key: str | None = None
+    digest: str = ""
+    poison: bool = False
+    undone: bool = False
+    transaction_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invoke:
+    """A producer is about to publish, in one database transaction, for a business order.
+
+    attempt: a uuid of its own for every try. order: the business key, the same for all tries.
+    """
+
+    attempt: str
+    producer: str
+    order: str
+    events: tuple[Sent, ...]
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """The attempt's transaction has this xid (pg_current_xact_id()); nothing is written yet."""
+
+    attempt: str
+    xid: str
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an attempt ended.
+
+    ok: COMMIT was answered. fail: COMMIT was never sent, or the server refused it. info: it was
+    sent, and no answer came. already: the business key showed that an earlier attempt committed.
+    """
+
+    attempt: str
+    ended: Ended
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handling:
+    """A handler begins or ends a unit; for "a fault hit a worker inside its handler"."""
+
+    group: str
+    topic: str
+    partition: int
+    first_offset: int
+    phase: Literal["begin", "end"]
+    pid: int = field(default_factory=os.getpid)
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault begins or ends. crash: the server loses what was not on disk (xids come again)."""
+
+    kind: str
+    target: str
+    phase: Literal["begin", "end"] = "begin"
+    crash: bool = False
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Anything else worth a line: a failpoint that was hit, a step of a scenario."""
+
+    what: str
+    detail: str = ""
+    pid: int = field(default_factory=os.getpid)
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+Record = Invoke | Begun | Outcome | Handling | Fault | Note
+_KINDS: dict[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Record)}
+
+
+class Writer:
+    """Appends records to the file of this process; after a fork the child has one of its own."""
+
+    def __init__(self, folder: Path, role: str) -> None:
+        self._folder = folder
+        self._role = role
+        self._pid = 0
+        self._file = -1
+
+    def write(self, record: Record) -> None:
+        """Append one record; when this returns, kill -9 cannot take it away."""
+        if self._pid != os.getpid():
+            self._open()
+        line = {"kind": type(record).__name__.lower(), **asdict(record)}
+        os.write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        path = self._folder / f"{self._role}-{self._pid}-{uuid4().hex[:8]}.jsonl"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+
+def read(folder: Path) -> list[Record]:
+    """Return all records of a run in the order of their times.
+
+    A last line without its end was being written when its writer died: it did not happen yet.
+    """
+    records = [record for path in sorted(folder.glob("*.jsonl")) for record in _lines(path)]
+    return sorted(records, key=lambda record: record.at_ns)
+
+
+def select(records: Iterable[Record], kind: type[Any]) -> list[Any]:
+    """Return the records of one kind."""
+    return [record for record in records if isinstance(record, kind)]
+
+
+def _lines(path: Path) -> Iterator[Record]:
+    for line in path.read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):
+            yield _parse(json.loads(line))
+
+
+def _parse(line: dict[str, Any]) -> Record:
+    kind = _KINDS[line.pop("kind")]
+    if kind is Invoke:
+        known = {each.name for each in fields(Sent)}
+        line["events"] = tuple(
+            Sent(**{name: value for name, value in event.items() if name in known})
+            for event in line["events"]
+        )
+    record: Record = kind(**line)
+    return record

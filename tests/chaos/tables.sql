@@ -1,0 +1,214 @@
+-- What a run leaves behind for the checker. Nothing here is unique but what a correct producer needs:
+-- a duplicate has to be recorded, not prevented by the test itself.
+--
+-- The histories are written by triggers in the very transactions they tell of. Those of a row are
+-- serialised by its lock, so their ids are in the order of the commits.
+create schema chaos;
+
+-- What the handlers did, an event a row.
+create table chaos.effect (
+  id bigint generated always as identity primary key,
+  group_id text not null,
+  topic text not null,
+  partition_id int not null,
+  c_offset bigint not null,
+  transaction_id uuid,
+  position int not null,               -- in the unit, as its handler was given it; from 0
+  key text,
+  tag text,
+  epoch bigint,                        -- of the fence, as the handler's transaction saw it
+  pid int,                             -- of the worker process
+  backend_pid int not null default pg_backend_pid(),
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+-- What producers write beside their events, in the same transaction.
+create table chaos.business (
+  id bigint generated always as identity primary key,
+  attempt uuid not null,
+  producer text not null,
+  order_key text not null,
+  events int not null,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+-- What makes a retry safe after a COMMIT without an answer: a producer inserts its order here first.
+create table chaos.order_done (
+  order_key text primary key,
+  attempt uuid not null
+);
+
+-- Every version of a fence row that moved, or changed its owner.
+create table chaos.cursor (
+  id bigint generated always as identity primary key,
+  group_id text not null,
+  topic_id int not null,
+  partition_id int not null,
+  old_offset bigint not null,
+  next_offset bigint not null,
+  old_epoch bigint not null,
+  epoch bigint not null,
+  old_token uuid,
+  token uuid,
+  made boolean not null,               -- the row is new
+  seek boolean not null,
+  backend_pid int not null default pg_backend_pid(),
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+create function chaos.record_cursor() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into chaos.cursor (
+    group_id, topic_id, partition_id, old_offset, next_offset, old_epoch, epoch, old_token, token,
+    made, seek
+  )
+  values (
+    new.group_id, new.topic_id, new.partition_id,
+    case when tg_op = 'INSERT' then new.next_offset else old.next_offset end, new.next_offset,
+    case when tg_op = 'INSERT' then new.epoch else old.epoch end, new.epoch,
+    case when tg_op = 'UPDATE' then old.token end, new.token,
+    tg_op = 'INSERT',
+    current_setting('gapless.seeking', true) is not distinct from pg_current_xact_id()::text
+  );
+  return null;
+end
+$$;
+
+create trigger record_made after insert on gapless.consumer_offsets
+for each row execute function chaos.record_cursor();
+
+create trigger record_moved after update on gapless.consumer_offsets
+for each row when (
+  (old.next_offset, old.epoch, old.token) is distinct from (new.next_offset, new.epoch, new.token)
+)
+execute function chaos.record_cursor();
+
+insert into chaos.cursor (
+  group_id, topic_id, partition_id, old_offset, next_offset, old_epoch, epoch, token, made, seek
+)
+select group_id, topic_id, partition_id, next_offset, next_offset, epoch, epoch, token, true, false
+from gapless.consumer_offsets;
+
+-- Who owned what, at which epoch, and to whom it was promised.
+create table chaos.lease (
+  id bigint generated always as identity primary key,
+  group_id text not null,
+  topic_id int not null,
+  partition_id int not null,
+  old_owner uuid,
+  owner uuid,
+  old_owner_lives boolean not null,    -- as a member, when the row changed
+  old_target uuid,
+  target uuid,
+  old_epoch bigint not null,
+  epoch bigint not null,
+  token uuid,
+  worker_pid int,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+create function chaos.record_lease() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into chaos.lease (
+    group_id, topic_id, partition_id, old_owner, owner, old_owner_lives, old_target, target,
+    old_epoch, epoch, token, worker_pid
+  )
+  values (
+    new.group_id, new.topic_id, new.partition_id, old.owner, new.owner,
+    exists (select from gapless.member m where m.member_id = old.owner), old.target, new.target,
+    old.epoch, new.epoch, new.token, new.worker_pid
+  );
+  return null;
+end
+$$;
+
+create trigger record_lease after update on gapless.lease
+for each row when (
+  (old.owner, old.target, old.epoch, old.token)
+  is distinct from (new.owner, new.target, new.epoch, new.token)
+)
+execute function chaos.record_lease();
+
+-- Who was a member, and until when.
+create table chaos.member (
+  id bigint generated always as identity primary key,
+  what text not null,                  -- INSERT or DELETE
+  member_id uuid not null,
+  name text not null,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+create function chaos.record_member() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into chaos.member (what, member_id, name)
+  values (
+    tg_op, case when tg_op = 'INSERT' then new.member_id else old.member_id end,
+    case when tg_op = 'INSERT' then new.name else old.name end
+  );
+  return null;
+end
+$$;
+
+create trigger record_member after insert or delete on gapless.member
+for each row execute function chaos.record_member();
+
+-- Every change of a dead letter: its event was settled, or is waiting again, in that transaction.
+create table chaos.letter (
+  id bigint generated always as identity primary key,
+  what text not null,                  -- INSERT, UPDATE or DELETE
+  group_id text not null,
+  topic_id int not null,
+  partition_id int not null,
+  c_offset bigint not null,
+  status text not null,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+create function chaos.record_letter() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  letter gapless.dead_letter_queue := case when tg_op = 'DELETE' then old else new end;
+begin
+  insert into chaos.letter (what, group_id, topic_id, partition_id, c_offset, status)
+  values (
+    tg_op, letter.group_id, letter.topic_id, letter.partition_id, letter.c_offset, letter.status
+  );
+  return null;
+end
+$$;
+
+create trigger record_letter after insert or update or delete on gapless.dead_letter_queue
+for each row execute function chaos.record_letter();
+
+-- An offset, once given, never changes (I3): nobody may update a segment.
+create table chaos.moved_segment (
+  topic_id int not null,
+  partition_id int not null,
+  base_offset bigint not null,
+  at timestamptz not null default clock_timestamp()
+);
+
+create function chaos.record_segment() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into chaos.moved_segment values (old.topic_id, old.partition_id, old.base_offset);
+  return null;
+end
+$$;
+
+create trigger record_segment after update on gapless.log_segment
+for each row execute function chaos.record_segment();

@@ -1,0 +1,169 @@
+"""The checker: a good history passes, and each kind of a corrupted one is found by name.
+
+The good history is a real one: producers, the sequencer, and workers' steps, two owners one after
+the other. A corruption changes the tables or the records in a transaction that is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+from psycopg.conninfo import make_conninfo
+
+from chaos.app import make_handler
+from chaos.checker import check, check_records, report
+from chaos.corruptions import IN_RECORDS, IN_TABLES, NOWHERE, acknowledged
+from chaos.effects import make_tables
+from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
+from chaos.producer import Draft, Producer
+from gapless.consume.step import Limits, step
+from gapless.db.connect import connect
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+
+_HOUR_MS = 3_600_000
+TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
+KEYS = ("a", "b", "f", "i")
+PARTITIONS = 2
+POISON = 5
+
+
+@dataclass
+class Run:
+    conn: Connection[Any]
+    folder: Path
+    records: list[Record]
+
+
+@pytest.fixture(scope="module")
+def run(server_dsn: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    name = f"gapless_test_{uuid4().hex[:12]}"
+    folder = tmp_path_factory.mktemp("history")
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("create database {} template {}").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
+        dsn = make_conninfo(server_dsn, dbname=name)
+        with connect(dsn, role="test") as conn:
+            make_tables(conn)
+            play(dsn, conn, folder)
+            yield Run(conn, folder, read(folder))
+        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def play(dsn: str, conn: Connection[Any], folder: Path) -> None:
+    """A good run of two groups: twelve orders, one of them poison, one that is rolled back."""
+    topic = ensure_topic(conn, "t", partitions=PARTITIONS)
+    writer = Writer(folder, "producer")
+    producer = Producer("p", lambda: connect(dsn, role="producer"), writer)
+    with connect(dsn, role="control") as control:
+        members = [
+            Member(
+                control,
+                [Subscription(group_id=group, topic="t", topic_id=topic.topic_id)],
+                TIMING,
+                name=group,
+                capacity=None,
+            )
+            for group in ("g", "h")
+        ]
+        for number in range(12):
+            drafts = [Draft(key=key, poison=number == POISON) for key in KEYS]
+            undone = [Draft(key="a", undone=True)] * (number == 3)
+            assert producer.order(f"order {number}", [*drafts, *undone]) == "ok"
+            if number % 3 == 2:
+                assert producer.order(f"order {number}", drafts) == "already"
+            if number % 4 == 3:
+                sequence(conn)
+                for member in members:
+                    work(dsn, member)
+        for member in members:
+            work(dsn, member)
+    producer.close()
+    writer.write(Invoke(attempt="killed", producer="k", order="killed", events=()))
+
+
+def work(dsn: str, member: Member) -> None:
+    """Own all partitions of a group once, from acquire to release."""
+    member.sync()
+    for lease in member.leases():
+        with connect(dsn, role="worker") as conn:
+            assert hold.lock(conn, lease.lease_no)
+            assignment = hold.take(conn, lease.partition, member.member_id)
+            assert isinstance(assignment, Assignment)
+            assert hold.install(conn, assignment) is not None
+            handler = make_handler(lease.group_id, "t")
+            while step(conn, assignment, handler, Limits(batch_size=5)).outcome == "done":
+                pass
+            hold.release(conn, assignment, lease.lease_no)
+
+
+def test_a_good_history_passes(run: Run) -> None:
+    found = check(run.conn, run.folder)
+    assert not found, report(found)
+    effects, letters, owners = run.conn.execute(
+        "select (select count(*) from chaos.effect), (select count(*) from chaos.letter),"
+        " (select count(*) from chaos.lease where epoch <> old_epoch)"
+    ).fetchone() or (0, 0, 0)
+    assert (effects, letters) == (2 * 11 * len(KEYS), 2 * len(KEYS))
+    assert owners == 2 * PARTITIONS * 4
+
+
+@pytest.mark.parametrize("name", IN_TABLES)
+def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
+    with run.conn.transaction(force_rollback=True):
+        run.conn.execute("set constraints all deferred")
+        for statement in IN_TABLES[name]:
+            assert run.conn.execute(statement.encode()).rowcount > 0, statement
+        found = check_records(run.conn, run.records)
+    assert name in {each.name for each in found}, report(found)
+    told = next(each for each in found if each.name == name)
+    assert told.history or told.invariant in ("I8", "P1", "I3"), f"{told} tells nothing"
+
+
+@pytest.mark.parametrize("case", IN_RECORDS)
+def test_a_corrupted_record_is_found(run: Run, case: str) -> None:
+    name, corrupt = IN_RECORDS[case]
+    found = check_records(run.conn, corrupt(run.records))
+    assert name in {each.name for each in found}, report(found)
+    assert next(each for each in found if each.name == name).history
+
+
+def test_an_unknown_commit_is_looked_up(run: Run) -> None:
+    victim = acknowledged(run.records)[4]
+    records = [replace(e, ended="info") if e is victim else e for e in run.records]
+    assert not check_records(run.conn, records), "it committed: pg_xact_status knows"
+    records = [e for e in run.records if e is not victim]
+    assert not check_records(run.conn, records), "killed before it could tell"
+
+
+def test_an_xid_that_a_crash_gave_out_again_is_no_loss(run: Run) -> None:
+    made = Invoke(attempt="x", producer="p", order="x", events=NOWHERE)
+    row = run.conn.execute("select pg_current_xact_id()::text").fetchone()
+    assert row is not None
+    begun = Begun(attempt="x", xid=row[0])  # committed
+    lost = [each.name for each in check_records(run.conn, [*run.records, made, begun])]
+    assert set(lost) == {"lost", "torn outbox"}
+    crash = Fault(kind="immediate stop", target="server", crash=True)
+    assert not check_records(run.conn, [*run.records, made, begun, crash])
+
+
+def test_a_torn_last_line_did_not_happen(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, "x")
+    writer.write(Note(what="whole"))
+    (path,) = tmp_path.glob("*.jsonl")
+    with path.open("ab") as file:
+        file.write(b'{"kind":"note","what":"to')
+    assert [each.what for each in read(tmp_path) if isinstance(each, Note)] == ["whole"]
