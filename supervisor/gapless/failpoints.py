@@ -2,7 +2,7 @@
 
 Armed by the environment, `GAPLESS_FAILPOINTS="step.handled=kill;release.before=stall:2.5"`, or by
 `arm()` in a test. Actions: `kill` (SIGKILL to this process), `stall:SECONDS`, `raise`
-(RuntimeError). `name=action@N` acts on the N-th time only.
+(RuntimeError). `name=action@N` acts on the N-th time only. In a test also a function of the name.
 """
 
 from __future__ import annotations
@@ -10,32 +10,64 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 POINTS = frozenset(
     {
+        # a producer's helper
         "publish.before",
         "publish.after",
+        # the sequencer: its turn, and its role
         "sequence.before",
         "sequence.after",
+        "sequencer.active",
+        "sequencer.chunked",
+        "sequencer.asleep",
+        "sequencer.awake",
+        "sequencer.leaving",
+        # a worker's step: the fast path, the careful one, units tried alone, those given up
         "step.claimed",
         "step.fetched",
         "step.handled",
         "step.finished",
         "step.committed",
+        "careful.claimed",
+        "careful.tried",
+        "careful.lettered",
+        "careful.committed",
+        "alone.peeked",
+        "alone.recorded",
+        "alone.forgotten",
+        "bury.claimed",
+        "bury.lettered",
+        # a worker's lease
+        "acquire.announced",
         "acquire.locked",
         "acquire.taken",
         "acquire.installed",
         "release.before",
+        "release.released",
         "release.after",
+        # a supervisor as a member, and the hand-over
+        "member.locked",
+        "member.joined",
+        "member.reattached",
+        "member.evicted",
+        "member.planned",
+        "member.disowned",
+        "member.drained",
+        "member.left",
+        "handover.drain",
     }
 )
 
-_armed: dict[str, str] = {}
+Action = str | Callable[[str], object]
+
+_armed: dict[str, Action] = {}
 _hits: dict[str, int] = {}
 
 
-def arm(points: Mapping[str, str]) -> None:
+def arm(points: Mapping[str, Action]) -> None:
     """Replace what is armed. Raises ValueError for a name that is not in POINTS."""
     unknown = set(points) - POINTS
     if unknown:
@@ -58,7 +90,11 @@ def hit(name: str) -> None:
 
 
 def _act(name: str) -> None:
-    action, _, nth = _armed[name].partition("@")
+    armed = _armed[name]
+    if not isinstance(armed, str):
+        armed(name)
+        return
+    action, _, nth = armed.partition("@")
     _hits[name] = _hits.get(name, 0) + 1
     if nth and _hits[name] != int(nth):
         return

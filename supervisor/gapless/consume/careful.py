@@ -25,6 +25,7 @@ from gapless.consume.session import run, transaction
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
 from gapless.db.connect import is_transient
+from gapless.failpoints import hit
 
 
 def careful(turn: Turn, retry: Retry) -> Step | Retry:
@@ -39,13 +40,16 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             claimed = _claim_again(turn, chosen)
             if claimed is None:
                 return Step(outcome="fenced")
+            hit("careful.claimed")
             units = read_units(turn.conn, turn.assignment.partition, chosen, turn.limits)
             if good:
                 _together(turn, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
                 error = _alone(turn, unit)
+                hit("careful.tried")
                 if error is not None:
                     dead_letter(turn.conn, turn.assignment.partition, unit.span, error)
+                    hit("careful.lettered")
                     dead += 1
             at = None
             handled = True
@@ -56,6 +60,7 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
         if not handled or is_transient(error):
             raise
         return _fewer(chosen, len(chosen) // 2, error)
+    hit("careful.committed")
     return Step.after(chosen, dead) if handled else Step(outcome="idle")
 
 
@@ -65,7 +70,9 @@ def bury(turn: Turn, span: Span, error: BaseException | str, attempts: int) -> S
         claimed = _claim_again(turn, [span])
         if claimed is None:
             return Step(outcome="fenced")
+        hit("bury.claimed")
         dead_letter(turn.conn, turn.assignment.partition, span, error, attempts)
+        hit("bury.lettered")
         finish(turn, claimed)
         return Step.after([span], 1)
     return Step(outcome="idle")

@@ -58,9 +58,11 @@ def step_alone(
             raise psycopg.Rollback
     if peek.outcome != "claimed":
         return Step(outcome=peek.outcome)
+    hit("alone.peeked")
     attempts = record_attempt(conn, assignment)
     if attempts is None:
         return Step(outcome="fenced")
+    hit("alone.recorded")
     if attempts > limits.attempts_max:
         reason = f"its worker died, or lost its session, {attempts - 1} times while handling it"
         turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
@@ -70,6 +72,7 @@ def step_alone(
     except Exception:
         with contextlib.suppress(psycopg.Error):  # without connection it counts as a death
             forget_attempt(conn, assignment)
+        hit("alone.forgotten")
         raise
 
 

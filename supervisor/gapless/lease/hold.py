@@ -27,6 +27,7 @@ class Held:
 def announce(conn: Connection[Any], partition: Partition) -> None:
     """Tell the present owner that its successor is ready, so that it drains now and not before."""
     conn.execute(query("lease", "ready"), partition_params(partition))
+    hit("acquire.announced")
 
 
 def lock(conn: Connection[Any], lease_no: int) -> bool:
@@ -87,6 +88,7 @@ def release(conn: Connection[Any], assignment: Assignment, lease_no: int) -> Non
     """Let go after the last batch: the successor starts at once."""
     hit("release.before")
     conn.execute(query("lease", "release"), assignment.params)
+    hit("release.released")
     unlock(conn, lease_no)
     hit("release.after")
 

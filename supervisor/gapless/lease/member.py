@@ -17,6 +17,7 @@ from psycopg.rows import class_row
 
 from gapless.db.listen import listen
 from gapless.db.queries import query
+from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
 
 
@@ -80,6 +81,7 @@ class Member:
         self._member_no = self._value("next_member_no")
         # The lock first, the row second: a member row never exists without its lock.
         self._value("presence", member_no=self._member_no)
+        hit("member.locked")
         self._listen()
         self._value(
             "join",
@@ -91,6 +93,7 @@ class Member:
             groups=[subscription.group_id for subscription in subscriptions],
             topics=[subscription.topic for subscription in subscriptions],
         )
+        hit("member.joined")
 
     def reattach(self, conn: Connection[Any]) -> bool:
         """Go on as the same member with a new session; False when it was evicted meanwhile.
@@ -100,6 +103,7 @@ class Member:
         self._conn = conn
         self._value("end_former_session", member_id=self.member_id)
         self._value("presence", member_no=self._member_no)
+        hit("member.reattached")
         self._listen()
         return self.beat()
 
@@ -113,19 +117,20 @@ class Member:
 
     def evict(self) -> int:
         """Remove members that are gone; return how many."""
-        return int(
-            self._value(
-                "evict",
-                member_id=self.member_id,
-                suspect_grace=timedelta(milliseconds=self._timing.suspect_grace_ms),
-                reconnect_grace=timedelta(milliseconds=self._timing.reconnect_grace_ms),
-            )
+        evicted = self._value(
+            "evict",
+            member_id=self.member_id,
+            suspect_grace=timedelta(milliseconds=self._timing.suspect_grace_ms),
+            reconnect_grace=timedelta(milliseconds=self._timing.reconnect_grace_ms),
         )
+        hit("member.evicted")
+        return int(evicted)
 
     def sync(self) -> None:
         """Bring the plans of all groups up to date; busy ones are left to whoever is at it."""
         for subscription in self._subscriptions:
             self._value("sync", group_id=subscription.group_id, topic_id=subscription.topic_id)
+        hit("member.planned")
 
     def leases(self) -> list[Lease]:
         """Return the partitions this member has or is to have, in a fixed order."""
@@ -137,6 +142,7 @@ class Member:
     def disown(self, partition: Partition) -> None:
         """Give up the lease of a partition whose worker died; no-op if it is not ours."""
         self._value("disown", member_id=self.member_id, **partition_params(partition))
+        hit("member.disowned")
 
     def has_peers(self) -> bool:
         """Tell whether anybody could take this member's partitions."""
@@ -145,11 +151,13 @@ class Member:
     def drain(self) -> None:
         """Ask for no more partitions, and have the present ones planned for others."""
         self._value("drain", member_id=self.member_id)
+        hit("member.drained")
         self.sync()
 
     def leave(self) -> None:
         """Stop being a member; its workers have ended before."""
         self._value("leave", member_id=self.member_id)
+        hit("member.left")
         self.sync()
 
     def _listen(self) -> None:

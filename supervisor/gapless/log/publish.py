@@ -76,43 +76,54 @@ def publish(
 def _publish_sync(conn: Connection[Any], topic: str, records: Iterable[_Record]) -> UUID:
     hit("publish.before")
     try:
-        # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
-        with Cursor(conn, row_factory=tuple_row) as cursor:
-            name, params, records = _statement(topic, records)
-            if name:
-                return _transaction_id(cursor.execute(query("log", name), params).fetchone())
-            with conn.transaction() if _is_alone(conn) else nullcontext():
-                topic_id = _only(cursor.execute(query("log", "topic_id"), params).fetchone())
-                with cursor.copy(query("log", "copy_events")) as copy:
-                    for record in records:
-                        copy.write_row((topic_id, *record.values()))
-                cursor.execute(query("log", "publishing_transaction"))
-                return _transaction_id(cursor.fetchone())
+        published = _store(conn, topic, records)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
-    finally:
-        hit("publish.after")
+    hit("publish.after")
+    return published
+
+
+def _store(conn: Connection[Any], topic: str, records: Iterable[_Record]) -> UUID:
+    # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
+    with Cursor(conn, row_factory=tuple_row) as cursor:
+        name, params, records = _statement(topic, records)
+        if name:
+            return _transaction_id(cursor.execute(query("log", name), params).fetchone())
+        with conn.transaction() if _is_alone(conn) else nullcontext():
+            topic_id = _only(cursor.execute(query("log", "topic_id"), params).fetchone())
+            with cursor.copy(query("log", "copy_events")) as copy:
+                for record in records:
+                    copy.write_row((topic_id, *record.values()))
+            cursor.execute(query("log", "publishing_transaction"))
+            return _transaction_id(cursor.fetchone())
 
 
 async def _publish_async(
     conn: AsyncConnection[Any], topic: str, records: Iterable[_Record]
 ) -> UUID:
+    hit("publish.before")
     try:
-        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            name, params, records = _statement(topic, records)
-            if name:
-                await cursor.execute(query("log", name), params)
-                return _transaction_id(await cursor.fetchone())
-            async with conn.transaction() if _is_alone(conn) else nullcontext():
-                await cursor.execute(query("log", "topic_id"), params)
-                topic_id = _only(await cursor.fetchone())
-                async with cursor.copy(query("log", "copy_events")) as copy:
-                    for record in records:
-                        await copy.write_row((topic_id, *record.values()))
-                await cursor.execute(query("log", "publishing_transaction"))
-                return _transaction_id(await cursor.fetchone())
+        published = await _store_async(conn, topic, records)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
+    hit("publish.after")
+    return published
+
+
+async def _store_async(conn: AsyncConnection[Any], topic: str, records: Iterable[_Record]) -> UUID:
+    async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+        name, params, records = _statement(topic, records)
+        if name:
+            await cursor.execute(query("log", name), params)
+            return _transaction_id(await cursor.fetchone())
+        async with conn.transaction() if _is_alone(conn) else nullcontext():
+            await cursor.execute(query("log", "topic_id"), params)
+            topic_id = _only(await cursor.fetchone())
+            async with cursor.copy(query("log", "copy_events")) as copy:
+                for record in records:
+                    await copy.write_row((topic_id, *record.values()))
+            await cursor.execute(query("log", "publishing_transaction"))
+            return _transaction_id(await cursor.fetchone())
 
 
 def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:

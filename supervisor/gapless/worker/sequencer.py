@@ -12,6 +12,7 @@ from psycopg import Connection
 from gapless.db.connect import connect, is_transient
 from gapless.db.listen import listen, readable, wait
 from gapless.errors import GaplessError
+from gapless.failpoints import hit
 from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
@@ -66,10 +67,12 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
             return ExitCode.DRAINED
         candidate.look()
     log.info("sequencer: active")
+    hit("sequencer.active")
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
     while not pipe.poll() and not is_orphan(spec):
         turn.take()
+    hit("sequencer.leaving")
     give_role(conn)
     return ExitCode.DRAINED
 
@@ -136,11 +139,13 @@ class _Turn:
 
     def _sleep(self) -> None:
         """Whoever publishes from now on notifies; who committed just before is looked for once."""
+        hit("sequencer.asleep")
         try:
             if not self._sequence():
                 wait(self._conn, min(self._spec.wait_period_s, WAIT_S_MAX), self._pipe.fileno())
         finally:
             wake_up(self._conn)
+        hit("sequencer.awake")
         self._doze_s = 0.0
 
     def _chunks(self) -> None:
@@ -159,5 +164,6 @@ class _Turn:
             return
         finally:
             self._board.rest(self._spec.slot)
+        hit("sequencer.chunked")
         if made:
             log.info("sequencer: made %s chunks", made)

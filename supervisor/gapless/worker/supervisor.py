@@ -18,6 +18,7 @@ from gapless.consume.handler import Handler
 from gapless.consume.step import Limits
 from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
+from gapless.failpoints import hit
 from gapless.lease.member import Lease
 from gapless.settings import Settings
 from gapless.worker.control import Control, Plan
@@ -180,6 +181,7 @@ class Supervisor:
         self._ready -= {lease.lease_no for lease in self._leases if lease.target == me}
         for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
             if action.kind == "drain":
+                hit("handover.drain")
                 self._nursery.drain(action.partition)
             elif stopping is None:
                 handler = self._plan.handlers[action.partition.group_id, action.partition.topic]
