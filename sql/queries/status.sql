@@ -151,7 +151,7 @@ order by e.group_id, e.topic, e.partition_id
 -- name: letters
 -- The newest dead letters, newest first.
 -- returns: gapless.status.snapshot:RecentLetter
--- index: dead_letter_created
+-- index: dead_letter_failed
 select v.group_id, v.topic, v.partition_id, v.c_offset, left(v.error, 500) as error, v.created_dt
 from gapless.letters v
 order by v.created_dt desc

@@ -20,7 +20,12 @@ select
   d.headers,
   d.exception,
   d.message_id,
-  d.topic_id
+  d.topic_id,
+  d.first_offset,
+  d.reason,
+  d.next_attempt_ts,
+  d.worker,
+  d.duration_ms
 from gapless.dead_letter_queue d
 join gapless.topic t using (topic_id);
 

@@ -45,7 +45,7 @@ FORBIDDEN = {
         "select gapless.publish('outbox', '1')",
         "delete from gapless.outbox_message_t",
         "update gapless.consumer_offsets set next_offset = 1",
-        "delete from gapless.dead_letter_queue",
+        "delete from gapless.dead_letter",
         "update gapless.lease set owner = null",
         "insert into gapless.topic (name, partitions) values ('mine', 1)",
         "drop schema gapless cascade",

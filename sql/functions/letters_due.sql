@@ -1,0 +1,37 @@
+-- A look at what waits in a partition of a group; writes nothing. One row for each unit that is due,
+-- lowest offset first, letters_max at most, with wait_s 0; when none is due, one row without
+-- first_offset that says in how many seconds the next one will be; no row when nothing waits.
+-- index: dead_letter_open
+create or replace function gapless.letters_due(
+  group_id text, topic_id int, partition_id int, letters_max int default 64
+)
+returns table (first_offset bigint, wait_s double precision)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  now_ts timestamptz := clock_timestamp();
+begin
+  return query
+  select d.first_offset, 0::double precision
+  from gapless.dead_letter d
+  where d.group_id = letters_due.group_id and d.topic_id = letters_due.topic_id
+    and d.partition_id = letters_due.partition_id
+    and d.state = 'waiting' and d.next_attempt_ts <= now_ts
+  order by d.first_offset
+  limit letters_max;
+  if not found then
+    return query
+    select null::bigint, extract(epoch from d.next_attempt_ts - now_ts)::double precision
+    from gapless.dead_letter d
+    where d.group_id = letters_due.group_id and d.topic_id = letters_due.topic_id
+      and d.partition_id = letters_due.partition_id and d.state = 'waiting'
+    order by d.next_attempt_ts
+    limit 1;
+  end if;
+end
+$$;

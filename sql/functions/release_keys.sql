@@ -1,0 +1,198 @@
+-- park-key: a unit that parks others, or is parked, has rows in dead_letter_key. A parked unit follows
+-- once no earlier unit has a key of its own: then it becomes 'waiting', due now.
+--
+-- Who takes keys away, and who parks, look under one lock that is held until their COMMIT: else a unit
+-- could be parked behind one that is being discarded, and nobody would ever release it. MUST take the
+-- lock in a statement of its own: the look needs a snapshot from after it.
+
+-- Take the keys of a unit away, because it was handled or discarded; returns how many follow now.
+-- locks: advisory (7427006, lease_no) until the transaction ends, if the unit had keys
+create or replace function gapless.release_keys(
+  group_id text, topic_id int, partition_id int, first_offset bigint
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  freed bytea[];
+begin
+  perform from gapless.dead_letter_key k
+  where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
+    and k.partition_id = release_keys.partition_id and k.first_offset = release_keys.first_offset;
+  if not found then
+    return 0;
+  end if;
+  perform gapless.lock_keys(release_keys.group_id, release_keys.topic_id, release_keys.partition_id);
+  with gone as (
+    delete from gapless.dead_letter_key k
+    where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
+      and k.partition_id = release_keys.partition_id and k.first_offset = release_keys.first_offset
+    returning k.key_digest
+  )
+  select array_agg(g.key_digest) into freed from gone g;
+  return gapless.unpark(
+    release_keys.group_id, release_keys.topic_id, release_keys.partition_id,
+    array(
+      select (
+        select k.first_offset from gapless.dead_letter_key k
+        where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
+          and k.partition_id = release_keys.partition_id and k.key_digest = f.digest
+        order by k.first_offset limit 1
+      )
+      from unnest(freed) as f (digest)
+    )
+  );
+end
+$$;
+
+-- The end of a transaction that parked these units: those in front of which nobody is any more (a
+-- person has discarded that one meanwhile) follow at once. The caller's next statement is COMMIT.
+-- locks: advisory (7427006, lease_no) until the transaction ends
+create or replace function gapless.settle_parked(
+  group_id text, topic_id int, partition_id int, first_offsets bigint[]
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform gapless.lock_keys(
+    settle_parked.group_id, settle_parked.topic_id, settle_parked.partition_id
+  );
+  return gapless.unpark(
+    settle_parked.group_id, settle_parked.topic_id, settle_parked.partition_id,
+    settle_parked.first_offsets
+  );
+end
+$$;
+
+-- Of these units let those follow that are parked and have nobody in front; returns how many.
+create or replace function gapless.unpark(
+  group_id text, topic_id int, partition_id int, first_offsets bigint[]
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  following int;
+begin
+  update gapless.dead_letter d
+  set state = 'waiting', next_attempt_ts = clock_timestamp()
+  where d.group_id = unpark.group_id and d.topic_id = unpark.topic_id
+    and d.partition_id = unpark.partition_id and d.first_offset = any (unpark.first_offsets)
+    and d.state = 'parked'
+    and not exists (
+      select from gapless.dead_letter_key mine
+      join gapless.dead_letter_key ahead using (group_id, topic_id, partition_id, key_digest)
+      where mine.group_id = d.group_id and mine.topic_id = d.topic_id
+        and mine.partition_id = d.partition_id and mine.first_offset = d.first_offset
+        and ahead.first_offset < mine.first_offset
+    );
+  get diagnostics following = row_count;
+  return following;
+end
+$$;
+
+create or replace function gapless.lock_keys(group_id text, topic_id int, partition_id int)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_advisory_xact_lock(7427006, l.lease_no)
+  from gapless.lease l
+  where l.group_id = lock_keys.group_id and l.topic_id = lock_keys.topic_id
+    and l.partition_id = lock_keys.partition_id
+$$;
+
+-- Does any unit of this partition hold a key? One look-up, for every claim under park-key.
+create or replace function gapless.holds_keys(group_id text, topic_id int, partition_id int)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select exists (
+    select from gapless.dead_letter_key k
+    where k.group_id = holds_keys.group_id and k.topic_id = holds_keys.topic_id
+      and k.partition_id = holds_keys.partition_id
+  )
+$$;
+
+-- The keys of units of the log, and which of them an earlier unit holds. message_ids are events,
+-- first_offsets, of the same length, the units they belong to. One row for each key of each unit.
+create or replace function gapless.unit_keys(
+  group_id text, topic_id int, partition_id int, message_ids bigint[], first_offsets bigint[]
+)
+returns table (first_offset bigint, key_digest bytea, is_held boolean)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select t.unit, t.digest,
+    exists (
+      select from gapless.dead_letter_key k
+      where k.group_id = unit_keys.group_id and k.topic_id = unit_keys.topic_id
+        and k.partition_id = unit_keys.partition_id and k.key_digest = t.digest
+        and k.first_offset < t.unit
+    )
+  from (
+    select distinct u.unit, o.digest
+    from unnest(unit_keys.message_ids, unit_keys.first_offsets) as u (id, unit)
+    cross join lateral (
+      select gapless.key_digest(m) as digest
+      from gapless.outbox_message_t m where m.id = u.id offset 0
+    ) o
+  ) t;
+end
+$$;
+
+-- The units parked behind one, directly or behind another that is, lowest offset first.
+create or replace function gapless.parked_behind(
+  group_id text, topic_id int, partition_id int, first_offset bigint
+)
+returns table (parked_offset bigint, events int)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with recursive
+  behind (unit) as (
+    select parked_behind.first_offset
+    union
+    select theirs.first_offset
+    from behind b
+    join gapless.dead_letter_key mine
+      on mine.group_id = parked_behind.group_id and mine.topic_id = parked_behind.topic_id
+      and mine.partition_id = parked_behind.partition_id and mine.first_offset = b.unit
+    join gapless.dead_letter_key theirs
+      on theirs.group_id = mine.group_id and theirs.topic_id = mine.topic_id
+      and theirs.partition_id = mine.partition_id and theirs.key_digest = mine.key_digest
+      and theirs.first_offset > b.unit
+  )
+  select d.first_offset, d.events
+  from behind b
+  join gapless.dead_letter d
+    on d.group_id = parked_behind.group_id and d.topic_id = parked_behind.topic_id
+    and d.partition_id = parked_behind.partition_id and d.first_offset = b.unit
+  where d.state = 'parked' and b.unit <> parked_behind.first_offset
+  order by 1
+$$;
