@@ -21,7 +21,7 @@ LAST_SEGMENT = (
     "(topic_id, partition_id, base_offset) = (select topic_id, partition_id, max(base_offset)"
     " from gapless.log_segment where partition_id = 1 group by 1, 2)"
 )
-A_LETTER = "where ctid = (select min(ctid) from gapless.dead_letter_queue)"
+A_LETTER = "where ctid = (select min(ctid) from gapless.dead_letter_event)"
 AGAIN = (
     "insert into chaos.effect (group_id, topic, partition_id, c_offset, transaction_id, position,"
     " key, tag, epoch, pid, backend_pid, xid) select group_id, topic, partition_id, c_offset,"
@@ -30,9 +30,13 @@ AGAIN = (
 )
 AN_EVENT = "(select min(id) from gapless.outbox_message_t)"
 A_LETTER_FOR_AN_EFFECT = (
-    "insert into gapless.dead_letter_queue (group_id, topic_id, partition_id, c_offset, message_id,"
-    " transaction_id, created_ts, exception) select e.group_id, 1, e.partition_id, e.c_offset, 1,"
-    f" e.transaction_id, now(), 'x' from chaos.effect e where e.id = {AN_EFFECT}"
+    "with d as (insert into gapless.dead_letter (group_id, topic_id, partition_id, first_offset,"
+    " last_offset, events, transaction_id, state, attempts, reason, exception) select e.group_id, 1,"
+    " e.partition_id, e.c_offset, e.c_offset, 1, e.transaction_id, 'dead', 1, 'x', 'x'"
+    f" from chaos.effect e where e.id = {AN_EFFECT} returning *)"
+    " insert into gapless.dead_letter_event (group_id, topic_id, partition_id, c_offset, first_offset,"
+    " message_id, transaction_id, created_ts) select group_id, topic_id, partition_id, first_offset,"
+    " first_offset, 1, transaction_id, now() from d"
 )
 # The statements that corrupt; each must change something.
 IN_TABLES: dict[str, tuple[str, ...]] = {
@@ -60,21 +64,24 @@ IN_TABLES: dict[str, tuple[str, ...]] = {
             " group by group_id, partition_id)"
         ),
         (
-            "delete from gapless.dead_letter_queue d where not exists (select from chaos.letter l"
+            "delete from gapless.dead_letter_event d where not exists (select from chaos.letter l"
             " where (l.group_id, l.partition_id, l.c_offset) = (d.group_id, d.partition_id, d.c_offset))"
         ),
     ),
     "handled and dead": (A_LETTER_FOR_AN_EFFECT,),
     "healthy and dead": (A_LETTER_FOR_AN_EFFECT,),
     "poison handled": (
-        f"delete from gapless.dead_letter_queue {A_LETTER}",
+        f"delete from gapless.dead_letter_event {A_LETTER}",
         (
             "insert into chaos.effect (group_id, topic, partition_id, c_offset, position) select"
             " group_id, 't', partition_id, c_offset, 0 from chaos.letter where what = 'DELETE'"
         ),
     ),
-    "letter changed": (f"update gapless.dead_letter_queue set payload = '1' {A_LETTER}",),
-    "ghost letter": (f"update gapless.dead_letter_queue set c_offset = 999 {A_LETTER}",),
+    "letter changed": (f"update gapless.dead_letter_event set payload = '1' {A_LETTER}",),
+    "ghost letter": (
+        "update gapless.dead_letter set last_offset = 999",
+        f"update gapless.dead_letter_event set c_offset = 999 {A_LETTER}",
+    ),
     "commit by a former owner": (f"update chaos.cursor set backend_pid = 1 where id = {A_BATCH}",),
     "epoch fell": (
         "update chaos.effect set epoch = 0 where id = (select max(id) from chaos.effect)",

@@ -180,18 +180,40 @@ create function chaos.record_letter() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  letter gapless.dead_letter_queue := case when tg_op = 'DELETE' then old else new end;
+  letter gapless.dead_letter_event := case when tg_op = 'DELETE' then old else new end;
 begin
   insert into chaos.letter (what, group_id, topic_id, partition_id, c_offset, status)
   values (
-    tg_op, letter.group_id, letter.topic_id, letter.partition_id, letter.c_offset, letter.status
+    tg_op, letter.group_id, letter.topic_id, letter.partition_id, letter.c_offset,
+    coalesce(
+      (
+        select d.state from gapless.dead_letter d
+        where (d.group_id, d.topic_id, d.partition_id, d.first_offset)
+          = (letter.group_id, letter.topic_id, letter.partition_id, letter.first_offset)
+      ), 'gone')
   );
   return null;
 end
 $$;
 
-create trigger record_letter after insert or update or delete on gapless.dead_letter_queue
+create trigger record_letter after insert or update or delete on gapless.dead_letter_event
 for each row execute function chaos.record_letter();
+
+create function chaos.record_state() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into chaos.letter (what, group_id, topic_id, partition_id, c_offset, status)
+  select 'UPDATE', e.group_id, e.topic_id, e.partition_id, e.c_offset, new.state
+  from gapless.dead_letter_event e
+  where (e.group_id, e.topic_id, e.partition_id, e.first_offset)
+    = (new.group_id, new.topic_id, new.partition_id, new.first_offset);
+  return null;
+end
+$$;
+
+create trigger record_state after update of state on gapless.dead_letter
+for each row when (old.state <> new.state) execute function chaos.record_state();
 
 -- An offset, once given, never changes (I3): nobody may update a segment.
 create table chaos.moved_segment (
