@@ -114,24 +114,9 @@ def needs_owner(error: InsufficientPrivilege) -> str:
 
 
 def _refuse_nonsense(dsn: str) -> None:
-    from psycopg import ProgrammingError  # noqa: PLC0415 - not for --help
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - not for --help
-
+    from gapless.db.connect import complaint_about  # noqa: PLC0415 - not for --help
     from gapless.errors import ConfigError  # noqa: PLC0415 - not for --help
 
-    try:
-        conninfo_to_dict(dsn)
-    except ProgrammingError as error:
-        raise ConfigError(
-            f"the DSN is not a connection string: {_without_secrets(str(error))}; "
-            "write host=... dbname=... or postgresql://user@host/dbname"
-        ) from None
-
-
-def _without_secrets(complaint: str) -> str:
-    """Leave out what libpq quotes from the DSN, unless it is the name of an option."""
-    text = " ".join(complaint.split())
-    if text.startswith(("invalid connection option", "invalid URI query parameter")):
-        return text
-    before = text.split('"')[0].rstrip(" :")
-    return 'a word without "="' if before == "missing" else before
+    complaint = complaint_about(dsn)
+    if complaint is not None:
+        raise ConfigError(complaint)

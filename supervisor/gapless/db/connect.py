@@ -42,6 +42,18 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     return conn
 
 
+def complaint_about(dsn: str) -> str | None:
+    """Return what is wrong with the text of a DSN, without its password; None if it is sound."""
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        return (
+            f"the DSN is not a connection string: {_without_secrets(str(error))}; "
+            "write host=... dbname=... or postgresql://user@host/dbname"
+        )
+    return None
+
+
 def is_transient(error: BaseException) -> bool:
     """Tell whether an error is the environment's: to be retried, never counted against an event."""
     if not isinstance(error, psycopg.Error):
@@ -103,8 +115,14 @@ def _backend_pid(conn: Connection) -> int:
 
 def _explain(dsn: str, error: psycopg.Error) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    try:
-        conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError as invalid:
-        return f"the DSN is not valid: {str(invalid).strip()}"
-    return f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"
+    reason = " ".join(line.strip() for line in lines)
+    return complaint_about(dsn) or f"cannot connect to PostgreSQL: {reason}"
+
+
+def _without_secrets(complaint: str) -> str:
+    """Leave out what libpq quotes from the DSN, unless it is the name of an option."""
+    text = " ".join(complaint.split())
+    if text.startswith(("invalid connection option", "invalid URI query parameter")):
+        return text
+    before = text.split('"')[0].rstrip(" :")
+    return 'a word without "="' if before == "missing" else before
