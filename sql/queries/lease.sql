@@ -47,8 +47,10 @@ select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)
 -- name: leases
 -- Every partition of the groups this member belongs to that it has, or is to have.
 -- returns: gapless.lease.member:Lease
-select l.group_id, t.name as topic, l.topic_id, l.partition_id, l.lease_no, l.target, l.owner
+select l.group_id, t.name as topic, l.topic_id, l.partition_id, l.lease_no, g.group_no, l.target,
+  l.owner
 from gapless.member_group mg
+join gapless.consumer_group g using (group_id, topic_id)
 join gapless.lease l using (group_id, topic_id)
 join gapless.topic t using (topic_id)
 where mg.member_id = %(member_id)s and (l.target = mg.member_id or l.owner = mg.member_id)
@@ -76,6 +78,9 @@ select set_config('lock_timeout', %(timeout)s::text, false)
 -- name: lock_partition
 select pg_advisory_lock(7427003, %(lease_no)s)
 
+-- name: try_lock_partition
+select pg_try_advisory_lock(7427003, %(lease_no)s)
+
 -- name: unlock_partition
 select pg_advisory_unlock(7427003, %(lease_no)s)
 
@@ -86,7 +91,10 @@ select gapless.acquire(%(group_id)s, %(topic_id)s, %(partition_id)s, %(member_id
 select gapless.install_fence(%(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s)
 
 -- name: release
-select gapless.release(%(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s)
+-- One statement: whoever hears the notification of release() finds the lock free.
+select
+  gapless.release(%(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s),
+  pg_advisory_unlock(7427003, %(lease_no)s)
 
 -- name: break_zombie
 select gapless.break_zombie(%(group_id)s, %(topic_id)s, %(partition_id)s)

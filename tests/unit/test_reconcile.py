@@ -22,6 +22,7 @@ def lease(target: UUID | None, owner: UUID | None, partition_id: int = 0) -> Lea
         topic_id=1,
         partition_id=partition_id,
         lease_no=partition_id + 1,
+        group_no=1,
         target=target,
         owner=owner,
     )

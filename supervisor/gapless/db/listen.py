@@ -18,6 +18,16 @@ def listen(conn: Connection[Any], channel: str) -> None:
     conn.execute(SQL("listen {}").format(Identifier(channel)))
 
 
+def unlisten(conn: Connection[Any], channel: str) -> None:
+    """Cancel a subscription of this session."""
+    conn.execute(SQL("unlisten {}").format(Identifier(channel)))
+
+
+def channels_heard(conn: Connection[Any]) -> set[str]:
+    """Return the channels of the notifications that are here already, without waiting."""
+    return {notify.channel for notify in conn.notifies(timeout=0)}
+
+
 def heard(conn: Connection[Any]) -> list[str]:
     """Return the payloads of the notifications that are here already, without waiting.
 

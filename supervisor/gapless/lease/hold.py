@@ -46,6 +46,15 @@ def lock(conn: Connection[Any], lease_no: int) -> bool:
     return True
 
 
+def try_lock(conn: Connection[Any], lease_no: int) -> bool:
+    """Take the partition's advisory lock if it is free; a worker of several never waits for one."""
+    row = conn.execute(query("lease", "try_lock_partition"), {"lease_no": lease_no}).fetchone()
+    if row != (True,):
+        return False
+    hit("acquire.locked")
+    return True
+
+
 def unlock(conn: Connection[Any], lease_no: int) -> None:
     """Give the partition's advisory lock back."""
     conn.execute(query("lease", "unlock_partition"), {"lease_no": lease_no})
@@ -67,13 +76,17 @@ def take(conn: Connection[Any], partition: Partition, member_id: UUID) -> Assign
     return Assignment(partition=partition, epoch=row[0], token=token)
 
 
-def install(conn: Connection[Any], assignment: Assignment) -> Held | None:
+def install(
+    conn: Connection[Any], assignment: Assignment, wait_ms: int | None = None
+) -> Held | None:
     """Make the fence valid: from now on no former owner can commit. None when we are a former one.
 
     MUST be a statement apart from take(): it waits for a late owner's open transaction, and the
-    lease row must not be locked meanwhile. Raises LockNotAvailable after READY_EVERY_MS: try again.
+    lease row must not be locked meanwhile. Raises LockNotAvailable after wait_ms (READY_EVERY_MS if
+    None): try again.
     """
-    conn.execute(query("lease", "lock_timeout"), {"timeout": READY_EVERY_MS})
+    timeout_ms = READY_EVERY_MS if wait_ms is None else wait_ms
+    conn.execute(query("lease", "lock_timeout"), {"timeout": timeout_ms})
     try:
         row = conn.execute(query("lease", "install_fence"), assignment.params).fetchone()
     finally:
@@ -85,11 +98,13 @@ def install(conn: Connection[Any], assignment: Assignment) -> Held | None:
 
 
 def release(conn: Connection[Any], assignment: Assignment, lease_no: int) -> None:
-    """Let go after the last batch: the successor starts at once."""
+    """Let go after the last batch, lock and all: the successor starts at once.
+
+    Before: no transaction is open. After: the lock is free even if the lease was not ours any more.
+    """
     hit("release.before")
-    conn.execute(query("lease", "release"), assignment.params)
+    conn.execute(query("lease", "release"), {**assignment.params, "lease_no": lease_no})
     hit("release.released")
-    unlock(conn, lease_no)
     hit("release.after")
 
 

@@ -49,6 +49,7 @@ class Lease:
     topic_id: int
     partition_id: int
     lease_no: int
+    group_no: int
     target: UUID | None
     owner: UUID | None
 

@@ -13,7 +13,7 @@ _WORD_BYTES = 8
 
 
 class Board:
-    """Two words for each slot: since when, and how often something was completed.
+    """Three words for each slot: since when, at what, and how often something was completed.
 
     The first is time.monotonic_ns() at which the present work began, negative when at rest.
     Work is what may take long, such as a batch; whoever rests MUST say so again and again.
@@ -21,11 +21,13 @@ class Board:
 
     def __init__(self, slots: int) -> None:
         self._words = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._subjects = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._completed = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for a new child: at rest, nothing completed."""
         self._completed[slot] = 0
+        self.acquit(slot)
         self.rest(slot)
 
     def complete(self, slot: int) -> None:
@@ -36,13 +38,22 @@ class Board:
         """Return how often something was completed."""
         return self._completed[slot]
 
-    def begin(self, slot: int) -> None:
-        """Say: at work from now on."""
+    def begin(self, slot: int, subject: int = 0) -> None:
+        """Say: at work from now on, at a certain thing: a worker names its lease_no."""
+        self._subjects[slot] = subject  # first: a death in between is nobody's fault
         self._words[slot] = time.monotonic_ns()
 
     def rest(self, slot: int) -> None:
         """Say: at rest, and alive."""
         self._words[slot] = -time.monotonic_ns()
+
+    def acquit(self, slot: int) -> None:
+        """Say: the thing at hand came to an end that tells nothing against it."""
+        self._subjects[slot] = 0
+
+    def subject(self, slot: int) -> int:
+        """Return what a child is at, or was when it or its session died; 0 is nothing."""
+        return self._subjects[slot]
 
     def work_ms(self, slot: int) -> float:
         """Return for how long the present work has gone on, 0 when at rest."""

@@ -1,29 +1,53 @@
-"""One child process: fork it, tell it to drain, kill it, reap it."""
+"""One child process: fork it, give it orders, hear from it, kill it, reap it."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 import multiprocess
 
-from gapless.worker.spec import Pipe
+from gapless.worker.spec import Order, Pipe
 
 # Fork, by name: spawn costs 18 MB and 0.4 s a worker, and would have to pickle the handlers.
 _CONTEXT = multiprocess.get_context("fork")
 
 
+class _Ends:
+    """The child's ends of its two pipes: orders come in, news go out."""
+
+    def __init__(self, orders: Any, news: Any) -> None:
+        self._orders = orders
+        self._news = news
+
+    def poll(self) -> bool:
+        return bool(self._orders.poll())
+
+    def fileno(self) -> int:
+        return int(self._orders.fileno())
+
+    def recv_bytes(self) -> bytes:
+        return bytes(self._orders.recv_bytes())
+
+    def send_bytes(self, news: bytes) -> None:
+        self._news.send_bytes(news)
+
+
 @dataclass(slots=True)
 class Child:
-    """A running process and our end of its pipe; written to once, to say: drain."""
+    """A running process, our end of the pipe for orders, and of the one for its news.
+
+    Pipes, not a socket pair: a forked sibling closes them by descriptor, and none is a session.
+    """
 
     name: str
     process: Any
     pipe: Any
+    news: Any
     slot: int
     started_s: float = field(default_factory=monotonic)
     draining_since_s: float | None = None
@@ -31,28 +55,47 @@ class Child:
 
     @classmethod
     def fork(cls, name: str, slot: int, run: Callable[[Pipe], None]) -> Child:
-        """Fork a process that calls run(its end of the pipe)."""
-        theirs, ours = _CONTEXT.Pipe(duplex=False)
+        """Fork a process that calls run(its ends of the pipes)."""
+        orders, ours = _CONTEXT.Pipe(duplex=False)
+        news, theirs = _CONTEXT.Pipe(duplex=False)
 
         def begin() -> None:
             ours.close()
-            run(theirs)
+            news.close()
+            run(_Ends(orders, theirs))
 
         process = _CONTEXT.Process(target=begin, name=name)
-        process.start()
-        theirs.close()
-        return cls(name=name, process=process, pipe=ours, slot=slot)
+        try:
+            process.start()
+        except OSError:
+            for end in (ours, news):
+                end.close()
+            raise
+        finally:
+            orders.close()
+            theirs.close()
+        return cls(name=name, process=process, pipe=ours, news=news, slot=slot)
 
     @property
     def draining(self) -> bool:
         return self.draining_since_s is not None
 
     def drain(self) -> None:
-        """Tell it to finish what it does, let go, and exit."""
+        """Tell it to finish what it does, let go of everything, and exit."""
         if self.draining_since_s is None:
             self.draining_since_s = monotonic()
-            with contextlib.suppress(BrokenPipeError, OSError):
-                self.pipe.send_bytes(b"drain")
+            self.order("drain")
+
+    def order(self, order: Order, *words: object) -> None:
+        """Give an order; a child that is gone does not hear it."""
+        with contextlib.suppress(BrokenPipeError, OSError):
+            self.pipe.send_bytes(" ".join(map(str, (order, *words))).encode())
+
+    def heard(self) -> Iterator[list[str]]:
+        """Yield the words of each news that came."""
+        with contextlib.suppress(EOFError, OSError):
+            while self.news.poll():
+                yield self.news.recv_bytes().decode().split()
 
     def kill(self) -> None:
         """End it now; the database rolls back what it had open."""
@@ -60,10 +103,10 @@ class Child:
         self.process.kill()
 
     def descriptors(self) -> list[int]:
-        """Return the parent's descriptors for this child: the pipe, and what multiprocess keeps."""
+        """Return the parent's descriptors for this child: pipes, and what multiprocess keeps."""
         finalizer = getattr(getattr(self.process, "_popen", None), "finalizer", None)
         kept = getattr(finalizer, "_args", (self.process.sentinel,))
-        return [self.pipe.fileno(), *kept]
+        return [self.pipe.fileno(), self.news.fileno(), *kept]
 
     def reap(self) -> int | None:
         """Return its exit code once it has ended (negative: the signal), None while it runs."""
@@ -71,6 +114,7 @@ class Child:
             return None
         self.process.join()
         self.pipe.close()
+        self.news.close()
         return int(self.process.exitcode or 0)
 
     @property

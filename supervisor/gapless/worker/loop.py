@@ -1,58 +1,37 @@
-"""The worker: own session, own LISTEN, its loop over step()."""
+"""The worker: one session with its LISTEN and its locks, a turn for each partition it serves."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
 import psycopg
-import tenacity
 from psycopg import Connection
+from setproctitle import setproctitle
 
-from gapless.consume.claim import forget_attempt
-from gapless.consume.step import Step, step, step_alone
-from gapless.db.connect import connect, is_transient
-from gapless.db.listen import listen, readable, wait
+from gapless.db.connect import connect
+from gapless.db.listen import channels_heard, listen, readable, unlisten
 from gapless.db.queries import query
-from gapless.errors import ConnectError, GaplessError, HoleError
-from gapless.keys import Assignment
-from gapless.lease import hold
+from gapless.errors import GaplessError
+from gapless.keys import Partition
 from gapless.worker.board import Board
+from gapless.worker.forgive import forgive
+from gapless.worker.leased import Desk, Leased, one_line
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 
 log = logging.getLogger("gapless.worker")
 
-HOLE_RETRY_S = 5.0
-CAREFUL_BATCH = 64
-FORGIVEN_OF = 5  # lost sessions: one of so many counts against the unit all the same
-# An operator ended the session, or the server stopped: not what the handler did.
-SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
-
-
-@dataclass(slots=True)
-class _Worker:
-    spec: WorkerSpec
-    pipe: Pipe
-    board: Board
-    conn: Connection[Any]
-    assignment: Assignment
-    alone: int = 0  # so many events are to be handled one unit at a time
-    batch_size: int = field(default=0)
-    troubled: bool = False
-    began_s: float = field(default_factory=monotonic)
-
 
 def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
-    """Be a worker until told to drain, fenced, or without connection; then exit the process."""
+    """Be a worker until it serves nothing, or has no connection; then exit the process."""
     settle(spec, f"worker {spec.partition}")
     try:
         code = _work(spec, pipe, board)
     except psycopg.OperationalError as error:
-        log.warning("%s: connection lost: %s", spec.partition, _line(error))
+        log.warning("%s: connection lost: %s", spec.partition, one_line(error))
         code = ExitCode.CONNECTION_LOST
     except GaplessError as error:
         log.error("%s: %s", spec.partition, error)  # noqa: TRY400 - one line for people
@@ -64,189 +43,173 @@ def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
 
 
 def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
-    partition = spec.partition
-    conn = connect(spec.dsn, role=f"worker {partition}", connect_timeout_s=spec.connect_timeout_s)
+    conn = connect(spec.dsn, role=_role(spec), connect_timeout_s=spec.connect_timeout_s)
     conn.execute(
         query("connect", "guard_worker"),
         {"max_processing_ms": spec.max_processing_ms + 5000},
     )
     conn.execute(query("connect", "statement_timeout"), {"timeout_ms": spec.statement_timeout_ms})
-    listen(conn, f"gapless_p_{partition.topic_id}_{partition.partition_id}")
-    held = _acquire(conn, spec, pipe, board)
-    if held is None:
-        return ExitCode.ORPHANED if is_orphan(spec) else ExitCode.DRAINED
-    log.info("%s: acquired, epoch %s", partition, held.assignment.epoch)
-    worker = _Worker(
-        spec=spec,
-        pipe=pipe,
-        board=board,
-        conn=conn,
-        assignment=held.assignment,
-        # The former owner died: perhaps of a unit. Find out which, one at a time (I8).
-        alone=spec.limits.batch_size if held.unclean else 0,
-        batch_size=spec.limits.batch_size,
-    )
+    worker = _Worker(spec, pipe, board, conn)
+    worker.serve(spec.lease_no, spec.partition.partition_id)
     try:
-        return _loop(worker)
+        return worker.run()
     except psycopg.OperationalError as error:
-        if worker.alone > 0:
-            _forgive(worker, error)
+        worker.forgive(error)
         raise
 
 
-def _acquire(conn: Connection[Any], spec: WorkerSpec, pipe: Pipe, board: Board) -> hold.Held | None:
-    """Wait for the partition; None when told to stop. Keeps telling the owner we are ready."""
-    began = monotonic()
-    while not pipe.poll() and not is_orphan(spec):
-        board.rest(spec.slot)
-        hold.announce(conn, spec.partition)
-        if not hold.lock(conn, spec.lease_no):
-            if monotonic() - began > spec.zombie_after_s:
-                hold.break_zombie(conn, spec.partition)
-            continue
-        assignment = hold.take(conn, spec.partition, spec.member_id)
-        if assignment is not None:
-            return _install(conn, spec, pipe, board, assignment)
-        # Planned for someone else by now, or the owner's next worker has yet to come: make way.
-        hold.unlock(conn, spec.lease_no)
-        readable(0.05, pipe.fileno())
-    return None
+def _role(spec: WorkerSpec) -> str:
+    if spec.partitions_max == 1:
+        return f"worker {spec.partition}"
+    return f"worker {spec.partition.group_id}/{spec.partition.topic}"
 
 
-def _install(
-    conn: Connection[Any], spec: WorkerSpec, pipe: Pipe, board: Board, assignment: Assignment
-) -> hold.Held | None:
-    while not pipe.poll() and not is_orphan(spec):
-        board.rest(spec.slot)
-        try:
-            return hold.install(conn, assignment)
-        except psycopg.errors.LockNotAvailable:
-            continue  # the former owner's transaction is still open
-    return None
+class _Worker:
+    """Obeys its supervisor and gives each partition its turn, the one that is due longest first."""
 
+    def __init__(self, spec: WorkerSpec, pipe: Pipe, board: Board, conn: Connection[Any]) -> None:
+        self._spec = spec
+        self._pipe = pipe
+        self._board = board
+        self._conn = conn
+        self._desk = Desk(spec, conn, board)
+        self._group_channel = f"gapless_g_{spec.group_no}"
+        self._hears_group = False
+        self._leased: dict[str, Leased] = {}  # by the channel of the partition
+        self._current: Leased | None = None
+        self._untold: tuple[int, ExitCode] | None = None  # the end that came last
+        self._began_s = monotonic()
+        self._drained = False
 
-def _loop(worker: _Worker) -> ExitCode:
-    spec = worker.spec
-    while not worker.pipe.poll():
-        if is_orphan(spec):
-            return ExitCode.ORPHANED
-        try:
-            done = _step(worker)
-        except HoleError as error:
-            _stop_at_hole(worker, error)
-            continue
-        except psycopg.Error as error:
-            if worker.pipe.poll() and _is_retryable(worker, error):
-                break  # told to drain while it could not succeed: let go all the same
-            raise
-        if done.outcome == "fenced":
-            log.warning("%s: fenced: another owner took over", spec.partition)
-            return ExitCode.FENCED
-        if done.outcome == "idle":
-            wait(worker.conn, min(spec.wait_period_s, WAIT_S_MAX), worker.pipe.fileno())
-    hold.release(worker.conn, worker.assignment, spec.lease_no)
-    log.info("%s: released", spec.partition)
-    return ExitCode.DRAINED
+    def run(self) -> ExitCode:
+        """Work until nothing is left to serve; return how the last service ended."""
+        while True:
+            self._obey()
+            if not self._leased:
+                return self._untold[1] if self._untold else ExitCode.DRAINED
+            if is_orphan(self._spec):
+                return ExitCode.ORPHANED
+            each = self._next()
+            if each.due_s > monotonic():
+                self._sleep(each.due_s)
+                continue
+            self._current = each
+            code = each.turn()
+            self._current = None
+            if code is not None:
+                self._end(each, code)
+                continue
+            if len(self._leased) > 1:
+                self._hear()  # else a busy partition would keep the others asleep
+            if self._hears_group and all(each.is_settled for each in self._leased.values()):
+                # Every notification would wake all workers of the group.
+                unlisten(self._conn, self._group_channel)
+                self._hears_group = False
 
+    def _next(self) -> Leased:
+        """Return whose turn is next: what may be let go or taken, and then the longest due."""
+        now = monotonic()
+        return min(
+            self._leased.values(),
+            key=lambda leased: (leased.due_s > now or leased.is_owned, leased.due_s),
+        )
 
-def _step(worker: _Worker) -> Step:
-    """Do one step, however often the environment makes it fail; adapt the size to failures."""
-    limits = replace(worker.spec.limits, batch_size=worker.batch_size)
-    turn = step_alone if worker.alone > 0 else step
-    done = Step(outcome="idle")
-    for attempt in tenacity.Retrying(
-        retry=tenacity.retry_if_exception(lambda error: _is_retryable(worker, error)),
-        wait=tenacity.wait_random_exponential(multiplier=0.05, max=10),
-        stop=lambda _: worker.pipe.poll(),
-        before_sleep=lambda state: _report(worker, state),
-        sleep=lambda seconds: _nap(worker, seconds),
-        reraise=True,
-    ):
-        with attempt:
-            worker.board.begin(worker.spec.slot)
+    def serve(self, lease_no: int, partition_id: int) -> None:
+        """Serve one more partition: wait for it, take it."""
+        partition = replace(self._spec.partition, partition_id=partition_id)
+        channel = _channel(partition)
+        if not self._hears_group:  # before the first look at the lock: it may come free right then
+            listen(self._conn, self._group_channel)
+            self._hears_group = True
+        listen(self._conn, channel)
+        self._leased[channel] = Leased(self._desk, partition, lease_no)
+        self._show()
+
+    def forgive(self, error: psycopg.OperationalError) -> None:
+        """Acquit the unit in hand, as far as it is not to blame for the loss of the session."""
+        leased = self._current
+        if leased is not None and leased.assignment is not None and leased.alone > 0:
+            forgive(
+                self._spec,
+                leased.assignment,
+                error,
+                self._began_s,
+                stop=self._is_to_go,
+                sleep=self._nap,
+            )
+
+    def _obey(self) -> None:
+        """Do what the supervisor has said; end of file says drain, for there is none any more."""
+        while not self._drained and self._pipe.poll():
             try:
-                done = turn(worker.conn, worker.assignment, worker.spec.handler, limits)
-            finally:
-                worker.board.rest(worker.spec.slot)
-    if worker.troubled:
-        hold.report_error(worker.conn, worker.assignment, None)
-        worker.troubled = False
-    if done.dead:
-        log.warning("%s: %s units to the dead letter queue", worker.spec.partition, done.dead)
-        worker.batch_size = min(worker.batch_size, CAREFUL_BATCH)
-    elif done.outcome == "done":
-        worker.board.complete(worker.spec.slot)
-        worker.batch_size = min(worker.batch_size * 2, worker.spec.limits.batch_size)
-    worker.alone = max(0, worker.alone - max(done.events, int(done.outcome == "idle")))
-    return done
+                order, *words = self._pipe.recv_bytes().decode().split()
+            except EOFError:
+                order, words = "drain", []
+            if order == "serve":
+                self._tell()
+                self.serve(int(words[0]), int(words[1]))
+            else:
+                self._drained = order == "drain"
+                for leased in self._leased.values():
+                    if self._drained or leased.lease_no == int(words[0]):
+                        leased.drop()
+
+    def _is_to_go(self) -> bool:
+        """Tell whether to hurry, without a session; a partition more is for the next worker."""
+        while not self._drained and self._pipe.poll():
+            try:
+                self._drained = not self._pipe.recv_bytes().startswith(b"serve")
+            except EOFError:
+                self._drained = True
+        return self._drained or is_orphan(self._spec)
+
+    def _end(self, leased: Leased, code: ExitCode) -> None:
+        """Serve a partition no more. The exit code tells of the last one, news of the others."""
+        channel = _channel(leased.partition)
+        del self._leased[channel]
+        self._untold = (leased.lease_no, code)
+        if self._leased:
+            self._tell()
+            unlisten(self._conn, channel)
+            self._show()
+
+    def _tell(self) -> None:
+        if self._untold is not None:
+            lease_no, code = self._untold
+            self._untold = None
+            self._pipe.send_bytes(f"ended {lease_no} {code:d}".encode())
+
+    # -- waiting ----------------------------------------------------------------------------------
+
+    def _sleep(self, until_s: float) -> None:
+        """Wait for an order, a notification, or the next turn that is due."""
+        self._board.rest(self._spec.slot)
+        if not self._hear():
+            left_s = min(until_s - monotonic(), WAIT_S_MAX)
+            readable(max(0.0, left_s), self._conn.fileno(), self._pipe.fileno())
+            self._hear()
+
+    def _hear(self) -> bool:
+        """Wake the partitions that grew or may be free; tell whether anything was heard."""
+        channels = channels_heard(self._conn)
+        for channel, leased in self._leased.items():
+            if channel in channels or (leased.is_waiting and self._group_channel in channels):
+                leased.wake()
+        return bool(channels)
+
+    def _nap(self, seconds: float) -> None:
+        until_s = monotonic() + seconds
+        while (left_s := until_s - monotonic()) > 0:
+            self._board.rest(self._spec.slot)
+            if readable(min(left_s, WAIT_S_MAX), self._pipe.fileno()) or is_orphan(self._spec):
+                return
+
+    def _show(self) -> None:
+        if self._spec.partitions_max > 1:
+            numbers = sorted(leased.partition.partition_id for leased in self._leased.values())
+            where = f"{self._spec.partition.group_id}/{self._spec.partition.topic}"
+            setproctitle(f"gapless: worker {where}/{','.join(map(str, numbers))}")
 
 
-def _is_retryable(worker: _Worker, error: BaseException) -> bool:
-    return is_transient(error) and not worker.conn.broken and not worker.conn.closed
-
-
-def _report(worker: _Worker, state: tenacity.RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    text = _line(error) if error else "unknown"
-    if state.attempt_number in (1, 3, 10) or state.attempt_number % 30 == 0:
-        log.warning("%s: will try again: %s", worker.spec.partition, text)
-    if state.attempt_number == 3:
-        hold.report_error(worker.conn, worker.assignment, f"retrying: {text}")
-        worker.troubled = True
-
-
-def _nap(worker: _Worker, seconds: float) -> None:
-    until_s = monotonic() + seconds
-    while (left_s := until_s - monotonic()) > 0:
-        worker.board.rest(worker.spec.slot)
-        if readable(min(left_s, WAIT_S_MAX), worker.pipe.fileno()) or is_orphan(worker.spec):
-            return
-
-
-def _forgive(worker: _Worker, error: psycopg.Error) -> None:
-    """Take the unit's last attempt back, from a new session, if it is not to blame for the loss.
-
-    An operator or a restart of the server is; a session lost for no known reason counts as a death.
-    So does one loss of FORGIVEN_OF: a unit may know how to make the server do it.
-    """
-    if worker.assignment.epoch % FORGIVEN_OF == 0:
-        return
-    spec = worker.spec
-    for attempt in tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type((ConnectError, psycopg.OperationalError)),
-        wait=tenacity.wait_random_exponential(multiplier=0.05, max=1),
-        stop=lambda state: (
-            (state.seconds_since_start or 0) > spec.connect_timeout_s
-            or worker.pipe.poll()
-            or is_orphan(spec)
-        ),
-        sleep=lambda seconds: _nap(worker, seconds),
-        retry_error_callback=lambda _: None,
-    ):
-        with (
-            attempt,
-            contextlib.closing(
-                connect(
-                    spec.dsn,
-                    role=f"worker {spec.partition}",
-                    connect_timeout_s=spec.connect_timeout_s,
-                )
-            ) as conn,
-        ):
-            age_s = monotonic() - worker.began_s
-            restarted = conn.execute(query("lease", "restarted"), {"age_s": age_s}).fetchone()
-            if error.sqlstate in SHUTDOWN_STATES or restarted == (True,):
-                forget_attempt(conn, worker.assignment)
-
-
-def _stop_at_hole(worker: _Worker, error: HoleError) -> None:
-    """Stay on the partition without going on, and say so; it goes on when the hole is mended."""
-    if not worker.troubled:
-        log.error("%s: stopped: %s", worker.spec.partition, error)
-    hold.report_error(worker.conn, worker.assignment, f"stopped: {error}")
-    worker.troubled = True
-    _nap(worker, HOLE_RETRY_S)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500] or type(error).__name__
+def _channel(partition: Partition) -> str:
+    return f"gapless_p_{partition.topic_id}_{partition.partition_id}"

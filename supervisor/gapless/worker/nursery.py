@@ -16,6 +16,7 @@ from gapless.lease.member import Lease
 from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
+from gapless.worker.crew import Crew, Ended, Worker
 from gapless.worker.loop import run_worker
 from gapless.worker.reconcile import Running
 from gapless.worker.sequencer import run_sequencer
@@ -62,7 +63,9 @@ class Nursery:
         self._private_fds = private_fds
         self._board = Board(SLOTS)
         self._free_slots = list(range(SLOTS - 1, -1, -1))
-        self._workers: dict[Partition, Child] = {}
+        self._crew = Crew()
+        # A process died at work on them: served alone, so that a poison takes down no others (I8).
+        self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
         self._backoffs: dict[Partition | None, _Backoff] = {}
         self._ended = False
@@ -70,14 +73,20 @@ class Nursery:
     # -- workers ----------------------------------------------------------------------------------
 
     def running(self) -> dict[Partition, Running]:
-        """Return the workers there are, those that wait for their partition included."""
-        return {
-            partition: Running(partition=partition, draining=child.draining)
-            for partition, child in self._workers.items()
-        }
+        """Return the partitions that workers serve, or wait for."""
+        return self._crew.running()
 
     def start(self, lease: Lease, member_id: UUID, handler: Handler, limits: Limits) -> None:
-        """Fork a worker for a partition, unless its backoff says not yet."""
+        """Have a partition served, by a new worker or one that has room; not within a backoff."""
+        solo = lease.partition in self._suspects
+        if self._backoff(lease.partition).due_s > monotonic():
+            return
+        if solo or not self._crew.assign(lease, member_id, self._settings.partitions_per_worker):
+            self._start_worker(lease, member_id, handler, limits, solo=solo)
+
+    def _start_worker(
+        self, lease: Lease, member_id: UUID, handler: Handler, limits: Limits, *, solo: bool
+    ) -> None:
         partition = lease.partition
         settings = self._settings
         spec = partial(
@@ -88,6 +97,8 @@ class Nursery:
             connect_timeout_s=settings.connect_timeout_s,
             partition=partition,
             lease_no=lease.lease_no,
+            group_no=lease.group_no,
+            partitions_max=settings.partitions_per_worker,
             member_id=member_id,
             handler=handler,
             limits=limits,
@@ -102,14 +113,14 @@ class Nursery:
 
         child = self._fork(partition, f"worker {partition}", run)
         if child is not None:
-            self._workers[partition] = child
+            self._crew.hire(child, lease, member_id, solo=solo)
 
     def drain(self, partition: Partition) -> None:
-        """Tell a partition's worker to finish its batch, release and exit."""
-        self._workers[partition].drain()
+        """Tell a partition's worker to finish its batch and release it; without any, it exits."""
+        self._crew.drop(partition)
 
     def has_ended(self) -> bool:
-        """Tell, once, whether a worker ended since the last call."""
+        """Tell, once, whether the service of a partition ended since the last call."""
         ended, self._ended = self._ended, False
         return ended
 
@@ -143,18 +154,20 @@ class Nursery:
 
     # -- all --------------------------------------------------------------------------------------
 
+    def filenos(self) -> list[int]:
+        """Return what is readable when a worker has news."""
+        return [worker.child.news.fileno() for worker in self._crew.workers]
+
     def watch(self) -> None:
         """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
-        for partition, child in list(self._workers.items()):
-            if self._has_ended(partition, child, self._settings.max_processing_ms):
-                del self._workers[partition]
-                self._ended = True
+        for worker in list(self._crew.workers):
+            self._watch_worker(worker)
         sequencer = self._sequencer
-        if sequencer is not None and self._has_ended(None, sequencer, SEQUENCING_S_MAX * 1000):
+        if sequencer is not None and self._sequencer_has_ended(sequencer):
             self._sequencer = None
 
     def is_empty(self) -> bool:
-        return not self._workers and self._sequencer is None
+        return not self._crew.workers and self._sequencer is None
 
     def is_killed(self) -> bool:
         return all(child.killed for child in self._children())
@@ -172,7 +185,8 @@ class Nursery:
             child.kill()
 
     def _children(self) -> list[Child]:
-        return [*self._workers.values(), *([self._sequencer] if self._sequencer else [])]
+        workers = [worker.child for worker in self._crew.workers]
+        return [*workers, *([self._sequencer] if self._sequencer else [])]
 
     def _fork(
         self,
@@ -194,16 +208,60 @@ class Nursery:
             log.error("%s: cannot be forked, will try again: %s", name, error)  # noqa: TRY400
             return None
 
-    def _has_ended(self, who: Partition | None, child: Child, work_ms_max: float) -> bool:
-        """Reap a child; if it has ended unasked, its next one waits for the backoff."""
+    def _watch_worker(self, worker: Worker) -> None:
+        child = worker.child
+        for ended in self._crew.hear(worker):
+            if ended.unasked:
+                log.warning("worker %s ended: %s", ended.partition, explain_exit(ended.code))
+            self._note_end(ended, steady=self._is_steady(child))
         code = child.reap()
         if code is None:
-            self._kill_if_stuck(child, work_ms_max)
+            self._kill_if_stuck(child, self._settings.max_processing_ms)
+            self._reunite(worker)
+            return
+        steady, culprit = self._is_steady(child), self._board.subject(child.slot)
+        name = child.name
+        several = len(worker.services) > 1
+        self._free_slots.append(child.slot)
+        all_ended = self._crew.dismiss(worker, code)
+        at_work = [ended.partition for ended in all_ended if ended.lease_no == culprit]
+        if any(ended.unasked for ended in all_ended):
+            why = explain_exit(code, killed=child.killed)
+            where = f", at work on {at_work[0]}" if several and at_work else ""
+            log.warning("%s ended: %s%s", name, why, where)
+        self._suspects.update(at_work)
+        for ended in all_ended:
+            # Who was not at work is not to blame: it goes on at once, elsewhere.
+            is_blamed = not at_work or ended.partition in at_work
+            self._note_end(ended, steady=steady or not is_blamed)
+
+    def _note_end(self, ended: Ended, *, steady: bool) -> None:
+        self._ended = True
+        if ended.unasked:
+            self._backoff(ended.partition).note(steady=steady)
+
+    def _reunite(self, worker: Worker) -> None:
+        """Let a partition that has given no more trouble be served with others again."""
+        if not worker.solo or worker.child.age_s < STEADY_AFTER_S:
+            return
+        worker.solo = False
+        for partition in self._crew.served_by(worker):
+            self._suspects.discard(partition)
+            if self._crew.has_room_beside(worker, self._settings.partitions_per_worker):
+                self._crew.drop(partition)
+
+    def _is_steady(self, child: Child) -> bool:
+        return child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0
+
+    def _sequencer_has_ended(self, child: Child) -> bool:
+        """Reap the sequencer; if it has ended unasked, the next one waits for the backoff."""
+        code = child.reap()
+        if code is None:
+            self._kill_if_stuck(child, SEQUENCING_S_MAX * 1000)
             return False
         self._free_slots.append(child.slot)
         if code != ExitCode.DRAINED or not child.draining:
-            steady = child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0
-            self._backoff(who).note(steady=steady)
+            self._backoff(None).note(steady=self._is_steady(child))
             log.warning("%s ended: %s", child.name, explain_exit(code, killed=child.killed))
         return True
 

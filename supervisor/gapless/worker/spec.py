@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from gapless.consume.handler import Handler
 from gapless.consume.step import Limits
 from gapless.keys import Partition
 
+Order = Literal["serve", "drop", "drain"]
+"""To a child: serve LEASE_NO PARTITION_ID one more, drop LEASE_NO after its batch, drain all.
+
+A worker's news to its supervisor: `ended LEASE_NO EXIT_CODE`, about one of several partitions.
+"""
+
 
 class Pipe(Protocol):
-    """A child's end of the pipe to its supervisor: readable means "drain, then exit"."""
+    """A child's ends of the pipes to its supervisor: orders come in, news go out.
+
+    News are few, two for an order at most: the pipe never fills, so nobody waits for a supervisor.
+    """
 
     def poll(self) -> bool: ...
     def fileno(self) -> int: ...
+    def recv_bytes(self) -> bytes: ...
+    def send_bytes(self, news: bytes) -> None: ...
 
 
 class ExitCode(IntEnum):
-    """A worker's last word; a negative exit code is the signal that killed it."""
+    """How the service of a partition ended; its worker's exit code when it was the last one.
+
+    A negative exit code is the signal that killed the process.
+    """
 
     DRAINED = 0
     CRASHED = 1
@@ -47,10 +61,16 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSpec(ChildSpec):
-    """What a worker needs: one partition, one handler."""
+    """What a worker needs: one handler, and the first partition; more come as orders.
+
+    A worker serves the partitions of one group and topic: a handler that kills its process takes
+    down the partitions of no other handler.
+    """
 
     partition: Partition
     lease_no: int
+    group_no: int
+    partitions_max: int
     member_id: UUID
     handler: Handler
     limits: Limits

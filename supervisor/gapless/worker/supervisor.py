@@ -124,6 +124,7 @@ class Supervisor:
             max(0.0, min(due) - now),
             *self._signals.filenos(),  # a child's end is a signal
             *self._control.filenos(),
+            *self._nursery.filenos(),
         )
 
     def _obey(self, stops: int) -> None:

@@ -34,7 +34,7 @@ def make_hole(fleet: Fleet, what: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", HOLES)
 def test_a_hole_stops_its_partition_only(fleet: Fleet, what: str, tmp_path: Path) -> None:
-    a = fleet.start("a", patch={"gapless.worker.loop.HOLE_RETRY_S": 0.1})
+    a = fleet.start("a", patch={"gapless.worker.leased.HOLE_RETRY_S": 0.1})
     fleet.until_owners(a=4)
     make_hole(fleet, what, tmp_path)
     assert "stopped: " in fleet.value(ERROR, 0)

@@ -1,0 +1,141 @@
+"""Which worker serves which partitions: the parent's books; forks nothing, kills nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+from gapless.worker.child import Child
+from gapless.worker.reconcile import Running
+from gapless.worker.spec import ExitCode
+
+
+@dataclass(slots=True)
+class _Service:
+    """A partition that a worker serves, or waits for."""
+
+    partition: Partition
+    lease_no: int
+    draining: bool = False
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker process and its partitions, by lease_no.
+
+    solo: it serves a partition at which its last process died, and takes no other meanwhile.
+    """
+
+    child: Child
+    member_id: UUID
+    services: dict[int, _Service]
+    solo: bool
+
+    def can_take(self, partition: Partition, member_id: UUID, partitions_max: int) -> bool:
+        """Tell whether it may serve one more: of its own group and topic, if it is not leaving."""
+        return (
+            not (self.solo or self.child.draining or self.child.killed)
+            and self.member_id == member_id
+            and len(self.services) < partitions_max
+            and any(
+                not each.draining
+                and each.partition.group_id == partition.group_id
+                and each.partition.topic_id == partition.topic_id
+                for each in self.services.values()
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The service of a partition ended; unasked, if it had not been told to let go."""
+
+    partition: Partition
+    lease_no: int
+    code: int
+    unasked: bool
+
+
+class Crew:
+    """All workers; a partition is served by one at most."""
+
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+
+    def running(self) -> dict[Partition, Running]:
+        """Return the partitions that are served or waited for."""
+        return {
+            each.partition: Running(
+                partition=each.partition, draining=each.draining or worker.child.draining
+            )
+            for worker in self.workers
+            for each in worker.services.values()
+        }
+
+    def hire(self, child: Child, lease: Lease, member_id: UUID, *, solo: bool) -> None:
+        """Enter a worker that was just forked for a partition."""
+        services = {lease.lease_no: _Service(lease.partition, lease.lease_no)}
+        self.workers.append(Worker(child, member_id, services, solo))
+
+    def assign(self, lease: Lease, member_id: UUID, partitions_max: int) -> bool:
+        """Let a worker that is there serve one more partition; False when none can."""
+        for worker in self.workers:
+            if worker.can_take(lease.partition, member_id, partitions_max):
+                worker.services[lease.lease_no] = _Service(lease.partition, lease.lease_no)
+                worker.child.order("serve", lease.lease_no, lease.partition_id)
+                _rename(worker)
+                return True
+        return False
+
+    def served_by(self, worker: Worker) -> list[Partition]:
+        """Return the partitions of a worker."""
+        return [each.partition for each in worker.services.values()]
+
+    def has_room_beside(self, worker: Worker, partitions_max: int) -> bool:
+        """Tell whether another worker could take the one partition of this one."""
+        return len(worker.services) == 1 and any(
+            other.can_take(each.partition, worker.member_id, partitions_max)
+            for each in worker.services.values()
+            for other in self.workers
+            if other is not worker
+        )
+
+    def drop(self, partition: Partition) -> None:
+        """Tell a partition's worker to finish its batch and let go of it."""
+        for worker in self.workers:
+            for each in worker.services.values():
+                if each.partition == partition and not each.draining:
+                    each.draining = True
+                    worker.child.order("drop", each.lease_no)
+
+    def hear(self, worker: Worker) -> Iterator[Ended]:
+        """Yield the services that ended while their worker goes on with others."""
+        for word, lease_no, code in worker.child.heard():
+            assert word == "ended"
+            service = worker.services.pop(int(lease_no), None)
+            if service is not None:
+                yield _ended(service, worker, int(code))
+        _rename(worker)
+
+    def dismiss(self, worker: Worker, code: int) -> list[Ended]:
+        """Strike a worker that has ended off the books; return what it served until then."""
+        ended = [*self.hear(worker)]
+        ended += [_ended(service, worker, code) for service in worker.services.values()]
+        self.workers.remove(worker)
+        return ended
+
+
+def _ended(service: _Service, worker: Worker, code: int) -> Ended:
+    asked = code == ExitCode.DRAINED and (service.draining or worker.child.draining)
+    return Ended(service.partition, service.lease_no, code, unasked=not asked)
+
+
+def _rename(worker: Worker) -> None:
+    """Name a worker after what it serves: group/topic/0,3,7."""
+    served = [each.partition for each in worker.services.values()]
+    if served:
+        numbers = ",".join(str(number) for number in sorted(p.partition_id for p in served))
+        worker.child.name = f"worker {served[0].group_id}/{served[0].topic}/{numbers}"

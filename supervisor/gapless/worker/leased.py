@@ -1,0 +1,244 @@
+"""One partition in the hands of a worker: wait for it, take it, work on it, let go (I7, I8).
+
+A worker may serve several; it gives each a turn when it is due. A turn is one batch at most, and
+waits for nobody longer than INSTALL_WAIT_MS: the worker's other partitions wait meanwhile. What
+goes wrong with one partition ends its service alone, unless the session is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+import psycopg
+import tenacity
+from psycopg import Connection
+from psycopg.pq import TransactionStatus
+
+from gapless.consume.step import Step, step, step_alone
+from gapless.db.connect import is_transient
+from gapless.errors import GaplessError, HoleError
+from gapless.keys import Assignment, Partition
+from gapless.lease import hold
+from gapless.worker.board import Board
+from gapless.worker.spec import ExitCode, WorkerSpec
+
+log = logging.getLogger("gapless.worker")
+
+HOLE_RETRY_S = 5.0
+CAREFUL_BATCH = 64
+LOCK_POLL_S = 0.02  # a free lock is notified; a killed owner's is found so often, and ever less
+LOCK_POLL_S_MAX = 0.1
+INSTALL_WAIT_MS = 25
+_RETRY_S = tenacity.wait_random_exponential(multiplier=0.05, max=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all partitions of a worker share: one session, one place on the board."""
+
+    spec: WorkerSpec
+    conn: Connection[Any]
+    board: Board
+
+
+class Leased:
+    """A partition as its worker sees it; `turn()` when `due_s` (monotonic) has come."""
+
+    def __init__(self, desk: Desk, partition: Partition, lease_no: int) -> None:
+        self.partition = partition
+        self.lease_no = lease_no
+        self.due_s = self._began_s = monotonic()
+        self.alone = 0  # so many events are to be handled one unit at a time
+        self.assignment: Assignment | None = None
+        self._desk = desk
+        self._turn: Callable[[], ExitCode | None] = self._take
+        self._dropped = False
+        self._ready_due_s = 0.0
+        self._lock_poll_s = LOCK_POLL_S
+        self._batch_size = desk.spec.limits.batch_size
+        self._retry: tenacity.RetryCallState | None = None
+        self._troubled = False
+        self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
+        self.is_settled = False  # its first step is done
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the partition's lock is not ours yet."""
+        return self.assignment is None
+
+    def wake(self) -> None:
+        """Have a turn now, unless something went wrong a moment ago."""
+        if self._retry is None and not self._troubled:
+            self.due_s = min(self.due_s, monotonic())
+
+    def drop(self) -> None:
+        """Let go at the next turn, which is now; even what cannot succeed is let go of."""
+        self._dropped = True
+        self.is_owned = False
+        self.due_s = 0.0
+
+    def turn(self) -> ExitCode | None:
+        """Do what is next; return why the service has ended, None while it goes on.
+
+        Raises psycopg.OperationalError when the session is lost.
+        """
+        try:
+            return self._let_go() if self._dropped else self._turn()
+        except psycopg.Error as error:
+            self._require_session(error)
+            if is_transient(error):
+                self._try_later(error)
+                return None
+            log.exception("%s: worker crashed", self.partition)
+        except GaplessError as error:
+            self._require_session(error)
+            log.error("%s: %s", self.partition, error)  # noqa: TRY400 - one line for people
+        except Exception as error:
+            self._require_session(error)
+            log.exception("%s: worker crashed", self.partition)
+        hold.unlock(self._desk.conn, self.lease_no)
+        return ExitCode.CRASHED
+
+    # -- to become the owner ----------------------------------------------------------------------
+
+    def _take(self) -> ExitCode | None:
+        conn = self._desk.conn
+        if not hold.try_lock(conn, self.lease_no):
+            self._wait_for_owner()
+            return None
+        self.assignment = hold.take(conn, self.partition, self._desk.spec.member_id)
+        if self.assignment is None:
+            # The owner lost its lock, not its lease; or we are not the target any more: make way.
+            hold.unlock(conn, self.lease_no)
+            self._wait_for_owner()
+            return None
+        self._turn = self._install
+        return None
+
+    def _wait_for_owner(self) -> None:
+        """Tell the owner, now and then, that we are ready; end it if it is a member no more."""
+        now = monotonic()
+        if now >= self._ready_due_s:
+            self._ready_due_s = now + hold.READY_EVERY_MS / 1000
+            hold.announce(self._desk.conn, self.partition)
+            if now - self._began_s > self._desk.spec.zombie_after_s:
+                hold.break_zombie(self._desk.conn, self.partition)
+        self.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
+        self._lock_poll_s = min(self._lock_poll_s * 1.2, LOCK_POLL_S_MAX)
+
+    def _install(self) -> ExitCode | None:
+        assert self.assignment is not None
+        try:
+            held = hold.install(self._desk.conn, self.assignment, INSTALL_WAIT_MS)
+        except psycopg.errors.LockNotAvailable:
+            self.due_s = monotonic() + LOCK_POLL_S  # the former owner's transaction is still open
+            return None
+        if held is None:
+            return self._fenced()
+        log.info("%s: acquired, epoch %s", self.partition, self.assignment.epoch)
+        # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
+        # partitions of a worker that died only one has a unit that was tried and not finished.
+        self.alone = self._desk.spec.limits.batch_size if held.unclean else 0
+        self._turn = self._work
+        self.is_owned = True
+        self.due_s = monotonic()
+        return None
+
+    # -- to be the owner --------------------------------------------------------------------------
+
+    def _work(self) -> ExitCode | None:
+        try:
+            done = self._step()
+        except HoleError as error:
+            self._require_session(error)
+            self._stop_at_hole(error)
+            return None
+        if done.outcome == "fenced":
+            return self._fenced()
+        self._succeed(done)
+        return None
+
+    def _step(self) -> Step:
+        desk = self._desk
+        assert self.assignment is not None
+        limits = replace(desk.spec.limits, batch_size=self._batch_size)
+        turn = step_alone if self.alone > 0 else step
+        desk.board.begin(desk.spec.slot, self.lease_no)
+        try:
+            return turn(desk.conn, self.assignment, desk.spec.handler, limits)
+        finally:
+            if not desk.conn.closed:
+                desk.board.acquit(desk.spec.slot)
+            desk.board.rest(desk.spec.slot)
+
+    def _succeed(self, done: Step) -> None:
+        """Note a step that came to its end; adapt the size of the next one to failures."""
+        desk = self._desk
+        now = monotonic()
+        self.due_s = now + desk.spec.wait_period_s if done.outcome == "idle" else now
+        self._retry = None
+        self.is_settled = True
+        if self._troubled:
+            self._report(None)
+        if done.dead:
+            log.warning("%s: %s units to the dead letter queue", self.partition, done.dead)
+            self._batch_size = min(self._batch_size, CAREFUL_BATCH)
+        elif done.outcome == "done":
+            desk.board.complete(desk.spec.slot)
+            self._batch_size = min(self._batch_size * 2, desk.spec.limits.batch_size)
+        self.alone = max(0, self.alone - max(done.events, int(done.outcome == "idle")))
+
+    def _try_later(self, error: psycopg.Error) -> None:
+        """Wait longer each time for what the environment does not let succeed."""
+        if self._retry is None:
+            self._retry = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
+        else:
+            self._retry.attempt_number += 1
+        attempt = self._retry.attempt_number
+        if attempt in (1, 3, 10) or attempt % 30 == 0:
+            log.warning("%s: will try again: %s", self.partition, one_line(error))
+        if attempt == 3 and self.assignment is not None:
+            self._report(f"retrying: {one_line(error)}")
+        self.due_s = monotonic() + _RETRY_S(self._retry)
+
+    def _stop_at_hole(self, error: HoleError) -> None:
+        """Stay on the partition without going on, and say so, until the hole is mended."""
+        if not self._troubled:
+            log.error("%s: stopped: %s", self.partition, error)
+        self._report(f"stopped: {error}")
+        self.due_s = monotonic() + HOLE_RETRY_S
+
+    def _report(self, error: str | None) -> None:
+        assert self.assignment is not None
+        hold.report_error(self._desk.conn, self.assignment, error)
+        self._troubled = error is not None
+
+    # -- to be the owner no more ------------------------------------------------------------------
+
+    def _let_go(self) -> ExitCode:
+        if self.assignment is not None:
+            hold.release(self._desk.conn, self.assignment, self.lease_no)
+            log.info("%s: released", self.partition)
+        return ExitCode.DRAINED
+
+    def _fenced(self) -> ExitCode:
+        log.warning("%s: fenced: another owner took over", self.partition)
+        hold.unlock(self._desk.conn, self.lease_no)
+        return ExitCode.FENCED
+
+    def _require_session(self, error: BaseException) -> None:
+        """Raise `error` again if the session, which all partitions share, is not as it was."""
+        conn = self._desk.conn
+        if conn.closed or conn.info.transaction_status != TransactionStatus.IDLE:
+            if isinstance(error, psycopg.OperationalError):
+                raise error
+            raise psycopg.OperationalError(one_line(error)) from error
+
+
+def one_line(error: BaseException) -> str:
+    """Return the text of an error on one line."""
+    return " ".join(str(error).split())[:500] or type(error).__name__
