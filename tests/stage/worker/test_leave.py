@@ -10,6 +10,7 @@ import pytest
 
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries, handovers
+from support.patience import patience
 
 CLEAN = """
 select (select count(*) from gapless.member) + (select count(*) from gapless.member_group)
@@ -39,7 +40,7 @@ def test_a_leaving_one_hands_over_under_load(
     pauses_ms = sorted(round(move.pause_s * 1000) for move in moved)
     record_property("pauses_ms", pauses_ms)
     print("pauses of a leave:", pauses_ms, "ms")  # noqa: T201
-    assert pauses_ms[-1] < 500
+    assert pauses_ms[-1] < patience(0.5) * 1000
     assert leaver.logged("drained")
 
 
@@ -60,7 +61,7 @@ def test_an_idle_one_leaves_within_a_second_whatever_the_wait_period(
     took_s = time.monotonic() - began
     record_property("took_ms", round(took_s * 1000))
     print(f"idle exit: {took_s * 1000:.0f} ms")  # noqa: T201
-    assert took_s < 1.0
+    assert took_s < patience(1.0)
     if peer:
         fleet.until_owners(b=4)
     else:
