@@ -1,0 +1,74 @@
+"""`bin/chaos`: run faults against real processes, or take the figures of docs/reliability.md."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from random import SystemRandom
+
+from chaos.faults import FAULTS
+from chaos.figures import KINDS, figures
+from chaos.report import print_figures, print_verdict
+from chaos.run import run
+
+EXPLAIN = """\
+exit code: 0 nothing lost, doubled or out of order, and every fault met what it was for
+           1 a violation (its shortest history is printed, the run's folder kept)
+           2 usage
+           3 inconclusive: something the run is about never happened
+"""
+
+
+def main() -> int:
+    args = parse()
+    folder = Path(args.folder or tempfile.mkdtemp(prefix="gapless-chaos-"))
+    keep = bool(args.folder)
+    try:
+        if args.figures:
+            print_figures(figures(folder, args.faults, args.only or list(KINDS), say))
+            return 0
+        verdict = run(
+            folder, seed=args.seed, seconds=args.minutes * 60, say=say, kinds=args.only or None
+        )
+        print_verdict(verdict)
+        keep = keep or verdict.exit_code == 1
+        return verdict.exit_code
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bin/chaos",
+        description="Do harm to supervisors, producers, network and server, and check what came of it.",
+        epilog=EXPLAIN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--minutes", type=float, default=1.5, metavar="M", help="of faults (1.5)")
+    parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6), metavar="S")
+    parser.add_argument(
+        "--figures", action="store_true", help="measure how long partitions stand still"
+    )
+    parser.add_argument("--faults", type=int, default=20, metavar="N", help="of each figure (20)")
+    parser.add_argument("--only", action="append", metavar="KIND", help="this fault; repeatable")
+    parser.add_argument("--folder", help="where histories and logs go, and stay")
+    args = parser.parse_args()
+    known = set(KINDS if args.figures else FAULTS)
+    unknown = sorted(set(args.only or ()) - known)
+    if unknown:
+        parser.error(f"no such fault: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    if args.minutes <= 0 or args.faults < 1:
+        parser.error("--minutes and --faults must be above 0")
+    return args
+
+
+def say(text: str) -> None:
+    print(f"chaos: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""A producer that never stops: `python -m chaos.load DSN FOLDER NAME SEED RATE`.
+
+Every order is one transaction: its business row, and events for several partitions, some of them in
+savepoints that are rolled back, some with a transaction_id of their own. An order whose COMMIT got
+no answer is tried again under the same key until its fate is known. SIGTERM ends it between orders.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from random import Random
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import Connection
+
+import gapless
+from chaos.history import Begun, Ended, Invoke, Outcome, Sent, Writer, digest
+from gapless import NewEvent
+from gapless.errors import GaplessError
+
+TOPIC = "orders"
+KEYS = [f"k{number}" for number in range(24)]
+EVENTS_MAX = 6
+MANY_EVENTS = 120  # more than a batch, and enough for a COPY
+RETRY_S = 0.05
+CONNECT_TIMEOUT_S = 3
+
+_ORDER = "insert into chaos.order_done values (%s, %s) on conflict do nothing returning true"
+_BUSINESS = (
+    "insert into chaos.business (attempt, producer, order_key, events) values (%s, %s, %s, %s)"
+)
+_PLAIN = """
+insert into gapless.outbox_message_t (topic_id, key, event_type, payload, transaction_id)
+select gapless.topic_id(%s), * from unnest(%s::text[], %s::text[], %s::json[], %s::uuid[])
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Neighbouring events of an order, in a savepoint of their own unless it is None.
+
+    payloads: JSON text. plain: by INSERT instead of publish().
+    """
+
+    events: Sequence[Sent]
+    payloads: Sequence[str]
+    savepoint: str | None
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be published at once; think_s before COMMIT, or before ROLLBACK."""
+
+    key: str
+    parts: Sequence[Part]
+    think_s: float
+    given_up: bool
+
+    def events(self, attempt: str) -> list[Sent]:
+        """All its events, tagged for an attempt."""
+        sent = [event for part in self.parts for event in part.events]
+        return [replace(event, tag=f"{attempt}/{n}") for n, event in enumerate(sent)]
+
+
+class Producer:
+    """Makes orders from a seed, and publishes them one after the other."""
+
+    def __init__(self, dsn: str, folder: Path, name: str, seed: int) -> None:
+        self._dsn = dsn
+        self._name = name
+        self._random = Random(f"{seed} {name}")
+        self._writer = Writer(folder, name)
+        self._numbers = count(1)
+        self._conn: Connection | None = None
+
+    def publish_one(self) -> None:
+        """Publish one order; return when its fate is known."""
+        order = self.make_order()
+        while (ended := self._attempt(order)) in ("info", "fail") and not (
+            ended == "fail" and order.given_up
+        ):
+            time.sleep(self._random.uniform(0, RETRY_S))
+
+    def make_order(self) -> Order:
+        random = self._random
+        size = MANY_EVENTS if random.random() < 0.004 else random.randint(1, EVENTS_MAX)
+        keys = random.sample(KEYS, k=min(3, size))
+        explicit = str(uuid4()) if random.random() < 0.15 else None
+        parts: list[Part] = []
+        left = size
+        while left:
+            number = min(left, random.randint(1, EVENTS_MAX) if size < MANY_EVENTS else size)
+            left -= number
+            parts.append(self._part(len(parts), number, keys, explicit))
+        return Order(
+            key=f"{self._name}/{next(self._numbers)}",
+            parts=parts,
+            think_s=random.choice((0, 0, 0, 0.002, 0.01, 0.05)) if random.random() < 0.98 else 0.5,
+            given_up=random.random() < 0.05,
+        )
+
+    def _part(self, number: int, size: int, keys: list[str], explicit: str | None) -> Part:
+        random = self._random
+        savepoint = f"part_{number}" if random.random() < 0.25 else None
+        undone = savepoint is not None and random.random() < 0.5
+        events, payloads = [], []
+        for n in range(size):
+            deed = _deed(random) if size < MANY_EVENTS else {}
+            text = json.dumps({"n": n, **deed, "pad": "x" * random.choice((0, 10, 400))})
+            payloads.append(text)
+            events.append(
+                Sent(
+                    tag="",
+                    topic=TOPIC,
+                    key=random.choice(keys),
+                    digest=digest(text),
+                    poison=deed.get("do") in ("raise", "hang", "kill"),
+                    undone=undone,
+                    transaction_id=explicit,
+                )
+            )
+        plain = random.random() < 0.4
+        return Part(events=events, payloads=payloads, savepoint=savepoint, plain=plain)
+
+    def _attempt(self, order: Order) -> Ended:
+        attempt = str(uuid4())
+        events = order.events(attempt)
+        self._writer.write(
+            Invoke(attempt=attempt, producer=self._name, order=order.key, events=tuple(events))
+        )
+        committing = False
+        ended: Ended = "fail"
+        try:
+            conn = self._connection()
+            conn.execute("begin")
+            row = conn.execute("select pg_current_xact_id()::text").fetchone()
+            assert row is not None
+            self._writer.write(Begun(attempt=attempt, xid=row[0]))
+            if conn.execute(_ORDER, [order.key, attempt]).fetchone() is None:
+                conn.execute("rollback")
+                ended = "already"
+            else:
+                self._fill(conn, attempt, order, events)
+                if order.given_up:
+                    conn.execute("rollback")
+                else:
+                    committing = True
+                    conn.execute("commit")
+                    ended = "ok"
+        except (psycopg.Error, GaplessError):
+            lost = self._conn is None or self._conn.broken or self._conn.closed
+            ended = "info" if committing and lost else "fail"
+            self._let_go(lost=lost)
+        self._writer.write(Outcome(attempt=attempt, ended=ended))
+        return ended
+
+    def _fill(self, conn: Connection, attempt: str, order: Order, events: list[Sent]) -> None:
+        kept = sum(not event.undone for event in events)
+        conn.execute(_BUSINESS, [attempt, self._name, order.key, kept])
+        rest = iter(events)
+        for part in order.parts:
+            tagged = [next(rest) for _ in part.events]
+            if part.savepoint:
+                conn.execute(f"savepoint {part.savepoint}")
+            self._insert(conn, part, tagged)
+            if part.savepoint:
+                how = "rollback to" if tagged[0].undone else "release"
+                conn.execute(f"{how} {part.savepoint}")
+        time.sleep(order.think_s)
+
+    def _insert(self, conn: Connection, part: Part, events: list[Sent]) -> None:
+        if part.plain:
+            columns = [
+                [event.key for event in events],
+                [event.tag for event in events],
+                list(part.payloads),
+                [event.transaction_id and UUID(event.transaction_id) for event in events],
+            ]
+            conn.execute(_PLAIN, [TOPIC, *columns])
+            return
+        gapless.publish(
+            conn,
+            TOPIC,
+            [
+                NewEvent(
+                    payload=text.encode(),
+                    key=event.key,
+                    event_type=event.tag,
+                    transaction_id=event.transaction_id,
+                )
+                for event, text in zip(events, part.payloads, strict=True)
+            ],
+        )
+
+    def _connection(self) -> Connection:
+        if self._conn is None:
+            self._conn = psycopg.connect(
+                self._dsn,
+                autocommit=True,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                application_name=f"chaos/{self._name}",
+            )
+        return self._conn
+
+    def _let_go(self, *, lost: bool) -> None:
+        if self._conn is None:
+            return
+        if not lost:
+            with suppress(psycopg.Error):
+                self._conn.execute("rollback")
+                return
+        self._conn.close()
+        self._conn = None
+
+
+def _deed(random: Random) -> dict[str, object]:
+    """What an event makes its handlers do; nothing, mostly (chaos.shop)."""
+    chance = random.random()
+    for what, below in _CHANCES:
+        if chance < below:
+            return {"do": what}
+        chance -= below
+    return {}
+
+
+_CHANCES = (("raise", 0.006), ("kill", 0.0008), ("hang", 0.0003), ("flaky", 0.003), ("slow", 0.03))
+
+
+def main(dsn: str, folder: str, name: str, seed: str, rate: str) -> None:
+    stopping: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
+    producer = Producer(dsn, Path(folder), name, int(seed))
+    pace = Random(seed)
+    while not stopping:
+        producer.publish_one()
+        time.sleep(pace.uniform(0, 2 / float(rate)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

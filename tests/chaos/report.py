@@ -1,0 +1,62 @@
+"""What came of a run, for people."""
+
+from __future__ import annotations
+
+from chaos.checker import report
+from chaos.figures import Figure
+from chaos.run import Verdict
+
+LINES_MAX = 60
+
+
+def print_verdict(verdict: Verdict) -> None:
+    print(verdict_text(verdict))
+
+
+def verdict_text(verdict: Verdict) -> str:
+    events, effects, letters, epoch = (*verdict.size, 0, 0, 0, 0)[:4]
+    faults = ", ".join(f"{count} {kind}" for kind, count in sorted(verdict.faults.items()))
+    lines = [
+        f"seed {verdict.seed}: {events} events, {effects} effects, {letters} dead letters,"
+        f" highest epoch {epoch}",
+        f"{verdict.faults.total()} faults: {faults}",
+        "",
+        *(f"{count:8d}  {what}" for what, count in verdict.counts.items()),
+        *(f"{seconds:8.1f}  s {what}" for what, seconds in verdict.seconds.items()),
+        "",
+    ]
+    if verdict.violations:
+        told = report(verdict.violations).splitlines()
+        lines += [f"{len(verdict.violations)} VIOLATIONS", *told[:LINES_MAX]]
+        lines += ["…"] if len(told) > LINES_MAX else []
+    lines += [f"PROBLEM {problem}" for problem in verdict.problems]
+    if verdict.exit_code == 1:
+        lines.append(f"again: bin/chaos --seed {verdict.seed} (histories in {verdict.folder})")
+    elif verdict.never:
+        lines += ["INCONCLUSIVE, never happened:", *(f"  {what}" for what in verdict.never)]
+    else:
+        lines.append("GOOD: nothing lost, nothing twice, nothing out of order, nothing left behind")
+    return "\n".join(lines)
+
+
+def print_figures(rows: list[Figure]) -> None:
+    print(figures_text(rows))
+
+
+def figures_text(rows: list[Figure]) -> str:
+    """Return the table of docs/reliability.md."""
+    lines = [
+        "| fault | faults | partitions | p50 | max | target (p50) |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        met = "" if row.p50_s <= row.target_s else " **missed**"
+        lines.append(
+            f"| {row.title} | {row.faults} | {len(row.pauses_s)} | {_ms(row.p50_s)} |"
+            f" {_ms(row.max_s)} | {_ms(row.target_s)}{met} |"
+        )
+    return "\n".join(lines)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1.5 else f"{seconds:.2f} s"

@@ -1,0 +1,168 @@
+"""A run: load and faults, a quiet drain, and then the verdict."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from psycopg import Connection
+
+from chaos.checker import Violation, check
+from chaos.coverage import coverage, missing
+from chaos.faults import FAULTS, PRODUCERS_LINE, RATE, Arena
+from chaos.history import Note, Writer, read
+from chaos.hygiene import leftovers
+from chaos.nemesis import Nemesis
+from chaos.scene import QUICK, Process, Scene, is_up, open_scene
+
+PARTITIONS = 4
+SUPERVISORS = 3
+PRODUCERS = 4
+START_S = 30.0
+DRAIN_S = 60.0
+CONCLUSIVE_S = 60.0  # a shorter run cannot meet every fault: its coverage is told, not judged
+
+LAG = """
+select coalesce(sum(greatest(0, n.last + 1 - c.next_offset)), 0)::int
+from gapless.consumer_offsets c
+cross join lateral (
+  select coalesce(max(s.last_offset), 0) as last from gapless.log_segment s
+  where (s.topic_id, s.partition_id) = (c.topic_id, c.partition_id)
+) n
+"""
+OWNED = "select count(*), count(owner) from gapless.lease"
+_SIZE = """
+select (select count(*) from gapless.outbox_message_t), (select count(*) from chaos.effect),
+  (select count(*) from gapless.dead_letter_queue), (select max(epoch) from gapless.lease)
+"""
+
+
+@dataclass
+class Verdict:
+    """What came of a run. problems: of the drain and of hygiene, one line each."""
+
+    seed: int
+    folder: Path
+    faults: Counter[str] = field(default_factory=Counter)
+    violations: list[Violation] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    never: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    size: tuple[int, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 good, 1 something that must not be, 3 inconclusive."""
+        if self.violations or self.problems:
+            return 1
+        return 3 if self.never else 0
+
+
+def run(
+    folder: Path,
+    *,
+    seed: int,
+    seconds: float,
+    say: Callable[[str], None] = lambda _: None,
+    kinds: list[str] | None = None,
+) -> Verdict:
+    """Do a whole run; everything it starts has ended when it returns."""
+    verdict = Verdict(seed, folder)
+    with open_scene(folder, QUICK, PARTITIONS) as scene:
+        arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
+        populate(scene, seed)
+        say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
+        nemesis = Nemesis(arena, kinds)
+        nemesis.rage(seconds)
+        say(f"{nemesis.done.total()} faults done; draining")
+        verdict.faults = nemesis.done
+        drain(scene, verdict)
+        conn = scene.admin()
+        arena.writer.write(Note(what="drained"))
+        verdict.problems += leftovers(scene, conn)
+        judge(verdict, conn, arena, seconds)
+        if kinds is None and seconds >= CONCLUSIVE_S:
+            verdict.never = missing(verdict.counts, FAULTS, verdict.faults)
+    return verdict
+
+
+def populate(scene: Scene, seed: int) -> None:
+    """Start everybody, and wait until all partitions have an owner."""
+    for line in range(SUPERVISORS):
+        scene.start_supervisor(line)
+    conn = scene.admin()
+    if not wait_until(lambda: _all_owned(conn), START_S):
+        logs = "\n".join(process.log_path.read_text() for process in scene.started)
+        raise RuntimeError(f"the supervisors do not get going:\n{logs}")
+    for _ in range(PRODUCERS):
+        scene.start_producer(PRODUCERS_LINE, seed, RATE)
+
+
+def drain(scene: Scene, verdict: Verdict) -> None:
+    """Let the producers finish, the groups catch up, and the supervisors leave."""
+    began_s = time.monotonic()
+    conn = scene.admin()
+    if not wait_until(lambda: _all_owned(conn), DRAIN_S):
+        verdict.problems.append(f"not every partition has an owner {DRAIN_S:.0f} s after")
+    verdict.seconds["until every partition had an owner"] = time.monotonic() - began_s
+    _end(scene.producers, verdict)
+    if not wait_until(lambda: _lag(conn) == 0, DRAIN_S):
+        verdict.problems.append(f"{_lag(conn)} events not handled {DRAIN_S:.0f} s after")
+    verdict.seconds["until all was handled"] = time.monotonic() - began_s
+    wait_until(lambda: all(is_up(process) for process in scene.supervisors), START_S)
+    _end(scene.supervisors, verdict)
+    _until_ended(scene.leaving, verdict)
+    verdict.seconds["until all had left"] = time.monotonic() - began_s
+
+
+def judge(verdict: Verdict, conn: Connection[Any], arena: Arena, seconds: float) -> None:
+    began_s = time.monotonic()
+    verdict.violations = check(conn, verdict.folder)
+    verdict.seconds["of faults"] = seconds
+    verdict.seconds["of the checker"] = time.monotonic() - began_s
+    verdict.size = conn.execute(_SIZE).fetchone() or ()
+    verdict.counts = coverage(
+        conn, read(verdict.folder), int(str(QUICK["batchSize"])), arena.eaten
+    )
+
+
+def wait_until(look: Callable[[], bool], seconds: float) -> bool:
+    """Wait for something to become true; tell whether it did in time."""
+    give_up_s = time.monotonic() + seconds
+    while not look():
+        if time.monotonic() > give_up_s:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _end(processes: list[Process], verdict: Verdict) -> None:
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    _until_ended(processes, verdict)
+
+
+def _until_ended(processes: list[Process], verdict: Verdict) -> None:
+    for process in processes:
+        code = process.end(DRAIN_S)
+        if code != 0:
+            verdict.problems.append(
+                f"{process.name} ended with {code}" if code is not None else f"{process.name} hangs"
+            )
+
+
+def _all_owned(conn: Connection[Any]) -> bool:
+    leases, owned = conn.execute(OWNED).fetchone() or (0, 0)
+    return bool(leases == 2 * PARTITIONS and leases == owned)
+
+
+def _lag(conn: Connection[Any]) -> int:
+    pending, lag = conn.execute(f"select gapless.pending(), ({LAG})").fetchone() or (True, 0)
+    return int(lag) + int(pending)

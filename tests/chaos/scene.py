@@ -1,0 +1,303 @@
+"""Where a run takes place: a server of its own, a network, machines with supervisors, producers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from chaos.effects import make_tables
+from chaos.proxy import Mode
+from gapless.db.connect import connect
+from gapless.db.embedded import throwaway_cluster
+from gapless.db.embedded_cluster import Cluster
+from gapless.db.migrate import migrate
+from gapless.log.sequence import create_chunks
+from gapless.log.topics import ensure_topic
+
+TESTS = Path(__file__).parents[1]
+TOPIC = "orders"
+ROLE = "chaos_app"  # what supervisors and producers connect as: no superuser
+MACHINES_MAX = 8
+LOOK_AGAIN_S = 0.01
+SERVER_OPTIONS = {"max_connections": "90", "fsync": "off", "max_wal_size": "1GB"}
+# Shorter than the defaults, so that a run sees many of each; `--figures` runs with the defaults.
+QUICK: dict[str, object] = {
+    "memberTtlMs": 1500,
+    "heartbeatMs": 300,
+    "suspectGraceMs": 500,
+    "maxProcessingMs": 1000,
+    "connectTimeoutS": 3,
+    "batchSize": 20,
+}
+
+
+class Proxy:
+    """The network between the machines and the server (chaos.proxy), one line for each machine."""
+
+    def __init__(self, upstream: str, lines: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "chaos.proxy", upstream, str(lines)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+        )
+        self.ports: list[int] = self._answer()["ports"]
+
+    def mode(self, line: int, mode: Mode) -> None:
+        self.order(line, mode=mode)
+
+    def eaten(self, line: int) -> int:
+        """How many answers to COMMIT were swallowed on a line so far."""
+        return int(self.order(line)["eaten"])
+
+    def order(self, line: int, **what: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"line": line, **what}) + "\n")
+        return self._answer()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+
+@dataclass(eq=False)
+class Process:
+    """A process that was started for a run, in a session and process group of its own."""
+
+    name: str
+    line: int  # of the proxy: the machine it runs on
+    popen: subprocess.Popen[bytes]
+    log_path: Path
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def children(self) -> list[int]:
+        """The pids of its children that live, lowest first."""
+        with suppress(OSError):
+            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+            return sorted(int(pid) for pid in listed.split())
+        return []
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal it alone."""
+        self.popen.send_signal(number)
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Signal it and all its children, as the end of a machine would."""
+        if self.is_running():  # else its pid may be somebody else's by now
+            os.killpg(self.pid, number)
+
+    def end(self, timeout_s: float) -> int | None:
+        """Wait for its end; return its exit code, or None when it still runs then."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.popen.wait(timeout_s)
+        return None
+
+
+@dataclass
+class Scene:
+    """Everything that runs."""
+
+    cluster: Cluster
+    folder: Path
+    proxy: Proxy
+    settings: dict[str, object]
+    supervisors: list[Process] = field(default_factory=list)  # in no order; ended ones are removed
+    leaving: list[Process] = field(default_factory=list)  # supervisors that were asked to
+    producers: list[Process] = field(default_factory=list)
+    started: list[Process] = field(default_factory=list)  # all that ever were
+    _conn: Connection | None = None
+
+    @property
+    def admin_dsn(self) -> str:
+        """A superuser's, past the proxy."""
+        return self.cluster.dsn()
+
+    def dsn(self, line: int) -> str:
+        """An ordinary role's, through a line of the proxy."""
+        return make_conninfo(
+            host="127.0.0.1",
+            port=self.proxy.ports[line],
+            user=ROLE,
+            dbname=conninfo_to_dict(self.admin_dsn)["dbname"],
+            sslmode="disable",
+            gssencmode="disable",
+        )
+
+    def admin(self) -> Connection:
+        """A superuser's session; opened anew when the server was restarted since."""
+        if self._conn is not None and not self._conn.closed:
+            with suppress(psycopg.Error):
+                self._conn.execute("select 1")
+                return self._conn
+        self._conn = eventually_connect(self.admin_dsn)
+        return self._conn
+
+    def start_supervisor(self, line: int) -> Process:
+        """Start one more `gapless run` on a machine."""
+        name = f"s{len(self.started)}"
+        settings = {
+            f"GAPLESS_{key.upper()}": str(value)
+            for key, value in (self.settings | {"instanceName": name}).items()
+        }
+        process = self._start(
+            name,
+            line,
+            ["-m", "gapless", "run", "chaos.shop", "--no-console"],
+            settings | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"},
+        )
+        self.supervisors.append(process)
+        return process
+
+    def start_producer(self, line: int, seed: int, rate: float) -> Process:
+        """Start a producer that never stops by itself; rate: transactions a second, about."""
+        name = f"p{len(self.started)}"
+        process = self._start(
+            name,
+            line,
+            ["-m", "chaos.load", self.dsn(line), str(self.folder), name, str(seed), str(rate)],
+            {},
+        )
+        self.producers.append(process)
+        return process
+
+    def dismiss(self, supervisor: Process) -> None:
+        """Ask a supervisor to leave; it is one of ours no more."""
+        if is_up(supervisor):
+            self.leaving.append(supervisor)
+        supervisor.signal(signal.SIGTERM)
+        if supervisor in self.supervisors:
+            self.supervisors.remove(supervisor)
+
+    def free_line(self) -> int:
+        """The machine with the fewest supervisors."""
+        used = [process.line for process in self.supervisors]
+        return min(range(MACHINES_MAX), key=used.count)
+
+    def close(self) -> None:
+        for process in self.started:
+            process.signal_all(signal.SIGKILL)
+            if process.is_running():
+                process.popen.wait()
+        self._kill_orphans()
+
+    def orphans(self) -> list[int]:
+        """Processes of this run that outlived the one that was started."""
+        mark = f"{MARK}={self.folder}".encode()
+        started = {process.pid for process in self.started if process.is_running()}
+        return [
+            int(folder.name)
+            for folder in Path("/proc").glob("[0-9]*")
+            if int(folder.name) not in started and mark in _environ(folder)
+        ]
+
+    def _kill_orphans(self) -> None:
+        for pid in self.orphans():
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _start(
+        self, name: str, line: int, arguments: list[str], env: Mapping[str, str]
+    ) -> Process:
+        log_path = self.folder / f"{name}.log"
+        with log_path.open("ab") as log:
+            popen = subprocess.Popen(
+                [sys.executable, *arguments],
+                env=environment() | {MARK: str(self.folder)} | dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.started.append(Process(name, line, popen, log_path))
+        return self.started[-1]
+
+
+MARK = "CHAOS_FOLDER"  # in the environment of all that a run starts: the folder of its history
+
+
+@contextmanager
+def open_scene(folder: Path, settings: dict[str, object], partitions: int) -> Iterator[Scene]:
+    """Yield a scene with a server and a network, nobody on it yet; everything is ended after."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(throwaway_cluster(SERVER_OPTIONS))
+        _furnish(cluster, partitions)
+        parts = conninfo_to_dict(cluster.dsn())
+        proxy = Proxy(f"{parts['host']}/.s.PGSQL.{parts['port']}", MACHINES_MAX)
+        stack.callback(proxy.close)
+        scene = Scene(cluster, folder, proxy, settings | {"totalPartitions": partitions})
+        stack.callback(scene.close)
+        yield scene
+
+
+def _furnish(cluster: Cluster, partitions: int) -> None:
+    with connect(cluster.dsn(), role="chaos") as conn:
+        migrate(conn)
+        ensure_topic(conn, TOPIC, partitions=partitions)
+        create_chunks(conn)
+        conn.execute(f"create role {ROLE} login")
+        make_tables(conn)
+        conn.execute(f"grant gapless_operator to {ROLE}")
+        conn.execute(f"grant usage on schema chaos to {ROLE}")
+        conn.execute(f"grant insert, select on chaos.effect, chaos.business, chaos.order_done to {ROLE}")
+
+
+def environment() -> dict[str, str]:
+    """The environment of what is started: it finds this package, and no setting of ours."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("GAPLESS_", "PG"))}
+    paths = [str(TESTS), str(TESTS.parent / "supervisor"), os.environ.get("PYTHONPATH", "")]
+    return inherited | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def eventually_connect(dsn: str, timeout_s: float = 60.0) -> Connection:
+    """Connect in autocommit, however often the server refuses."""
+    give_up_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return psycopg.connect(dsn, autocommit=True, application_name="chaos/admin")
+        except psycopg.OperationalError:
+            if time.monotonic() > give_up_s:
+                raise
+            time.sleep(LOOK_AGAIN_S)
+
+
+def is_up(supervisor: Process) -> bool:
+    """Tell whether it minds its signals: before it joined, SIGTERM just ends it."""
+    return "joined" in supervisor.log_path.read_text(errors="replace")
+
+
+def running(processes: Iterable[Process]) -> list[Process]:
+    return [process for process in processes if process.is_running()]
+
+
+def _environ(folder: Path) -> list[bytes]:
+    with suppress(OSError):
+        return (folder / "environ").read_bytes().split(b"\0")
+    return []
