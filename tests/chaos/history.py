@@ -133,7 +133,7 @@ class Writer:
         """Append one record; when this returns, kill -9 cannot take it away."""
         if self._pid != os.getpid():
             self._open()
-        line = {"kind": type(record).__name__.lower(), **asdict(record)}
+        line = {"record": type(record).__name__.lower(), **asdict(record)}
         os.write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _open(self) -> None:
@@ -163,7 +163,7 @@ def _lines(path: Path) -> Iterator[Record]:
 
 
 def _parse(line: dict[str, Any]) -> Record:
-    kind = _KINDS[line.pop("kind")]
+    kind = _KINDS[line.pop("record")]
     if kind is Invoke:
         known = {each.name for each in fields(Sent)}
         line["events"] = tuple(
