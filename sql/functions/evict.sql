@@ -3,7 +3,8 @@
 -- Gone is: its presence lock is free, and no worker session holds a lock of a partition it owns
 -- (nothing is left that could work), or it has been free, with no heartbeat, for reconnect_grace;
 -- or it is overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks,
--- because the database's clock may jump. After a server start everyone gets 5 s to come back; it is
+-- because the database's clock may jump; the first when half the ttl has passed without a heartbeat,
+-- so that the second need not come after the ttl. After a server start everyone gets 5 s to come back; it is
 -- the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
@@ -17,6 +18,7 @@ as $$
 declare
   other record;
   absent boolean;
+  silent boolean;
   suspected boolean;
   evicted int := 0;
   up_since timestamptz := greatest(
@@ -31,6 +33,7 @@ begin
     for update skip locked
   loop
     absent := pg_try_advisory_xact_lock_shared(7427002, other.member_no);
+    silent := other.expires_at - other.ttl / 2 < clock_timestamp();
     suspected := other.suspect_at is not null and other.suspect_beat = other.beat;
     if absent and up_since < clock_timestamp() - interval '5 s' and (
         not gapless.works(other.member_id)
@@ -41,7 +44,7 @@ begin
     then
       delete from gapless.member m where m.member_id = other.member_id;
       evicted := evicted + 1;
-    elsif (absent or other.expires_at < clock_timestamp()) and not suspected then
+    elsif (absent or silent) and not suspected then
       update gapless.member m
       set suspect_at = clock_timestamp(), suspect_beat = m.beat
       where m.member_id = other.member_id;

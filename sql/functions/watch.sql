@@ -1,7 +1,7 @@
 -- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
--- True when the next member in the ring has lost its session, when some member is overdue, when
--- the newest plan of one of its groups does not fit the members that are there, or when this member
--- has room (it gave back partitions of another group) and partitions are unserved.
+-- True when the next member in the ring has lost its session, when some member has been silent for
+-- half its ttl, when the newest plan of one of its groups does not fit the members that are there, or
+-- when this member has room (it gave back partitions of another group) and partitions are unserved.
 create or replace function gapless.watch(member_id uuid)
 returns boolean
 language sql
@@ -20,7 +20,7 @@ as $$
     )
     or exists (
       select from gapless.member m
-      where m.expires_at < clock_timestamp() and m.member_id <> watch.member_id
+      where m.expires_at - m.ttl / 2 < clock_timestamp() and m.member_id <> watch.member_id
     )
     or exists (
       select from gapless.member_group mine

@@ -169,8 +169,9 @@ class Scene:
         process = self._start(
             name,
             line,
-            ["-m", "gapless", "run", "chaos.shop", "--no-console"],
-            settings | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"},
+            ["-m", "gapless", "run", "--no-console"],
+            {"GAPLESS_HANDLERS": "chaos.shop"}
+            | settings | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"},
         )
         self.supervisors.append(process)
         return process
@@ -186,6 +187,11 @@ class Scene:
         )
         self.producers.append(process)
         return process
+
+    def start_steady(self, line: int, partitions: int) -> Process:
+        """Start the even load of the figures."""
+        arguments = ["-m", "chaos.steady", self.dsn(line), str(partitions)]
+        return self._start(f"steady{len(self.started)}", line, arguments, {})
 
     def dismiss(self, supervisor: Process) -> None:
         """Ask a supervisor to leave; it is one of ours no more."""

@@ -163,11 +163,11 @@ def test_a_dsn_is_passed_on_and_never_shown() -> None:
 
 
 def test_heartbeat_must_fit_twice_into_the_time_to_live() -> None:
-    assert found(GAPLESS_HEARTBEATMS="4999").settings.heartbeat_ms == 4999
+    assert found(GAPLESS_HEARTBEATMS="2499").settings.heartbeat_ms == 2499
     with pytest.raises(ConfigError) as refused:
-        found(GAPLESS_HEARTBEATMS="5000")
+        found(GAPLESS_HEARTBEATMS="2500")
     assert str(refused.value) == (
-        "heartbeatMs is 5000 (from environment GAPLESS_HEARTBEATMS) and memberTtlMs is 10000"
+        "heartbeatMs is 2500 (from environment GAPLESS_HEARTBEATMS) and memberTtlMs is 5000"
         " (from default): heartbeatMs must be less than half of memberTtlMs"
     )
 

@@ -123,14 +123,14 @@ class Settings:
     drain_timeout_ms: int = _whole(30_000, 0, _HOUR_MS)
     """How long workers may finish their batch after SIGTERM before they are killed."""
 
-    member_ttl_ms: int = _whole(10_000, 1_000, 600_000)
+    member_ttl_ms: int = _whole(5_000, 1_000, 600_000)
     """How long a member that sends no heartbeat counts as alive."""
 
-    heartbeat_ms: int = _whole(2_000, 100, 300_000)
+    heartbeat_ms: int = _whole(1_000, 100, 300_000)
     """How often a member says that it lives; less than half of member_ttl_ms."""
 
-    suspect_grace_ms: int = _whole(3_000, 0, 600_000)
-    """How long a member past its ttl is still watched before it is evicted."""
+    suspect_grace_ms: int = _whole(2_000, 0, 600_000)
+    """How long a member silent for half its ttl is watched, at least, before it is evicted."""
 
     reconnect_grace_ms: int = _whole(1_000, 0, 600_000)
     """How long a member that lost its session may come back before it is evicted."""

@@ -89,6 +89,21 @@ def test_a_silent_one_is_given_two_looks(cast: Cast) -> None:
     assert a.evict() == 1
 
 
+def test_the_first_look_is_at_half_of_the_ttl(cast: Cast) -> None:
+    """So whoever is silent for its whole ttl is evicted then, and not a grace later."""
+    a, b = cast.member("a"), cast.member("b")
+    ttl = timedelta(milliseconds=TIMING.ttl_ms)
+    a.sync()
+    cast.let_pass(b, ttl * 0.4)
+    assert not a.watch(), "a late heartbeat is none of our business"
+    cast.let_pass(b, ttl * 0.2)
+    assert a.watch()
+    for _ in range(3):
+        assert a.evict() == 0, "suspected, and still within its ttl"
+    cast.let_pass(b, ttl * 0.5)
+    assert a.evict() == 1, "at its ttl"
+
+
 def test_a_beat_between_the_looks_saves_it(cast: Cast) -> None:
     a, b = cast.member("a"), cast.member("b")
     cast.let_pass(b, MINUTE)
