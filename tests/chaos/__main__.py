@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 from random import SystemRandom
 
-from chaos.faults import FAULTS
+from chaos.arena import FAULTS
 from chaos.figures import KINDS, figures
 from chaos.report import print_figures, print_verdict
 from chaos.run import run
 
+MORE_S = 60.0  # at most, for a run that has not yet met all it is about
 EXPLAIN = """\
 exit code: 0 nothing lost, doubled or out of order, and every fault met what it was for
            1 a violation (its shortest history is printed, the run's folder kept)
@@ -31,7 +32,12 @@ def main() -> int:
             print_figures(figures(folder, args.faults, args.only or list(KINDS), say))
             return 0
         verdict = run(
-            folder, seed=args.seed, seconds=args.minutes * 60, say=say, kinds=args.only or None
+            folder,
+            seed=args.seed,
+            seconds=args.minutes * 60,
+            say=say,
+            kinds=args.only or None,
+            more_s=MORE_S,
         )
         print_verdict(verdict)
         keep = keep or verdict.exit_code == 1
@@ -67,7 +73,7 @@ def parse() -> argparse.Namespace:
 
 
 def say(text: str) -> None:
-    print(f"chaos: {text}", file=sys.stderr, flush=True)
+    print(f"chaos: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ from typing import Any
 
 from psycopg import Connection
 
-from chaos.faults import PRODUCERS_LINE, kill
+from chaos.arena import PRODUCERS_LINE, kill
+from chaos.process import Process
 from chaos.run import wait_until
-from chaos.scene import Process, Scene, open_scene
+from chaos.scene import Scene, open_scene
 
 SUPERVISORS = 3
 PARTITIONS = 8  # the default of totalPartitions

@@ -7,7 +7,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from chaos.scene import LOOK_AGAIN_S, Scene
+from chaos.process import LOOK_AGAIN_S
+from chaos.scene import Scene
 
 REAP_S = 5.0
 _LEFT = {

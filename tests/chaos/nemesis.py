@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 
-import chaos.network  # noqa: F401 - its faults are in FAULTS then
-from chaos.faults import FAULTS, Arena
+import chaos.faults
+import chaos.network
+import chaos.server  # noqa: F401 - the faults of all three are in FAULTS then
+from chaos.arena import FAULTS, Arena
 
 AT_ONCE_MAX = 3
 PAUSE_S = (0.2, 1.6)  # between two faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.faults import EATEN_MAX, PRODUCERS_LINE, SHORT_S, Arena, fault
+from chaos.arena import EATEN_MAX, PRODUCERS_LINE, SHORT_S, Arena, fault
 from chaos.proxy import Mode
 
 

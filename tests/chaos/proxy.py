@@ -107,7 +107,10 @@ class Line:
             to_server.close()
 
     async def _pump_both(
-        self, connection: Connection, reader: asyncio.StreamReader, from_server: asyncio.StreamReader
+        self,
+        connection: Connection,
+        reader: asyncio.StreamReader,
+        from_server: asyncio.StreamReader,
     ) -> None:
         pumps = [
             asyncio.ensure_future(self._to_server(connection, reader)),

@@ -10,15 +10,15 @@ LINES_MAX = 60
 
 
 def print_verdict(verdict: Verdict) -> None:
-    print(verdict_text(verdict))
+    print(verdict_text(verdict))  # noqa: T201
 
 
 def verdict_text(verdict: Verdict) -> str:
     events, effects, letters, epoch = (*verdict.size, 0, 0, 0, 0)[:4]
     faults = ", ".join(f"{count} {kind}" for kind, count in sorted(verdict.faults.items()))
     lines = [
-        f"seed {verdict.seed}: {events} events, {effects} effects, {letters} dead letters,"
-        f" highest epoch {epoch}",
+        f"seed {verdict.seed}: {events} events, {effects} effects, {letters} dead letters",
+        f"highest epoch {epoch}",
         f"{verdict.faults.total()} faults: {faults}",
         "",
         *(f"{count:8d}  {what}" for what, count in verdict.counts.items()),
@@ -40,7 +40,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def print_figures(rows: list[Figure]) -> None:
-    print(figures_text(rows))
+    print(figures_text(rows))  # noqa: T201
 
 
 def figures_text(rows: list[Figure]) -> str:

@@ -13,20 +13,23 @@ from typing import Any
 
 from psycopg import Connection
 
+from chaos.arena import FAULTS, PRODUCERS_LINE, RATE, Arena
 from chaos.checker import Violation, check
 from chaos.coverage import coverage, missing
-from chaos.faults import FAULTS, PRODUCERS_LINE, RATE, Arena
 from chaos.history import Note, Writer, read
 from chaos.hygiene import leftovers
 from chaos.nemesis import Nemesis
-from chaos.scene import QUICK, Process, Scene, is_up, open_scene
+from chaos.process import Process, is_up
+from chaos.scene import QUICK, Scene, open_scene
 
+GROUPS = 2  # of chaos.shop
 PARTITIONS = 4
 SUPERVISORS = 3
 PRODUCERS = 4
 START_S = 30.0
 DRAIN_S = 60.0
-CONCLUSIVE_S = 60.0  # a shorter run cannot meet every fault: its coverage is told, not judged
+STALL_S_MAX = 30.0  # a unit that hangs is killed three times, and faults come in between
+LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the next look
 
 LAG = """
 select coalesce(sum(greatest(0, n.last + 1 - c.next_offset)), 0)::int
@@ -36,7 +39,25 @@ cross join lateral (
   where (s.topic_id, s.partition_id) = (c.topic_id, c.partition_id)
 ) n
 """
-OWNED = "select count(*), count(owner) from gapless.lease"
+_SETTLED = """
+select count(*) = %(leases)s and bool_and(l.owner = l.target) and not exists (
+  select from (
+    select mg.group_id, (
+      select count(*) from gapless.lease h
+      where h.owner = mg.member_id and h.group_id = mg.group_id and h.topic_id = mg.topic_id
+    ) as held
+    from gapless.member_group mg
+  ) m
+  group by m.group_id having max(m.held) - min(m.held) > 1
+)
+from gapless.lease l
+"""
+_STALL = """
+select coalesce(max(pause), 0)::float8 from (
+  select extract(epoch from at - lag(at) over (partition by group_id, partition_id order by id))
+    as pause from chaos.effect
+) p
+"""
 _SIZE = """
 select (select count(*) from gapless.outbox_message_t), (select count(*) from chaos.effect),
   (select count(*) from gapless.dead_letter_queue), (select max(epoch) from gapless.lease)
@@ -72,25 +93,43 @@ def run(
     seconds: float,
     say: Callable[[str], None] = lambda _: None,
     kinds: list[str] | None = None,
+    more_s: float = 0,
 ) -> Verdict:
-    """Do a whole run; everything it starts has ended when it returns."""
+    """Do a whole run; everything it starts has ended when it returns.
+
+    more_s: while it is not conclusive, it goes on for so much longer at most.
+    """
     verdict = Verdict(seed, folder)
     with open_scene(folder, QUICK, PARTITIONS) as scene:
         arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
         populate(scene, seed)
         say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
         nemesis = Nemesis(arena, kinds)
+        began_s = time.monotonic()
         nemesis.rage(seconds)
+        while is_missing(scene, arena, nemesis) and time.monotonic() < began_s + seconds + more_s:
+            nemesis.rage(LOOK_S)
+        verdict.seconds["of faults"] = time.monotonic() - began_s
         say(f"{nemesis.done.total()} faults done; draining")
         verdict.faults = nemesis.done
         drain(scene, verdict)
         conn = scene.admin()
         arena.writer.write(Note(what="drained"))
         verdict.problems += leftovers(scene, conn)
-        judge(verdict, conn, arena, seconds)
-        if kinds is None and seconds >= CONCLUSIVE_S:
+        judge(verdict, conn, arena)
+        if kinds is None:
             verdict.never = missing(verdict.counts, FAULTS, verdict.faults)
     return verdict
+
+
+def is_missing(scene: Scene, arena: Arena, nemesis: Nemesis) -> bool:
+    counts = cover(scene.admin(), arena)
+    return bool(missing(counts, FAULTS, nemesis.done))
+
+
+def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:
+    records = read(arena.scene.folder)
+    return coverage(conn, records, int(str(QUICK["batchSize"])), arena.eaten)
 
 
 def populate(scene: Scene, seed: int) -> None:
@@ -98,7 +137,7 @@ def populate(scene: Scene, seed: int) -> None:
     for line in range(SUPERVISORS):
         scene.start_supervisor(line)
     conn = scene.admin()
-    if not wait_until(lambda: _all_owned(conn), START_S):
+    if not wait_until(lambda: _is_settled(conn), START_S):
         logs = "\n".join(process.log_path.read_text() for process in scene.started)
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
     for _ in range(PRODUCERS):
@@ -109,9 +148,9 @@ def drain(scene: Scene, verdict: Verdict) -> None:
     """Let the producers finish, the groups catch up, and the supervisors leave."""
     began_s = time.monotonic()
     conn = scene.admin()
-    if not wait_until(lambda: _all_owned(conn), DRAIN_S):
-        verdict.problems.append(f"not every partition has an owner {DRAIN_S:.0f} s after")
-    verdict.seconds["until every partition had an owner"] = time.monotonic() - began_s
+    if not wait_until(lambda: _is_settled(conn), DRAIN_S):
+        verdict.problems.append(f"not balanced {DRAIN_S:.0f} s after")
+    verdict.seconds["until all was balanced"] = time.monotonic() - began_s
     _end(scene.producers, verdict)
     if not wait_until(lambda: _lag(conn) == 0, DRAIN_S):
         verdict.problems.append(f"{_lag(conn)} events not handled {DRAIN_S:.0f} s after")
@@ -122,15 +161,16 @@ def drain(scene: Scene, verdict: Verdict) -> None:
     verdict.seconds["until all had left"] = time.monotonic() - began_s
 
 
-def judge(verdict: Verdict, conn: Connection[Any], arena: Arena, seconds: float) -> None:
+def judge(verdict: Verdict, conn: Connection[Any], arena: Arena) -> None:
     began_s = time.monotonic()
     verdict.violations = check(conn, verdict.folder)
-    verdict.seconds["of faults"] = seconds
     verdict.seconds["of the checker"] = time.monotonic() - began_s
     verdict.size = conn.execute(_SIZE).fetchone() or ()
-    verdict.counts = coverage(
-        conn, read(verdict.folder), int(str(QUICK["batchSize"])), arena.eaten
-    )
+    verdict.counts = cover(conn, arena)
+    stall_s = (conn.execute(_STALL).fetchone() or (0.0,))[0]
+    verdict.seconds["was the longest stall of a partition"] = stall_s
+    if stall_s > STALL_S_MAX:
+        verdict.problems.append(f"a partition stood still for {stall_s:.1f} s")
 
 
 def wait_until(look: Callable[[], bool], seconds: float) -> bool:
@@ -158,9 +198,10 @@ def _until_ended(processes: list[Process], verdict: Verdict) -> None:
             )
 
 
-def _all_owned(conn: Connection[Any]) -> bool:
-    leases, owned = conn.execute(OWNED).fetchone() or (0, 0)
-    return bool(leases == 2 * PARTITIONS and leases == owned)
+def _is_settled(conn: Connection[Any]) -> bool:
+    """Every partition is with whom it is meant for, and nobody has two more than another."""
+    row = conn.execute(_SETTLED, {"leases": GROUPS * PARTITIONS}).fetchone()
+    return bool(row and row[0])
 
 
 def _lag(conn: Connection[Any]) -> int:

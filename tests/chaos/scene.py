@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chaos.effects import make_tables
-from chaos.proxy import Mode
+from chaos.process import LOOK_AGAIN_S, Process, Proxy, environment, is_up
 from gapless.db.connect import connect
 from gapless.db.embedded import throwaway_cluster
 from gapless.db.embedded_cluster import Cluster
@@ -27,11 +25,9 @@ from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
-TESTS = Path(__file__).parents[1]
 TOPIC = "orders"
 ROLE = "chaos_app"  # what supervisors and producers connect as: no superuser
 MACHINES_MAX = 8
-LOOK_AGAIN_S = 0.01
 SERVER_OPTIONS = {"max_connections": "90", "fsync": "off", "max_wal_size": "1GB"}
 # Shorter than the defaults, so that a run sees many of each; `--figures` runs with the defaults.
 QUICK: dict[str, object] = {
@@ -42,82 +38,6 @@ QUICK: dict[str, object] = {
     "connectTimeoutS": 3,
     "batchSize": 20,
 }
-
-
-class Proxy:
-    """The network between the machines and the server (chaos.proxy), one line for each machine."""
-
-    def __init__(self, upstream: str, lines: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.proxy", upstream, str(lines)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment(),
-            text=True,
-            bufsize=1,
-            start_new_session=True,
-        )
-        self.ports: list[int] = self._answer()["ports"]
-
-    def mode(self, line: int, mode: Mode) -> None:
-        self.order(line, mode=mode)
-
-    def eaten(self, line: int) -> int:
-        """How many answers to COMMIT were swallowed on a line so far."""
-        return int(self.order(line)["eaten"])
-
-    def order(self, line: int, **what: object) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"line": line, **what}) + "\n")
-        return self._answer()
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-
-@dataclass(eq=False)
-class Process:
-    """A process that was started for a run, in a session and process group of its own."""
-
-    name: str
-    line: int  # of the proxy: the machine it runs on
-    popen: subprocess.Popen[bytes]
-    log_path: Path
-
-    @property
-    def pid(self) -> int:
-        return self.popen.pid
-
-    def is_running(self) -> bool:
-        return self.popen.poll() is None
-
-    def children(self) -> list[int]:
-        """The pids of its children that live, lowest first."""
-        with suppress(OSError):
-            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-            return sorted(int(pid) for pid in listed.split())
-        return []
-
-    def signal(self, number: signal.Signals) -> None:
-        """Signal it alone."""
-        self.popen.send_signal(number)
-
-    def signal_all(self, number: signal.Signals) -> None:
-        """Signal it and all its children, as the end of a machine would."""
-        if self.is_running():  # else its pid may be somebody else's by now
-            os.killpg(self.pid, number)
-
-    def end(self, timeout_s: float) -> int | None:
-        """Wait for its end; return its exit code, or None when it still runs then."""
-        with suppress(subprocess.TimeoutExpired):
-            return self.popen.wait(timeout_s)
-        return None
 
 
 @dataclass
@@ -156,6 +76,7 @@ class Scene:
             with suppress(psycopg.Error):
                 self._conn.execute("select 1")
                 return self._conn
+            self._conn.close()
         self._conn = eventually_connect(self.admin_dsn)
         return self._conn
 
@@ -171,7 +92,8 @@ class Scene:
             line,
             ["-m", "gapless", "run", "--no-console"],
             {"GAPLESS_HANDLERS": "chaos.shop"}
-            | settings | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"},
+            | settings
+            | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"},
         )
         self.supervisors.append(process)
         return process
@@ -212,6 +134,8 @@ class Scene:
             if process.is_running():
                 process.popen.wait()
         self._kill_orphans()
+        if self._conn is not None:
+            self._conn.close()
 
     def orphans(self) -> list[int]:
         """Processes of this run that outlived the one that was started."""
@@ -228,9 +152,7 @@ class Scene:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _start(
-        self, name: str, line: int, arguments: list[str], env: Mapping[str, str]
-    ) -> Process:
+    def _start(self, name: str, line: int, arguments: list[str], env: Mapping[str, str]) -> Process:
         log_path = self.folder / f"{name}.log"
         with log_path.open("ab") as log:
             popen = subprocess.Popen(
@@ -272,14 +194,9 @@ def _furnish(cluster: Cluster, partitions: int) -> None:
         make_tables(conn)
         conn.execute(f"grant gapless_operator to {ROLE}")
         conn.execute(f"grant usage on schema chaos to {ROLE}")
-        conn.execute(f"grant insert, select on chaos.effect, chaos.business, chaos.order_done to {ROLE}")
-
-
-def environment() -> dict[str, str]:
-    """The environment of what is started: it finds this package, and no setting of ours."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("GAPLESS_", "PG"))}
-    paths = [str(TESTS), str(TESTS.parent / "supervisor"), os.environ.get("PYTHONPATH", "")]
-    return inherited | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        conn.execute(
+            f"grant insert, select on chaos.effect, chaos.business, chaos.order_done to {ROLE}"
+        )
 
 
 def eventually_connect(dsn: str, timeout_s: float = 60.0) -> Connection:
@@ -292,15 +209,6 @@ def eventually_connect(dsn: str, timeout_s: float = 60.0) -> Connection:
             if time.monotonic() > give_up_s:
                 raise
             time.sleep(LOOK_AGAIN_S)
-
-
-def is_up(supervisor: Process) -> bool:
-    """Tell whether it minds its signals: before it joined, SIGTERM just ends it."""
-    return "joined" in supervisor.log_path.read_text(errors="replace")
-
-
-def running(processes: Iterable[Process]) -> list[Process]:
-    return [process for process in processes if process.is_running()]
 
 
 def _environ(folder: Path) -> list[bytes]:

@@ -1,0 +1,92 @@
+"""What a fault is, and what it acts on.
+
+A fault is a generator: it harms, yields how long, and mends. It is written down before the harm is
+done, with the process ids it is aimed at: so that coverage can tell what a worker was at. What it
+started or stopped itself, it replaces.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+from chaos.history import Fault, Writer
+from chaos.process import LOOK_AGAIN_S, Process, running
+from chaos.scene import MACHINES_MAX, Scene
+
+PRODUCERS_LINE = MACHINES_MAX - 1  # the machine that producers run on
+RATE = 12.0  # transactions a second of a producer, about
+PAUSE_S = (0.1, 3.5)  # the ttl of a run is 1.5 s
+SHORT_S = (0.05, 0.6)
+EATEN_MAX = 3
+AIM_S = 0.5
+LAST_BYTES = 400  # of a history: its last line is in there
+
+
+@dataclass
+class Arena:
+    """A scene, its fate, and where it is written down."""
+
+    scene: Scene
+    random: Random
+    writer: Writer
+    supervisors: int
+    seed: int
+    harmed: set[int] = field(default_factory=set)  # lines and processes under a fault that lasts
+    eaten: int = 0
+
+    def note(self, kind: str, target: object, *, crash: bool = False) -> None:
+        self.writer.write(Fault(kind=kind, target=str(target), crash=crash))
+
+    def note_end(self, kind: str, target: object) -> None:
+        self.writer.write(Fault(kind=kind, target=str(target), phase="end"))
+
+    def pick(self) -> Process | None:
+        """One of the supervisors that nothing lasting is done to."""
+        sound = [p for p in running(self.scene.supervisors) if p.pid not in self.harmed]
+        return self.random.choice(sound) if sound else None
+
+    def aim(self, victim: Process) -> int | None:
+        """One of its children: every other time one inside a handler, if there is one soon."""
+        give_up_s = time.monotonic() + AIM_S * self.random.choice((0, 1))
+        while time.monotonic() < give_up_s:
+            for pid in victim.children():
+                if self._is_handling(pid):
+                    return pid
+            time.sleep(LOOK_AGAIN_S)
+        children = victim.children()
+        return self.random.choice(children) if children else None
+
+    def _is_handling(self, pid: int) -> bool:
+        for path in self.scene.folder.glob(f"worker-{pid}-*.jsonl"):
+            return b'"phase":"begin"' in path.read_bytes()[-LAST_BYTES:].splitlines()[-1]
+        return False
+
+    def lasting(self) -> float:
+        return self.random.uniform(*self.random.choice((SHORT_S, SHORT_S, PAUSE_S)))
+
+    def replace(self) -> None:
+        """Start supervisors and producers until there are as many as there should be."""
+        scene = self.scene
+        scene.supervisors[:] = running(scene.supervisors)
+        while len(scene.supervisors) < self.supervisors:
+            scene.start_supervisor(min(scene.free_line(), PRODUCERS_LINE - 1))
+
+
+Deed = Callable[[Arena], Iterator[float]]
+FAULTS: dict[str, Deed] = {}
+
+
+def fault(deed: Deed) -> Deed:
+    FAULTS[deed.__name__] = deed
+    return deed
+
+
+def kill(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,111 @@
+"""Processes of a run: those on the machines, and the network between them and the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.proxy import Mode
+
+TESTS = Path(__file__).parents[1]
+LOOK_AGAIN_S = 0.01
+
+
+class Proxy:
+    """The network between the machines and the server (chaos.proxy), one line for each machine."""
+
+    def __init__(self, upstream: str, lines: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "chaos.proxy", upstream, str(lines)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            text=True,
+            bufsize=1,
+            start_new_session=True,
+        )
+        self.ports: list[int] = self._answer()["ports"]
+
+    def mode(self, line: int, mode: Mode) -> None:
+        self.order(line, mode=mode)
+
+    def eaten(self, line: int) -> int:
+        """How many answers to COMMIT were swallowed on a line so far."""
+        return int(self.order(line)["eaten"])
+
+    def order(self, line: int, **what: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"line": line, **what}) + "\n")
+        return self._answer()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()  # closes the pipes
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+
+@dataclass(eq=False)
+class Process:
+    """A process that was started for a run, in a session and process group of its own."""
+
+    name: str
+    line: int  # of the proxy: the machine it runs on
+    popen: subprocess.Popen[bytes]
+    log_path: Path
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def children(self) -> list[int]:
+        """The pids of its children that live, lowest first."""
+        with suppress(OSError):
+            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+            return sorted(int(pid) for pid in listed.split())
+        return []
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal it alone."""
+        self.popen.send_signal(number)
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Signal it and all its children, as the end of a machine would."""
+        if self.is_running():  # else its pid may be somebody else's by now
+            os.killpg(self.pid, number)
+
+    def end(self, timeout_s: float) -> int | None:
+        """Wait for its end; return its exit code, or None when it still runs then."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.popen.wait(timeout_s)
+        return None
+
+
+def environment() -> dict[str, str]:
+    """The environment of what is started: it finds this package, and no setting of ours."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("GAPLESS_", "PG"))}
+    paths = [str(TESTS), str(TESTS.parent / "supervisor"), os.environ.get("PYTHONPATH", "")]
+    return inherited | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def is_up(supervisor: Process) -> bool:
+    """Tell whether it minds its signals: before it joined, SIGTERM just ends it."""
+    return "joined" in supervisor.log_path.read_text(errors="replace")
+
+
+def running(processes: Iterable[Process]) -> list[Process]:
+    return [process for process in processes if process.is_running()]

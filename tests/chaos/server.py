@@ -1,0 +1,127 @@
+"""The faults of the server, and what operators and strangers do to sessions."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psycopg
+from psycopg import Connection
+
+from chaos.arena import PRODUCERS_LINE, SHORT_S, Arena, fault, kill
+from chaos.faults import kill_worker, pause
+from chaos.history import Note
+
+
+@fault
+def pause_backend(arena: Arena) -> Iterator[float]:
+    """SIGSTOP of a process of the server that works for one of ours."""
+    pids = backends(arena.scene.admin(), "gapless/%")
+    if pids:
+        yield from pause(arena, "pause_backend", [arena.random.choice(pids)])
+
+
+@fault
+def terminate_sessions(arena: Arena) -> Iterator[float]:
+    """pg_terminate_backend of some of our sessions, of one kind."""
+    _signal_sessions(arena, "terminate_sessions", "select pg_terminate_backend(%s)")
+    yield 0
+
+
+@fault
+def cancel_statements(arena: Arena) -> Iterator[float]:
+    """pg_cancel_backend: whatever statement runs right now fails, the session lives."""
+    for _ in range(10):
+        _signal_sessions(arena, "cancel_statements", "select pg_cancel_backend(%s)")
+        yield 0.01
+
+
+def _signal_sessions(arena: Arena, kind: str, statement: str) -> None:
+    conn = arena.scene.admin()
+    whose = arena.random.choice(
+        [
+            "gapless/supervisor",
+            "gapless/worker%",
+            "gapless/worker%",
+            "gapless/sequencer",
+            "chaos/p%",
+        ]
+    )
+    pids = backends(conn, whose)
+    chosen = arena.random.sample(pids, k=min(len(pids), arena.random.randint(1, 4)))
+    arena.note(kind, f"{whose} {len(chosen)}")
+    for pid in chosen:
+        with suppress(psycopg.Error):
+            conn.execute(statement, [pid])
+
+
+@fault
+def kill_backend(arena: Arena) -> Iterator[float]:
+    """kill -9 of one of the server's processes: it ends all sessions and recovers."""
+    pids = backends(arena.scene.admin(), "gapless/%")
+    if pids:
+        pid = arena.random.choice(pids)
+        arena.note("kill_backend", pid, crash=True)
+        kill(pid, signal.SIGKILL)
+    yield 0
+
+
+@fault
+def restart_immediate(arena: Arena) -> Iterator[float]:
+    arena.note("restart_immediate", "server", crash=True)
+    arena.scene.cluster.stop("immediate")
+    time.sleep(arena.random.uniform(0, 1.0))  # not by yield: other faults need the server
+    arena.scene.cluster.start()
+    arena.note_end("restart_immediate", "server")
+    yield 0
+
+
+@fault
+def restart_fast(arena: Arena) -> Iterator[float]:
+    arena.note("restart_fast", "server")
+    arena.scene.cluster.restart("fast")
+    arena.note_end("restart_fast", "server")
+    yield 0
+
+
+@fault
+def exhaust_connections(arena: Arena) -> Iterator[float]:
+    """Take every connection there is, and then what dies cannot come back."""
+    arena.note("exhaust_connections", "server")
+    taken: list[Connection] = []
+    refused = 0
+    while refused < 3 and len(taken) < 200:
+        try:
+            taken.append(psycopg.connect(arena.scene.dsn(PRODUCERS_LINE), connect_timeout=2))
+        except psycopg.Error:
+            refused += 1
+    arena.writer.write(Note(what="connections exhausted", detail=str(len(taken))))
+    yield from kill_worker(arena)
+    yield arena.random.uniform(0.2, 2.0)
+    for conn in taken:
+        conn.close()
+    arena.note_end("exhaust_connections", "server")
+
+
+@fault
+def lock_tables(arena: Arena) -> Iterator[float]:
+    """Somebody holds ACCESS EXCLUSIVE on a table that everything needs."""
+    table = arena.random.choice(["lease", "consumer_offsets", "member", "log_segment"])
+    arena.note("lock_tables", table)
+    with suppress(psycopg.Error), psycopg.connect(arena.scene.admin_dsn) as conn:
+        conn.execute("set lock_timeout = '500ms'")
+        conn.execute(f"lock table gapless.{table}")
+        yield arena.random.uniform(*SHORT_S)
+    arena.note_end("lock_tables", table)
+
+
+def backends(conn: Connection, whose: str) -> list[int]:
+    """The server's processes for our sessions whose application_name is LIKE that."""
+    with suppress(psycopg.Error):
+        rows = conn.execute(
+            "select pid from pg_stat_activity where application_name like %s order by pid", [whose]
+        ).fetchall()
+        return [row[0] for row in rows]
+    return []

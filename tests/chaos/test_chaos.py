@@ -1,0 +1,25 @@
+"""The fault harness with a fixed seed, as part of the tests; `bin/chaos` runs it for longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chaos.report import verdict_text
+from chaos.run import run
+
+SEED = 3
+SECONDS = 60.0
+MORE_S = 60.0  # on a busy machine fewer faults fit into a minute
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_faults_of_every_kind(tmp_path: Path) -> None:
+    """Nothing lost, nothing twice, nothing out of order; and every fault met what it was for."""
+    verdict = run(tmp_path / "history", seed=SEED, seconds=SECONDS, more_s=MORE_S)
+    text = verdict_text(verdict)
+    print(text)  # noqa: T201 - pytest shows it when the test failed
+    assert verdict.exit_code == 0, text
