@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from chaos.proxy import Mode
@@ -79,11 +79,11 @@ class Process:
             return sorted(int(pid) for pid in listed.split())
         return []
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         """Signal it alone."""
         self.popen.send_signal(number)
 
-    def signal_all(self, number: signal.Signals) -> None:
+    def signal_all(self, number: Signals) -> None:
         """Signal it and all its children, as the end of a machine would."""
         if self.is_running():  # else its pid may be somebody else's by now
             os.killpg(self.pid, number)
