@@ -33,6 +33,13 @@ begin
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
   grant execute on all functions in schema gapless to gapless_consumer, gapless_operator;
+  -- To publish what tasks have staged is to publish.
+  revoke execute on function
+    gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
+    from gapless_consumer;
+  grant execute on function
+    gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
+    to gapless_producer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then
     grant gapless_producer to gapless_operator;

@@ -58,6 +58,15 @@ POINTS = frozenset(
         "member.drained",
         "member.left",
         "handover.drain",
+        # what Spark writes: the sink, and pipelines
+        "sink.staged",
+        "sink.published",
+        "sink.committed",
+        "pipeline.planned",
+        "pipeline.written",
+        "pipeline.moved",
+        "pipeline.applied",
+        "pipeline.done",
     }
 )
 

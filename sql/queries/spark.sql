@@ -1,0 +1,89 @@
+-- name: ends
+-- returns: gapless.spark.place:End
+select e.topic, e.topic_id, e.partition_id, e.first_offset, e.next_offset
+from gapless.ends(%(topics)s::text[]) e
+
+-- name: cut
+select c.topic_id, c.partition_id, c.next_offset
+from gapless.cut(
+  %(topic_ids)s::int[], %(partition_ids)s::int[], %(next_offsets)s::bigint[], %(events_max)s::bigint
+) c
+
+-- name: now_xid
+-- Whatever committed before this has an xid below it.
+select pg_snapshot_xmax(pg_current_snapshot())::text
+
+-- name: is_sequenced_up_to
+-- Has all that committed before now_xid its offsets?
+select pg_snapshot_xmax(s.snapshot) >= %(xid)s::text::xid8 or not gapless.pending()
+from gapless.sequencer s
+order by s.run desc
+limit 1
+
+-- name: offset_at
+select gapless.offset_at(%(topic_id)s, %(partition_id)s, %(moment)s)
+
+-- name: position
+select t.name, c.partition_id, c.next_offset
+from gapless.consumer_offsets c
+join gapless.topic t using (topic_id)
+where c.group_id = %(group_id)s and t.name = any (%(topics)s::text[])
+
+-- name: record_position
+select gapless.record_position(
+  %(group_id)s, %(topic)s, %(partition_ids)s::int[], %(next_offsets)s::bigint[]
+)
+
+-- name: segments
+-- The segments that overlap some ranges (the n-th of each array), in the order of ranges and offsets.
+-- index: log_segment_pkey
+select r.n::int as range_no, s.base_offset, s.message_ids
+from unnest(
+  %(topic_ids)s::int[], %(partition_ids)s::int[], %(first_offsets)s::bigint[],
+  %(last_offsets)s::bigint[]
+) with ordinality as r (topic_id, partition_id, first_offset, last_offset, n)
+cross join lateral (
+  select b.base_offset, b.message_ids
+  from gapless.segments_from(
+    r.topic_id, r.partition_id, r.first_offset, r.last_offset - r.first_offset + 1
+  ) b
+  where b.base_offset <= r.last_offset
+  order by b.base_offset
+) s
+order by r.n, s.base_offset
+
+-- name: events
+-- As `fetch` of the log: an index look-up for each id, whatever the planner guesses. What belongs
+-- between select and from is put in by spark/fetch.py, from a list of our own columns.
+-- index: primary key of a chunk
+select o.id
+from gapless.outbox_message_t o
+where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
+
+-- name: events_of_types
+-- As `events`, but only of some types.
+-- index: primary key of a chunk
+select o.id
+from gapless.outbox_message_t o
+where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
+  and o.event_type = any (%(event_types)s::text[])
+
+-- name: topic_ids
+select t.name, t.topic_id from gapless.topic t
+
+-- name: open_stage
+select gapless.open_stage(%(token)s)
+
+-- name: publish_stage
+select gapless.publish_stage(%(token)s, %(events)s)
+
+-- name: drop_stages
+select gapless.drop_stages(%(tokens)s::uuid[], '1 day')
+
+-- name: fence_batch
+select gapless.fence_batch(%(sink_id)s, %(batch_id)s, %(events)s)
+
+-- name: copy_into_log
+copy gapless.outbox_message_t
+  (topic_id, key, host_id, user_id, transaction_id, event_type, payload, headers)
+from stdin (format csv)

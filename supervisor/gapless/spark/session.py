@@ -1,0 +1,97 @@
+"""Start a Spark session the way gapless needs it, or attach to the one that runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gapless.errors import GaplessError, UsageError
+from gapless.spark.home import class_archive, java_command, prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# local[N] never tries a task again: local[N,4] does, as a cluster would.
+LOCAL_ATTEMPTS = 4
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.log.level": "ERROR",
+}
+
+
+def spark_session(
+    master: str = "local[*]",
+    *,
+    name: str = "gapless",
+    conf: Mapping[str, str] | None = None,
+    by_hand: bool = True,
+) -> SparkSession:
+    """Return a session with the format `gapless` registered; the one that runs, if there is one.
+
+    by_hand: register the format, instead of leaving it to Spark's own search.
+    Raises UsageError without PySpark or Java, GaplessError when Spark does not start.
+    """
+    home = prepare()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - after prepare() has set its home
+
+    builder: Any = SparkSession.builder.appName(name).master(_retrying(master))
+    settings = {**_DEFAULTS, **_java_options(home, dict(conf or {})), **(conf or {})}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+        session.sparkContext.setLogLevel(settings["spark.log.level"])
+    except Exception as error:
+        raise GaplessError(f"Spark does not start: {sentence(error)}") from error
+    if by_hand:
+        register(session)
+    return session
+
+
+def register(session: SparkSession) -> None:
+    """Register the format by hand: another vendor's broken module may break Spark's own search."""
+    from pyspark_gapless import GaplessSource  # noqa: PLC0415 - needs PySpark
+
+    session.dataSource.register(GaplessSource)
+
+
+def sentence(error: BaseException) -> str:
+    """Find the one sentence that says what is wrong in what Spark and Py4J wrap around it."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in reversed(lines):
+        head, colon, rest = line.partition("Error: ")
+        if colon and head.startswith("gapless.errors."):
+            return rest
+    for line in lines:
+        _, colon, rest = line.partition("Error: ")
+        if colon and "gapless.errors." in line:
+            return rest
+    return lines[0][:500] if lines else type(error).__name__
+
+
+def explained(error: BaseException) -> GaplessError:
+    """Return an error for people: the sentence, as wrong input if it was that."""
+    kind = UsageError if "gapless.errors.UsageError" in str(error) else GaplessError
+    return kind(sentence(error))
+
+
+def _retrying(master: str) -> str:
+    if master.startswith("local[") and "," not in master:
+        return f"{master.removesuffix(']')},{LOCAL_ATTEMPTS}]"
+    return f"local[1,{LOCAL_ATTEMPTS}]" if master == "local" else master
+
+
+def _java_options(home: Any, conf: Mapping[str, str]) -> dict[str, str]:
+    """Use the archive of classes, or have it made; none beside options of the user's own."""
+    name = "spark.driver.extraJavaOptions"
+    if name in conf or os.environ.get("GAPLESS_SPARK_NO_ARCHIVE"):
+        return {}
+    archive, is_new = class_archive(home, java_command(os.environ))
+    flag = "ArchiveClassesAtExit" if is_new else "SharedArchiveFile"
+    return {name: f"-XX:{flag}={archive} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"}

@@ -1,0 +1,111 @@
+"""A batch read: settled on the driver as a fixed range of the log; every retry reads the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.db.migrate import require_schema
+from gapless.spark.fetch import Wanted, read_ranges
+from gapless.spark.offsets import EARLIEST, LATEST, Offsets, Place
+from gapless.spark.options import ReadOptions
+from gapless.spark.place import (
+    End,
+    at_moment,
+    earliest,
+    find_ends,
+    latest,
+    require_kept,
+    resolve,
+    settle,
+)
+from gapless.spark.ranges import Range, plan_tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Task = tuple[Range, ...]
+
+
+def open_control(dsn: str) -> Connection[Any]:
+    """Open the driver's session. Raises ConnectError or SchemaError in one sentence."""
+    conn = connect(dsn, role="spark driver")
+    try:
+        require_schema(conn)
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+def wanted(options: ReadOptions) -> Wanted:
+    """Return what tasks need to know of the options."""
+    return Wanted(
+        dsn=options.dsn,
+        columns=options.columns,
+        event_types=options.event_types,
+        binary_value=options.binary_value,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+
+
+def check(options: ReadOptions) -> None:
+    """See that the topics and partitions exist: at load(), not in the middle of a job."""
+    with closing(open_control(options.dsn)) as conn:
+        find_ends(conn, options)
+
+
+def plan_batch(options: ReadOptions) -> list[Task]:
+    """Settle what a batch reads, up to a consistent cut, and return what each task reads of it."""
+    with closing(open_control(options.dsn)) as conn:
+        settle(conn)
+        ends = find_ends(conn, options)
+        start = batch_start(conn, options, ends)
+        end = batch_end(conn, options, ends)
+    return tasks_between(options, start, end, ends)
+
+
+def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
+    """Return where a batch begins: earliest unless an option says otherwise."""
+    if options.starting_ts is not None:
+        return at_moment(conn, options.starting_ts, ends)
+    if options.starting is None:
+        return earliest(ends)
+    return resolve(conn, options.starting, ends, option="startingOffsets", otherwise=EARLIEST)
+
+
+def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
+    """Return where a batch ends (the offset after): the end of the log unless told otherwise."""
+    if options.ending_ts is not None:
+        return at_moment(conn, options.ending_ts, ends)
+    place = options.ending or Place(kind="latest")
+    if place.kind == "latest":
+        return latest(ends)
+    return resolve(conn, place, ends, option="endingOffsets", otherwise=LATEST)
+
+
+def tasks_between(
+    options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]
+) -> list[Task]:
+    """Return the tasks that read from one place to another. Raises HoleError for dropped events."""
+    begin = require_kept(start, ends, fail=options.fail_on_data_loss)
+    ranges = [
+        Range(
+            topic=each.topic,
+            topic_id=each.topic_id,
+            partition_id=each.partition_id,
+            first_offset=begin[each.topic][each.partition_id],
+            last_offset=end.get(each.topic, {}).get(each.partition_id, 1) - 1,
+        )
+        for each in ends
+    ]
+    return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
+
+
+def read_task(options: ReadOptions, task: Task) -> Iterator[pa.RecordBatch]:
+    """Read what a task was given; runs where Spark's tasks run."""
+    return read_ranges(wanted(options), task)

@@ -1,0 +1,154 @@
+"""Reading ranges as Arrow: every column exact, in order, and complete or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.errors import HoleError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("adbc_driver_postgresql")
+
+from gapless.spark import bulk  # noqa: E402 - after the skip
+from gapless.spark.columns import COLUMNS  # noqa: E402
+from gapless.spark.fetch import Wanted, read_ranges  # noqa: E402
+from gapless.spark.options import read_options  # noqa: E402
+from gapless.spark.ranges import Range  # noqa: E402
+from gapless.spark.source import plan_batch  # noqa: E402
+
+PAYLOADS: list[Any] = [{"n": 1}, None, "ünï\u0000", [1, 2], "x" * 10_000, {"deep": {"er": "✈"}}]
+
+
+@pytest.fixture(autouse=True)
+def no_session_left() -> Iterator[None]:
+    yield
+    bulk.close()
+
+
+def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
+    options = read_options({"url": dsn, "subscribe": "outbox", **given})
+    wanted = Wanted(
+        dsn=dsn,
+        columns=options.columns,
+        event_types=options.event_types,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+    return [
+        row
+        for task in plan_batch(options)
+        for batch in read_ranges(wanted, task)
+        for row in batch.to_pylist()
+    ]
+
+
+def _truth(conn: Connection) -> list[tuple[Any, ...]]:
+    return conn.execute(
+        "select r.key, r.payload::text, 'outbox', p, r.c_offset, r.created_ts, r.headers::text,"
+        " r.transaction_id::text, r.event_type, r.host_id, r.user_id"
+        " from generate_series(0, 3) p, gapless.read('outbox', p) r"
+    ).fetchall()
+
+
+def _publish(dsn: str, count: int) -> None:
+    with psycopg.connect(dsn) as one, psycopg.connect(dsn) as two:
+        for n in range(count):
+            conn = (one, two)[n % 3 % 2]  # ids of a partition do not ascend
+            event = NewEvent(
+                payload=PAYLOADS[n % len(PAYLOADS)],
+                key=None if n % 5 == 0 else f"key {n}",
+                event_type=f"type {n % 3}",
+                headers={"n": n} if n % 2 else None,
+                host_id=f"host {n}",
+                user_id=None,
+                transaction_id="3b241101-e2bb-4255-8caf-4136c566a962" if n % 7 == 0 else None,
+            )
+            publish(conn, "outbox", event)
+            if n % 11 == 0:
+                one.commit()
+
+
+def test_every_column_of_every_event(dsn: str, conn: Connection, topic: Topic) -> None:
+    _publish(dsn, 500)
+    rows = _read(dsn, recordsPerTask="37")
+    assert {tuple(row.values()) for row in rows} == set(_truth(conn))
+    assert len(rows) == 500
+    assert list(rows[0]) == list(COLUMNS)
+
+
+def test_offsets_ascend_within_a_task(dsn: str, conn: Connection, topic: Topic) -> None:
+    _publish(dsn, 300)
+    seen: dict[int, int] = {}
+    for row in _read(dsn, columns="partition,offset"):
+        assert row["offset"] == seen.get(row["partition"], 0) + 1
+        seen[row["partition"]] = row["offset"]
+
+
+def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> None:
+    _publish(dsn, 60)
+    rows = _read(dsn, eventTypes="type 1", columns="event_type,offset,partition", partitions="0,2")
+    assert rows
+    assert {row["event_type"] for row in rows} == {"type 1"}
+    assert {row["partition"] for row in rows} <= {0, 2}
+    everything = [t for t in _truth(conn) if t[3] in (0, 2) and t[8] == "type 1"]
+    assert len(rows) == len(everything)
+
+
+@pytest.mark.parametrize("event_types", [{}, {"eventTypes": "type 1"}])
+@pytest.mark.parametrize("lost", ["event", "segment"])
+def test_a_hole_is_found(
+    dsn: str, conn: Connection, topic: Topic, lost: str, event_types: dict[str, str]
+) -> None:
+    for _ in range(3):  # the middle one of three segments is lost
+        _publish(dsn, 70)
+        sequence(conn)
+    if lost == "event":
+        conn.execute("delete from gapless.outbox_message_t where id = 77")
+    else:
+        conn.execute(
+            "delete from gapless.log_segment where ctid = (select ctid from gapless.log_segment"
+            " where base_offset > 1 order by run, partition_id limit 1)"
+        )
+    with pytest.raises(HoleError, match="missing from"):
+        _read(dsn, **event_types)
+    left = _read(dsn, failOnDataLoss="false")
+    assert 0 < len(left) < 210
+
+
+def test_reading_needs_few_sessions(dsn: str, conn: Connection, topic: Topic) -> None:
+    _publish(dsn, 50)
+    sequence(conn)
+    wanted = Wanted(dsn=dsn, columns=("key",))
+    for partition_id in range(4):
+        range_ = Range(
+            topic="outbox", topic_id=1, partition_id=partition_id, first_offset=1, last_offset=3
+        )
+        assert list(read_ranges(wanted, [range_]))
+    count = conn.execute(
+        "select count(*) from pg_stat_activity where application_name = 'gapless/spark task'"
+    ).fetchone()
+    assert count == (1,)
+
+
+def test_a_session_that_was_cut_is_renewed(dsn: str, conn: Connection, topic: Topic) -> None:
+    _publish(dsn, 20)
+    before = _read(dsn)
+    conn.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where application_name = 'gapless/spark task'"
+    )
+    assert _read(dsn) == before
+
+
+def test_sequencing_is_done_by_the_reader(dsn: str, conn: Connection, topic: Topic) -> None:
+    publish(conn, "outbox", {}, key="a")
+    assert len(_read(dsn)) == 1
+    assert sequence(conn) == 0

@@ -1,0 +1,162 @@
+"""Publishing what tasks staged: once, whole, in order, whatever is tried again. No Spark needed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg import Connection
+
+from gapless import failpoints
+from gapless.errors import PublishError, UsageError
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+from gapless.spark import sink
+from gapless.spark.events import check_columns
+from gapless.spark.sink import Staged, drop_stages, publish_staged, stage
+
+pa = pytest.importorskip("pyarrow")
+
+NASTY = ['a"b', "", None, "line\nbreak", "\\.", "x,y", "ünï", "\\N", "\t"]
+
+
+def _batch(first: int, count: int, **columns: list[Any]) -> Any:
+    rows: dict[str, list[Any]] = {
+        "value": [f'{{"n": {n}}}' for n in range(first, first + count)],
+        "event_type": [str(n) for n in range(first, first + count)],
+        **columns,
+    }
+    return pa.RecordBatch.from_pydict({k: pa.array(v, pa.string()) for k, v in rows.items()})
+
+
+def _tags(conn: Connection) -> list[int]:
+    rows = conn.execute("select event_type from gapless.outbox_message_t order by id").fetchall()
+    return [int(tag) for (tag,) in rows]
+
+
+def _stages(conn: Connection) -> int:
+    row = conn.execute(
+        "select count(*) from pg_tables where schemaname = 'gapless' and tablename like 'stage\\_%'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 1 << 20], ids=["staged", "inline"])
+def test_a_batch_is_published_once_and_in_order(
+    dsn: str, conn: Connection, topic: Topic, inline_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink, "INLINE_BYTES", inline_bytes)
+    messages = [
+        stage(dsn, "outbox", part, [_batch(part * 100, 50), _batch(part * 100 + 50, 50)])
+        for part in (2, 0, 1)
+    ]
+    assert _stages(conn) == (0 if inline_bytes else 3)
+    assert publish_staged(dsn, "query q", 7, messages)
+    assert _tags(conn) == list(range(300))
+    again = [stage(dsn, "outbox", 0, [_batch(0, 300)])]
+    assert not publish_staged(dsn, "query q", 7, again)
+    assert not publish_staged(dsn, "query q", 3, again[:0])
+    assert publish_staged(dsn, "query q", 8, [stage(dsn, "outbox", 0, [_batch(300, 1)])])
+    assert _tags(conn) == list(range(301))
+    assert _stages(conn) == 0
+    assert sequence(conn) == 301
+
+
+def test_every_field_arrives_as_it_was(dsn: str, conn: Connection, topic: Topic) -> None:
+    unit = str(uuid4())
+    count = len(NASTY)
+    batch = _batch(
+        0,
+        count,
+        key=NASTY,
+        host_id=NASTY,
+        user_id=NASTY[::-1],
+        transaction_id=[unit, None] * 4 + [unit],
+    )
+    publish_staged(dsn, "w", 0, [stage(dsn, "outbox", 0, [batch])])
+    rows = conn.execute(
+        "select key, host_id, user_id, transaction_id::text, payload::text"
+        " from gapless.outbox_message_t order by id"
+    ).fetchall()
+    assert [row[0] for row in rows] == NASTY
+    assert [row[1] for row in rows] == NASTY
+    assert [row[2] for row in rows] == NASTY[::-1]
+    assert [row[3] == unit for row in rows] == [True, False] * 4 + [True]
+    assert len({row[3] for row in rows}) == 1 + 4, "an event without one is a unit of its own"
+    assert rows[3][4] == '{"n": 3}'
+
+
+def test_rows_choose_their_topic(dsn: str, conn: Connection, topic: Topic) -> None:
+    other = ensure_topic(conn, "other", partitions=1)
+    batch = _batch(0, 3, topic=["other", "outbox", "other"])
+    publish_staged(dsn, "w", 0, [stage(dsn, None, 0, [batch])])
+    rows = conn.execute("select topic_id from gapless.outbox_message_t order by id").fetchall()
+    assert rows == [(other.topic_id,), (1,), (other.topic_id,)]
+
+
+def test_what_cannot_be_stored_is_one_sentence(dsn: str, conn: Connection, topic: Topic) -> None:
+    with pytest.raises(PublishError, match='"nowhere" does not exist'):
+        stage(dsn, "nowhere", 0, [_batch(0, 1)])
+    bad = _batch(0, 2, value=["{}", "{oops"])
+    message = stage(dsn, "outbox", 0, [bad])
+    with pytest.raises(PublishError, match="cannot be published"):
+        publish_staged(dsn, "w", 0, [message])
+    assert _tags(conn) == []
+    good = stage(dsn, "outbox", 0, [_batch(0, 2)])
+    assert publish_staged(dsn, "w", 0, [good]), "a batch that failed is not fenced"
+    with pytest.raises(UsageError, match="value is needed"):
+        check_columns(["key"], topic="t")
+    with pytest.raises(UsageError, match="no column 'amount'"):
+        check_columns(["value", "amount"], topic="t")
+    with pytest.raises(UsageError, match="which topic"):
+        check_columns(["value"], topic=None)
+
+
+def test_a_stage_that_lost_rows_is_refused(
+    dsn: str, conn: Connection, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash of the server empties unlogged tables."""
+    monkeypatch.setattr(sink, "INLINE_BYTES", 0)
+    message = stage(dsn, "outbox", 0, [_batch(0, 10)])
+    assert message.token is not None
+    conn.execute(f"truncate gapless.stage_{message.token.hex}".encode())
+    with pytest.raises(Exception, match="has 0 events instead of 10"):
+        publish_staged(dsn, "w", 0, [message])
+    assert conn.execute("select count(*) from gapless.sink_batch").fetchone() == (0,)
+
+
+def test_what_a_failed_job_left_is_dropped(
+    dsn: str, conn: Connection, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink, "INLINE_BYTES", 0)
+    first, _lost = (stage(dsn, "outbox", part, [_batch(0, 10)]) for part in (0, 1))
+    drop_stages(dsn, [first, None])
+    assert _stages(conn) == 1
+    conn.execute("update gapless.stage set created_ts = created_ts - interval '2 days'")
+    drop_stages(dsn, [])
+    assert _stages(conn) == 0
+
+
+def _publish_and_die(dsn: str, point: str, messages: list[Staged]) -> None:
+    failpoints.arm({point: "kill"})
+    publish_staged(dsn, "query q", 1, messages)
+
+
+@pytest.mark.parametrize("point", ["sink.published", "sink.committed"])
+def test_a_driver_that_dies_and_begins_again(
+    dsn: str, conn: Connection, topic: Topic, point: str
+) -> None:
+    messages = [stage(dsn, "outbox", 0, [_batch(0, 100)])]
+    context = multiprocessing.get_context("fork")
+    driver = context.Process(target=_publish_and_die, args=(dsn, point, messages))
+    driver.start()
+    driver.join()
+    assert driver.exitcode == -signal.SIGKILL
+    other_plan = [stage(dsn, "outbox", part, [_batch(part * 25, 25)]) for part in range(4)]
+    is_new = publish_staged(dsn, "query q", 1, other_plan)
+    assert is_new is (point == "sink.published")
+    assert _tags(conn) == list(range(100))

@@ -1,0 +1,87 @@
+"""How reads are cut into tasks, and how options are refused; no database, no Spark."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.errors import UsageError
+from gapless.spark.offsets import from_json, to_json
+from gapless.spark.options import read_options
+from gapless.spark.ranges import Range, plan_tasks, slices
+
+
+def _range(partition_id: int, first: int, events: int) -> Range:
+    return Range(
+        topic="t",
+        topic_id=1,
+        partition_id=partition_id,
+        first_offset=first,
+        last_offset=first + events - 1,
+    )
+
+
+_RANGES = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 300)), max_size=8).map(
+    lambda made: [_range(n, first, events) for n, (first, events) in enumerate(made)]
+)
+
+
+def _offsets(ranges: list[Range]) -> list[tuple[int, int]]:
+    return [
+        (each.partition_id, offset)
+        for each in ranges
+        for offset in range(each.first_offset, each.last_offset + 1)
+    ]
+
+
+@given(_RANGES, st.integers(1, 400), st.integers(1, 9))
+def test_tasks_hold_every_offset_once_and_in_order(
+    ranges: list[Range], events_max: int, tasks_min: int
+) -> None:
+    tasks = plan_tasks(ranges, events_max=events_max, tasks_min=tasks_min)
+    assert _offsets([each for task in tasks for each in task]) == _offsets(ranges)
+    assert all(0 < sum(each.events for each in task) <= events_max for task in tasks)
+    assert len(tasks) >= min(tasks_min, len(_offsets(ranges)))
+
+
+@given(_RANGES, st.integers(1, 400))
+def test_slices_hold_every_offset_once_and_in_order(ranges: list[Range], events_max: int) -> None:
+    cut = slices(ranges, events_max)
+    assert _offsets([each for one in cut for each in one]) == _offsets(ranges)
+    assert all(sum(each.events for each in one) <= events_max for one in cut)
+
+
+def test_offsets_are_kafkas_json() -> None:
+    document = {"orders": {"0": 23, "1": -2}}
+    assert from_json(document) == {"orders": {0: 23, 1: -2}}
+    assert to_json(from_json(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "which topics"),
+        ({"subscribe": "a", "topic": "b"}, "which topics"),
+        ({"subscribe": " , "}, "is empty"),
+        ({"assign": '{"a": 1}'}, "assign is not"),
+        ({"subscribe": "a", "startingOffsets": "{"}, "startingOffsets is not JSON"),
+        ({"subscribe": "a", "startingOffsets": '{"a": {"0": "x"}}'}, "startingOffsets is not JSON"),
+        ({"subscribe": "a", "startingOffsets": '{"a": {"0": -3}}'}, "startingOffsets is not JSON"),
+        ({"subscribe": "a", "startingOffsets": "soon"}, "earliest, latest"),
+        ({"subscribe": "a", "startingOffset": "latest"}, "did you mean startingOffsets"),
+        ({"subscribe": "a", "columns": "vlaue"}, "did you mean value"),
+        ({"subscribe": "a", "columns": "key,key"}, "each once"),
+        ({"subscribe": "a", "maxOffsetsPerTrigger": "0"}, "1 or more"),
+        ({"subscribe": "a", "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+        ({"subscribe": "a", "failOnDataLoss": "maybe"}, "true or false"),
+        ({"subscribe": "a", "startingTimestamp": "noon"}, "startingTimestamp"),
+        ({"subscribe": "a", "partitions": "x"}, "numbers of partitions"),
+        ({"subscribe": "a", "startingTimestamp": "1", "startingOffsets": "latest"}, "not both"),
+        ({"subscribe": "a", "pushdown": "true"}, "there is no option"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(options: dict[str, str], says: str) -> None:
+    with pytest.raises(UsageError, match=says) as refused:
+        read_options({"url": "host=x", **options})
+    assert "\n" not in str(refused.value)
