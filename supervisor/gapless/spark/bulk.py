@@ -97,7 +97,8 @@ def _open(dsn: str) -> Any:
 def _errors() -> type[Exception]:
     from adbc_driver_manager import Error  # noqa: PLC0415 - only where tasks run
 
-    return Error
+    error: type[Exception] = Error
+    return error
 
 
 def _ours(text: str) -> LiteralString:
