@@ -97,8 +97,7 @@ def _open(dsn: str) -> Any:
 def _errors() -> type[Exception]:
     from adbc_driver_manager import Error  # noqa: PLC0415 - only where tasks run
 
-    error: type[Exception] = Error
-    return error
+    return Error
 
 
 def _ours(text: str) -> LiteralString:
