@@ -1,11 +1,13 @@
 """The handlers of a run: they write down every unit, refuse poison, and do what an event tells them.
 
-An event's payload is an object. "poison": true, and the unit is refused. "sleep_s", "kill", "exit":
-done after the unit was written down, in the transaction of its batch.
+An event's payload is an object. "poison": true, and the unit is refused. "sleep_s", "kill", "exit",
+"rollback", "deadlock" (a path: the first one of each partition has one): done after the unit was
+written down, in the transaction of its batch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -18,6 +20,7 @@ from chaos.effects import write_effects
 from chaos.history import Handling, Writer
 from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
+from gapless.log.event import Event
 
 
 def make_handler(group: str, topic: str, writer: Writer | None = None) -> Handler:
@@ -27,27 +30,37 @@ def make_handler(group: str, topic: str, writer: Writer | None = None) -> Handle
         _say(writer, group, unit, "begin")
         write_effects(group, unit, conn)
         for event in unit:
-            _act(event.payload)
+            _act(event, conn)
         _say(writer, group, unit, "end")
 
     return Handler(function=handle, topic=topic, group=group)
 
 
-def _act(payload: dict[str, Any]) -> None:
-    for word, value in payload.items():
-        if value and word in _DEEDS:
-            _DEEDS[word](value)
+def _act(event: Event, conn: Connection[Any]) -> None:
+    payload: dict[str, Any] = event.payload
+    for word, deed in _DEEDS.items():
+        if payload.get(word):
+            deed(payload[word], conn)
+    if path := payload.get("deadlock"):
+        _deadlock(f"{path}-{event.partition}", conn)
 
 
-def _refuse(_: object) -> None:
+def _deadlock(path: str, conn: Connection[Any]) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        conn.execute("do $$ begin raise deadlock_detected; end $$")
+
+
+def _refuse(_: object, __: Connection[Any]) -> None:
     raise ValueError("poison")
 
 
-_DEEDS: dict[str, Callable[[Any], object]] = {
+_DEEDS: dict[str, Callable[[Any, Connection[Any]], object]] = {
+    "sleep_s": lambda seconds, _: time.sleep(seconds),
+    "kill": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
+    "exit": lambda code, _: os._exit(code),
+    "rollback": lambda _, conn: conn.execute("rollback"),
     "poison": _refuse,
-    "sleep_s": time.sleep,
-    "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
-    "exit": os._exit,
 }
 
 

@@ -165,5 +165,5 @@ def test_a_torn_last_line_did_not_happen(tmp_path: Path) -> None:
     writer.write(Note(what="whole"))
     (path,) = tmp_path.glob("*.jsonl")
     with path.open("ab") as file:
-        file.write(b'{"kind":"note","what":"to')
+        file.write(b'{"record":"note","what":"to')
     assert [each.what for each in read(tmp_path) if isinstance(each, Note)] == ["whole"]

@@ -1,0 +1,72 @@
+"""A member in the test's own process: it makes the supervisors hand partitions over, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.app import make_handler
+from chaos.points.theatre import Theatre
+from gapless.consume.step import Limits, step
+from gapless.db.connect import connect
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Lease, Member, Subscription, Timing
+
+_HOUR_MS = 3_600_000
+TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
+
+
+def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:
+    """Join, take over what is planned for it, handle, let go, and leave."""
+    topic_id = int(theatre.value("select topic_id from gapless.topic where name = 't'"))
+    with connect(theatre.dsn, role="ghost") as control, connect(theatre.dsn, role="ghost") as conn:
+        subscription = Subscription(group_id="g", topic="t", topic_id=topic_id)
+        member = Member(control, [subscription], TIMING, name="ghost", capacity=None)
+        meanwhile()
+        theatre.until(lambda: _mine(member), "something is planned for the ghost")
+        held = [(lease, _take(theatre, conn, member, lease)) for lease in _mine(member)]
+        handler = make_handler("g", "t")
+        for lease, assignment in held:
+            if assignment is not None:
+                while step(conn, assignment, handler, Limits()).outcome == "done":
+                    pass
+                hold.release(conn, assignment, lease.lease_no)
+        member.drain()
+        member.leave()
+
+
+def _mine(member: Member) -> list[Lease]:
+    return [lease for lease in member.leases() if lease.target == member.member_id]
+
+
+def _take(theatre: Theatre, conn: object, member: Member, lease: Lease) -> Assignment | None:
+    """Take a partition as a worker does; None when it is planned for somebody else by now."""
+    taken: list[Assignment] = []
+
+    def try_it() -> bool:
+        hold.announce(conn, lease.partition)
+        if lease.partition not in [each.partition for each in _mine(member)]:
+            return True
+        if not hold.lock(conn, lease.lease_no):
+            hold.break_zombie(conn, lease.partition)
+            return False
+        assignment = hold.take(conn, lease.partition, member.member_id)
+        if assignment is None:
+            hold.unlock(conn, lease.lease_no)
+            return False
+        taken.append(assignment)
+        return True
+
+    theatre.until(try_it, f"the ghost has {lease.partition}")
+    if not taken:
+        return None
+    theatre.until(lambda: _install(conn, taken[0]), "its fence is in")
+    return taken[0]
+
+
+def _install(conn: object, assignment: Assignment) -> bool:
+    try:
+        assert hold.install(conn, assignment) is not None
+    except hold.psycopg.errors.LockNotAvailable:
+        return False
+    return True

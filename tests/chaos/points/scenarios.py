@@ -1,0 +1,142 @@
+"""For every failpoint, what makes some process pass it: a small run of about twelve orders."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from chaos.checker import report
+from chaos.points.ghost import visit
+from chaos.points.theatre import StuckError, Theatre
+from chaos.points.traps import Action
+
+Provoke = Callable[[Theatre], None]
+ORDERS = 12
+POISON = 5
+
+
+def work(theatre: Theatre) -> None:
+    """Twelve orders, one of them poison."""
+    theatre.publish(*theatre.orders(ORDERS, poison=[POISON]))
+
+
+def hand_over(theatre: Theatre) -> None:
+    """Somebody joins and leaves again: partitions go to and fro."""
+    visit(theatre, lambda: work(theatre))
+    work(theatre)
+
+
+def bereave(theatre: Theatre) -> None:
+    """A worker is killed: its successor handles units one by one."""
+    _kill_a_worker(theatre)
+    work(theatre)
+
+
+def stumble(theatre: Theatre) -> None:
+    """A worker dies, and what its successor tries fails for a reason that passes."""
+    _kill_a_worker(theatre)
+    once = theatre.folder / "ends" / f"once-{os.urandom(4).hex()}"
+    theatre.publish(*theatre.orders(1, deadlock=str(once)))
+    work(theatre)
+
+
+def despair(theatre: Theatre) -> None:
+    """A unit ends its own transaction: nothing helps, it is put aside unseen."""
+    theatre.publish(*theatre.orders(3, poison=[2], rollback=True))
+    work(theatre)
+
+
+def cut(theatre: Theatre) -> None:
+    """The supervisors lose their control sessions."""
+    _end_sessions(theatre, "gapless/supervisor")
+    work(theatre)
+
+
+def depose(theatre: Theatre) -> None:
+    """The sequencers lose their sessions."""
+    _end_sessions(theatre, "gapless/sequencer")
+    work(theatre)
+
+
+def succeed(theatre: Theatre) -> None:
+    """The supervisor that sequences leaves, another one comes."""
+    leaving = theatre.sequencing()
+    theatre.leave(leaving)
+    work(theatre)
+    theatre.start()
+
+
+POINTS: dict[Provoke, tuple[str, ...]] = {
+    work: (
+        "publish.before",
+        "publish.after",
+        "sequence.before",
+        "sequence.after",
+        "sequencer.asleep",
+        "sequencer.awake",
+        "step.claimed",
+        "step.fetched",
+        "step.handled",
+        "step.finished",
+        "step.committed",
+        "careful.claimed",
+        "careful.tried",
+        "careful.lettered",
+        "careful.committed",
+    ),
+    hand_over: (
+        "acquire.announced",
+        "acquire.locked",
+        "acquire.taken",
+        "acquire.installed",
+        "release.before",
+        "release.released",
+        "release.after",
+        "member.evicted",
+        "member.planned",
+        "handover.drain",
+    ),
+    bereave: ("alone.peeked", "alone.recorded", "member.disowned"),
+    stumble: ("alone.forgotten",),
+    despair: ("bury.claimed", "bury.lettered"),
+    cut: ("member.reattached",),
+    depose: ("sequencer.active", "sequencer.chunked"),
+    succeed: (
+        "sequencer.leaving",
+        "member.locked",
+        "member.joined",
+        "member.drained",
+        "member.left",
+    ),
+}
+PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
+
+
+def play(theatre: Theatre, point: str, action: Action) -> str | None:
+    """Play a scenario to its end; return what is wrong, None when all is well."""
+    theatre.rest()
+    theatre.trap(point, action)
+    try:
+        PROVOKED_BY[point](theatre)
+        theatre.until(lambda: theatre.sprung(point, action), f"somebody passes {point}")
+        theatre.rest()
+    except StuckError as error:
+        return str(error)
+    found = theatre.check()
+    return report(found) if found else None
+
+
+def _kill_a_worker(theatre: Theatre) -> None:
+    theatre.until(theatre.workers, "somebody works")
+    with suppress(ProcessLookupError):
+        os.kill(theatre.workers()[-1], signal.SIGKILL)
+
+
+def _end_sessions(theatre: Theatre, name: str) -> None:
+    theatre.value(
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        " where datname = current_database() and application_name = %s",
+        name,
+    )
