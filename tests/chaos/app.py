@@ -1,8 +1,8 @@
 """The handlers of a run: they write down every unit, refuse poison, and do what an event tells them.
 
 An event's payload is an object. "poison": true, and the unit is refused. "sleep_s", "kill", "exit",
-"rollback", "deadlock" (a path: the first one of each partition has one): done after the unit was
-written down, in the transaction of its batch.
+"rollback", "commit", "deadlock" (a path: the first two tries of each partition have one): done after
+the unit was written down, in the transaction of its batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from chaos.history import Handling, Writer
 from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
 from gapless.log.event import Event
+
+DEADLOCKS = 2  # a step tries a unit twice
 
 
 def make_handler(group: str, topic: str, writer: Writer | None = None) -> Handler:
@@ -46,9 +48,10 @@ def _act(event: Event, conn: Connection[Any]) -> None:
 
 
 def _deadlock(path: str, conn: Connection[Any]) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
-        conn.execute("do $$ begin raise deadlock_detected; end $$")
+    for number in range(DEADLOCKS):
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(f"{path}-{number}", os.O_CREAT | os.O_EXCL))
+            conn.execute("do $$ begin raise deadlock_detected; end $$")
 
 
 def _refuse(_: object, __: Connection[Any]) -> None:
@@ -60,6 +63,7 @@ _DEEDS: dict[str, Callable[[Any, Connection[Any]], object]] = {
     "kill": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
     "exit": lambda code, _: os._exit(code),
     "rollback": lambda _, conn: conn.execute("rollback"),
+    "commit": lambda _, conn: conn.execute("commit"),
     "poison": _refuse,
 }
 

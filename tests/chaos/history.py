@@ -70,6 +70,15 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Inserting:
+    """The events of an attempt from this one on are inserted now, not when it began (I4)."""
+
+    attempt: str
+    first: int
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How an attempt ended.
 
@@ -116,7 +125,7 @@ class Note:
     at_ns: int = field(default_factory=monotonic_ns)
 
 
-Record = Invoke | Begun | Outcome | Handling | Fault | Note
+Record = Invoke | Begun | Inserting | Outcome | Handling | Fault | Note
 _KINDS: dict[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Record)}
 
 

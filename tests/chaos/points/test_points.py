@@ -46,20 +46,26 @@ def results(
     found: dict[Scenario, str | None] = {}
 
     def run() -> None:
-        for scenarios in iter(lambda: _take_some(wanted), []):
+        while scenarios := _take_some(wanted):
             with Theatre(server_dsn, template, folder / str(next(numbers))) as theatre:
-                for point, action in scenarios:
-                    found[point, action] = play(theatre, point, action)
-                    if found[point, action] is not None:
-                        break  # what comes after it would be blamed for it
-                rest = [each for each in scenarios if each not in found]
-            for each in rest:
-                wanted.put(each)
+                for each in _play_some(theatre, scenarios, found):
+                    wanted.put(each)
 
     with ThreadPoolExecutor(STAGES) as pool:
         for stage in [pool.submit(run) for _ in range(STAGES)]:
             stage.result()
     return found
+
+
+def _play_some(
+    theatre: Theatre, scenarios: list[Scenario], found: dict[Scenario, str | None]
+) -> list[Scenario]:
+    """Play until one goes wrong: what comes after it would be blamed for it. Return the rest."""
+    for number, (point, action) in enumerate(scenarios, 1):
+        found[point, action] = play(theatre, point, action)
+        if found[point, action] is not None:
+            return scenarios[number:]
+    return []
 
 
 def _take_some(wanted: SimpleQueue[Scenario], most: int = 16) -> list[Scenario]:

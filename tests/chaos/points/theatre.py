@@ -33,10 +33,11 @@ from chaos.points.traps import Action
 from chaos.producer import Draft
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
+from support.patience import patience
 
 PARTITIONS = 4
 INSTANCES = 2
-PATIENCE_S = 90.0
+PATIENCE_S = 20.0  # on a quiet machine
 LOOK_AGAIN_S = 0.01
 SETTINGS: dict[str, object] = {
     "total_partitions": PARTITIONS,
@@ -91,6 +92,8 @@ class Theatre:
         self._stalled: int | None = None
         self._pressed = False
         self.instances: dict[int, str] = {}
+        self.patience_s = PATIENCE_S
+        self._zygote: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Theatre:
         for each in ("", "traps", "ends", "logs"):
@@ -104,16 +107,6 @@ class Theatre:
             for (k,) in self.conn.execute(_KEYS.replace("%s", str(PARTITIONS)).encode()).fetchall()
         ]
         self.writer = Writer(self.folder, "driver")
-        self._zygote = subprocess.Popen(
-            [
-                sys.executable,
-                str(Path(__file__).with_name("zygote.py")),
-                self.dsn,
-                str(self.folder),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -121,17 +114,22 @@ class Theatre:
         for pid in self.instances:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-        assert self._zygote.stdin is not None
-        assert self._zygote.stdout is not None
-        self._zygote.stdin.close()
-        self._zygote.wait()
-        self._zygote.stdout.close()
+        if self._zygote is not None:
+            self._zygote.communicate()
         self.conn.close()
         self._admin("drop database {} with (force)", self._name)
 
     # -- who acts ---------------------------------------------------------------------------------
 
     def fork(self, kind: str, **wanted: object) -> int:
+        """Start a process that lives until it ends, or this theatre does."""
+        if self._zygote is None:
+            program = str(Path(__file__).with_name("zygote.py"))
+            self._zygote = subprocess.Popen(
+                [sys.executable, program, self.dsn, str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
         assert self._zygote.stdin is not None
         assert self._zygote.stdout is not None
         line = json.dumps({"kind": kind, "mutant": self.mutant, **wanted})
@@ -146,12 +144,11 @@ class Theatre:
         self.instances[pid] = name
         return pid
 
-    def publish(self, *orders: Order, by_key: bool = True) -> None:
+    def publish(self, *orders: Order) -> None:
         """Have a new producer process publish orders; one that dies is followed by another."""
         wanted = {
             "name": f"p{next(self._numbers)}",
             "orders": [(key, [asdict(draft) for draft in drafts]) for key, drafts in orders],
-            "by_key": by_key,
         }
         self._producers[self.fork("producer", **wanted)] = wanted
 
@@ -159,7 +156,7 @@ class Theatre:
         """Make orders, over one partition or over all of them in turn; some are poison."""
         made = []
         for n in range(number):
-            keys = self.keys if n % 3 == 0 else [self.keys[n % PARTITIONS]] * 2
+            keys = self.keys if n % 3 == 0 else [self.keys[n % PARTITIONS]] * 3
             items = tuple(payload.items()) if n == number - 1 else ()
             drafts = [Draft(key=key, poison=n in poison, payload=items) for key in keys]
             made.append((f"order {next(self._numbers)}", drafts))
@@ -173,10 +170,11 @@ class Theatre:
 
     def until(self, happened: Callable[[], object], what: str) -> None:
         """Wait, and tend to what goes on meanwhile."""
-        give_up = time.monotonic() + PATIENCE_S
+        limit_s = patience(self.patience_s)
+        give_up = time.monotonic() + limit_s
         while not happened():
             if time.monotonic() > give_up:
-                raise StuckError(f"not within {PATIENCE_S} s: {what}\n{self.state()}")
+                raise StuckError(f"not within {limit_s:.0f} s: {what}\n{self.state()}")
             self.tend()
             time.sleep(LOOK_AGAIN_S)
 

@@ -30,6 +30,8 @@ from gapless.db.connect import connect
 from gapless.settings import Settings
 from gapless.worker.supervisor import Supervisor, make_plan
 
+log = logging.getLogger("zygote")
+
 LOOK_EVERY_S = 0.01
 STANDSTILL_S_MAX = 0.4
 BACKOFF_S_MAX = 0.1
@@ -92,7 +94,7 @@ def _live(dsn: str, folder: Path, wanted: dict[str, Any]) -> NoReturn:
         mutate(wanted["mutant"])
         code = {"supervisor": supervise, "producer": produce}[wanted["kind"]](dsn, folder, wanted)
     except BaseException:
-        logging.exception("ended")
+        log.exception("ended")
     finally:
         logging.shutdown()
         os._exit(code)
@@ -110,7 +112,6 @@ def produce(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:
         wanted["name"],
         lambda: connect(dsn, role="producer"),
         Writer(folder, "producer"),
-        by_key=wanted["by_key"],
     )
     for key, drafts in wanted["orders"]:
         producer.order(key, [Draft(**draft) for draft in drafts])

@@ -1,0 +1,165 @@
+"""The mutants: classic mistakes of an event log, each with a short run that must show it."""
+
+from __future__ import annotations
+
+from chaos.mutants.mutant import Edit, Mutant
+from chaos.mutants.plays import (
+    at,
+    commits_itself,
+    crossed,
+    deferred,
+    late_fence,
+    late_owner,
+    load,
+    overlapped,
+    passing_trouble,
+    robbery,
+    two_at_once,
+    unbalanced,
+)
+
+MUTANTS = (
+    Mutant(
+        name="no fence",
+        play=late_owner,
+        caught_as=frozenset({"commit by a former owner"}),
+        edits=(
+            Edit(
+                file="claim",
+                old=" or fence.epoch <> claim.epoch or fence.token is distinct from claim.token",
+            ),
+            Edit(file="claim", old="and c.epoch = claim.epoch and c.token = claim.token "),
+        ),
+    ),
+    Mutant(
+        name="a late fence put in over a newer one",
+        play=late_fence,
+        caught_as=frozenset({"epoch fell"}),
+        edits=(
+            Edit(
+                file="acquire",
+                old="and (c.epoch < install_fence.epoch or c.token = install_fence.token)",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a lease taken from a living owner",
+        play=robbery,
+        caught_as=frozenset({"taken from the living"}),
+        edits=(Edit(file="acquire", old="l.owner is null or", new="true or"),),
+    ),
+    Mutant(
+        name="position not compared when the offset moves",
+        play=two_at_once,
+        caught_as=frozenset({"handled twice"}),
+        edits=(Edit(file="claim", old=" and c.next_offset = fence.next_offset"),),
+    ),
+    Mutant(
+        name="offset committed before the effects",
+        play=at("step.claimed", "kill"),
+        caught_as=frozenset({"effect lost"}),
+    ),
+    Mutant(
+        name="effects committed before the offset",
+        play=at("step.handled", "kill"),
+        caught_as=frozenset({"handled twice"}),
+    ),
+    Mutant(
+        name="units ordered by their lowest id",
+        play=crossed,
+        caught_as=frozenset({"out of order"}),
+        edits=(
+            Edit(
+                file="sequence_events",
+                old="max(p.id) over (partition by p.xid)",
+                new="min(p.id) over (partition by p.xid)",
+            ),
+        ),
+    ),
+    Mutant(
+        name="events ordered by their id alone",
+        play=crossed,
+        caught_as=frozenset({"torn unit"}),
+        edits=(Edit(file="sequence_events", old="order by r.last_id, r.id", new="order by r.id"),),
+    ),
+    Mutant(
+        name="a sequencer that forgets the transactions in progress",
+        play=overlapped,
+        caught_as=frozenset({"not sequenced", "lost"}),
+        edits=(
+            Edit(
+                file="sequence_events",
+                old="in_progress := array(select pg_snapshot_xip(state.snapshot));",
+                new="in_progress := '{}';",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a producer that retries without a key",
+        play=at("publish.after", "lose"),
+        caught_as=frozenset({"published twice"}),
+    ),
+    Mutant(
+        name="only the first event of a failed unit dead-lettered",
+        play=load,
+        caught_as=frozenset({"half a unit dead"}),
+    ),
+    Mutant(
+        name="a failed unit passed without a dead letter",
+        play=load,
+        caught_as=frozenset({"effect lost"}),
+    ),
+    Mutant(
+        name="batch not extended to the unit's end",
+        play=load,
+        caught_as=frozenset({"unit cut", "half a unit dead"}),
+        edits=(
+            Edit(
+                file="claim",
+                old="  update gapless.consumer_offsets c set next_offset = upto + 1",
+                new="  upto := least(goal, upto);\n"
+                "  update gapless.consumer_offsets c set next_offset = upto + 1",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a worker that reconnects and goes on",
+        play=at("step.committed", "terminate"),
+        caught_as=frozenset({"commit by a former owner", "two owners"}),
+    ),
+    Mutant(
+        name="a handler's COMMIT let through",
+        play=commits_itself,
+        caught_as=frozenset({"effect lost"}),
+        edits=(
+            Edit(
+                file="finish_batch",
+                old="if new.next_offset > old.next_offset",
+                new="if false and new.next_offset > old.next_offset",
+            ),
+        ),
+    ),
+    Mutant(
+        name="SET CONSTRAINTS left out",
+        play=deferred,
+        caught_as=frozenset({"handled too often"}),
+        edits=(Edit(file="check_constraints", old="set constraints all immediate;"),),
+    ),
+    Mutant(
+        name="an error that passes counted against the unit",
+        play=passing_trouble,
+        caught_as=frozenset({"healthy and dead"}),
+    ),
+    Mutant(
+        name="a plan that knows one member only",
+        play=unbalanced,
+        caught_as=frozenset({"unbalanced"}),
+        edits=(
+            Edit(
+                file="sync",
+                old="sync.topic_id, live, grp.generation",
+                new="sync.topic_id, live[1:1], grp.generation",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,52 @@
+"""What a mutant is: the product with one deliberate fault, and what must come of it.
+
+The fault is in the test's database (a changed text of sql/functions) or in the processes of the
+test's theatre (changed attributes); the shipped code is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chaos.checker import Violation
+from chaos.points.theatre import Theatre
+from gapless.db.queries import sql_root
+
+Play = Callable[[Theatre], list[Violation]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """Replace `old`, all of it, in the file of a SQL function."""
+
+    file: str
+    old: str
+    new: str = ""
+
+    def apply(self, text: str) -> str:
+        assert self.old in text, f"sql/functions/{self.file}.sql has changed: mend the mutant"
+        return text.replace(self.old, self.new)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One deliberate fault: edits in the database, or in the processes what python.py says.
+
+    play: a short run in which it must show; it returns what only this play can see.
+    caught_as: any of these names of violations means that it was caught.
+    """
+
+    name: str
+    play: Play
+    caught_as: frozenset[str]
+    edits: tuple[Edit, ...] = ()
+
+    def infect(self, theatre: Theatre) -> None:
+        """Change the functions of the theatre's database."""
+        for file in dict.fromkeys(edit.file for edit in self.edits):
+            text = (sql_root() / "functions" / f"{file}.sql").read_text()
+            for edit in self.edits:
+                if edit.file == file:
+                    text = edit.apply(text)
+            theatre.conn.execute(text.encode())

@@ -1,0 +1,154 @@
+"""Faults in Python, by mutant: "module:attribute" and what is made of it.
+
+Each takes what stands there and returns what is to stand there instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from gapless.consume.call import call
+from gapless.consume.claim import claim
+from gapless.consume.reader import load_units
+from gapless.consume.session import transaction
+from gapless.consume.turn import Retry, Step, Turn, finish
+from gapless.consume.unit import Span
+from gapless.db.connect import connect
+from gapless.db.listen import listen
+from gapless.failpoints import hit
+
+Make = Callable[[Any], Any]
+
+
+def offset_first(_: Any) -> Any:
+    """The offset is committed, and then the units are handled, in a transaction of their own."""
+
+    def fast(turn: Turn, batch_size: int) -> Step | Retry:
+        with transaction(turn.conn):
+            claimed = claim(turn.conn, turn.assignment, batch_size)
+            if claimed.outcome != "claimed":
+                return Step(outcome=claimed.outcome)
+            finish(turn, claimed)
+        hit("step.claimed")
+        _handle(turn, claimed)
+        hit("step.committed")
+        return Step.after(claimed.spans)
+
+    return fast
+
+
+def effects_first(_: Any) -> Any:
+    """The units are handled and committed, and then the offset moves."""
+
+    def fast(turn: Turn, batch_size: int) -> Step | Retry:
+        with contextlib.suppress(psycopg.Rollback), transaction(turn.conn):
+            claimed = claim(turn.conn, turn.assignment, batch_size)
+            if claimed.outcome == "claimed":
+                raise psycopg.Rollback
+        if claimed.outcome != "claimed":
+            return Step(outcome=claimed.outcome)
+        _handle(turn, claimed)
+        hit("step.handled")
+        with transaction(turn.conn):
+            again = claim(
+                turn.conn, turn.assignment, claimed.last_offset - claimed.first_offset + 1
+            )
+            if again.outcome != "claimed":
+                return Step(outcome=again.outcome)
+            finish(turn, again)
+        hit("step.committed")
+        return Step.after(claimed.spans)
+
+    return fast
+
+
+def _handle(turn: Turn, claimed: Any) -> None:
+    with transaction(turn.conn):
+        _, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.limits)
+        for unit in units:
+            call(turn.handler, unit, turn.conn)
+
+
+def first_event_only(dead_letter: Any) -> Any:
+    """Of a failed unit only the first event is put aside."""
+
+    def put_aside(conn: Any, partition: Any, span: Span, *rest: Any, **named: Any) -> None:
+        dead_letter(conn, partition, Span(span.first_offset, span.ids[:1]), *rest, **named)
+
+    return put_aside
+
+
+def forgotten_letter(_: Any) -> Any:
+    """A failed unit is passed without a word."""
+
+    def forget(*_: Any, **__: Any) -> None:
+        pass
+
+    return forget
+
+
+def cut_units(split: Any) -> Any:
+    """A range ends where it ends, as if a unit did."""
+
+    def cut(first_offset: int, ids: Any, unit_ends: str) -> Any:
+        return split(first_offset, ids, f"{unit_ends[:-1]}1")
+
+    return cut
+
+
+def goes_on(run: Any) -> Any:
+    """A worker that lost its session opens another one, and goes on with what it had."""
+
+    def run_on(worker: Any) -> Any:
+        while True:
+            try:
+                return run(worker)
+            except psycopg.OperationalError:
+                conn = connect(worker._spec.dsn, role="worker reconnected")
+                worker._conn = conn
+                object.__setattr__(worker._desk, "conn", conn)
+                for channel in worker._leased:
+                    listen(conn, channel)
+
+    return run_on
+
+
+def no_key(make: Any) -> Any:
+    """A producer tries again as if nothing had been published."""
+
+    def first(*_: Any) -> bool:
+        return True
+
+    return first
+
+
+def nothing_passes(_: Any) -> Any:
+    """No error is the environment's: each counts against the unit."""
+
+    def never(_: BaseException) -> bool:
+        return False
+
+    return never
+
+
+PATCHES: dict[str, dict[str, Make]] = {
+    "offset committed before the effects": {"gapless.consume.step:_fast": offset_first},
+    "effects committed before the offset": {"gapless.consume.step:_fast": effects_first},
+    "only the first event of a failed unit dead-lettered": {
+        "gapless.consume.careful:dead_letter": first_event_only
+    },
+    "a failed unit passed without a dead letter": {
+        "gapless.consume.careful:dead_letter": forgotten_letter
+    },
+    "batch not extended to the unit's end": {"gapless.consume.claim:split": cut_units},
+    "a worker that reconnects and goes on": {"gapless.worker.loop:_Worker.run": goes_on},
+    "an error that passes counted against the unit": {
+        "gapless.consume.call:is_transient": nothing_passes,
+        "gapless.consume.careful:is_transient": nothing_passes,
+    },
+    "a producer that retries without a key": {"chaos.producer:Producer._first": no_key},
+}
