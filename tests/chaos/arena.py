@@ -25,6 +25,7 @@ PAUSE_S = (0.1, 3.5)  # the ttl of a run is 1.5 s
 SHORT_S = (0.05, 0.6)
 EATEN_MAX = 3
 AIM_S = 0.5
+PARTITIONS_PER_WORKER = (1, 1, 2, 8)
 LAST_BYTES = 400  # of a history: its last line is in there
 
 
@@ -70,12 +71,19 @@ class Arena:
     def lasting(self) -> float:
         return self.random.uniform(*self.random.choice((SHORT_S, SHORT_S, PAUSE_S)))
 
+    def start_supervisor(self) -> Process:
+        """Start one more; some serve each partition by a process of its own, others do not."""
+        return self.scene.start_supervisor(
+            min(self.scene.free_line(), PRODUCERS_LINE - 1),
+            partitionsPerWorker=self.random.choice(PARTITIONS_PER_WORKER),
+        )
+
     def replace(self) -> None:
-        """Start supervisors and producers until there are as many as there should be."""
+        """Start supervisors until there are as many as there should be."""
         scene = self.scene
         scene.supervisors[:] = running(scene.supervisors)
         while len(scene.supervisors) < self.supervisors:
-            scene.start_supervisor(min(scene.free_line(), PRODUCERS_LINE - 1))
+            self.start_supervisor()
 
 
 Deed = Callable[[Arena], Iterator[float]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from chaos.arena import PRODUCERS_LINE, RATE, SHORT_S, Arena, fault, kill
-from chaos.process import Process, running
+from chaos.arena import RATE, SHORT_S, Arena, fault, kill
+from chaos.process import Process, running, title
 
 # -- processes end --------------------------------------------------------------------------------
 
@@ -44,6 +44,16 @@ def kill_machine(arena: Arena) -> Iterator[float]:
 
 
 @fault
+def kill_sequencers(arena: Arena) -> Iterator[float]:
+    """kill -9 of every sequencer, the active one too: for a moment nobody gives offsets."""
+    pids = _sequencers(arena)
+    arena.note("kill_sequencers", " ".join(map(str, pids)))
+    for pid in pids:
+        kill(pid, signal.SIGKILL)
+    yield 0
+
+
+@fault
 def kill_producer(arena: Arena) -> Iterator[float]:
     """kill -9 of a producer, wherever it is in its transaction."""
     scene = arena.scene
@@ -71,7 +81,7 @@ def leave(arena: Arena) -> Iterator[float]:
 @fault
 def come_and_go(arena: Arena) -> Iterator[float]:
     """One more supervisor joins, for a short while."""
-    guest = arena.scene.start_supervisor(min(arena.scene.free_line(), PRODUCERS_LINE - 1))
+    guest = arena.start_supervisor()
     arena.harmed.add(guest.pid)
     arena.note("come_and_go", guest.pid)
     yield arena.random.uniform(0.5, 3.0)
@@ -86,6 +96,12 @@ def pause_worker(arena: Arena) -> Iterator[float]:
     victim = arena.pick()
     if victim is not None and (pid := arena.aim(victim)):
         yield from pause(arena, "pause_worker", [pid])
+
+
+@fault
+def pause_sequencers(arena: Arena) -> Iterator[float]:
+    """SIGSTOP of all sequencers there are: the active one keeps its role and does nothing."""
+    yield from pause(arena, "pause_sequencers", _sequencers(arena))
 
 
 @fault
@@ -118,3 +134,8 @@ def pause(arena: Arena, kind: str, pids: list[int]) -> Iterator[float]:
 
 def _list(victim: Process) -> str:
     return " ".join(map(str, victim.children()))
+
+
+def _sequencers(arena: Arena) -> list[int]:
+    children = [pid for each in running(arena.scene.supervisors) for pid in each.children()]
+    return [pid for pid in children if "sequencer" in title(pid)]

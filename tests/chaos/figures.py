@@ -62,6 +62,21 @@ cross join lateral (
 """
 
 
+_STORY = """
+select extract(epoch from s.at)::float8 - %(since)s, s.what
+from (
+  select at, 'member ' || name || ': ' || what from chaos.member
+  union all
+  select at, 'lease ' || partition_id || ': owner ' || coalesce(left(old_owner::text, 4), '-')
+    || ' -> ' || coalesce(left(owner::text, 4), '-')
+    || ', target ' || coalesce(left(old_target::text, 4), '-')
+    || ' -> ' || coalesce(left(target::text, 4), '-') || ', epoch ' || epoch
+  from chaos.lease
+) s (at, what)
+where s.at > to_timestamp(%(since)s) order by s.at
+"""
+
+
 @dataclass
 class Figure:
     """The pauses after one kind of fault; target_s: of their median."""
@@ -128,6 +143,11 @@ class Stand:
         if not wait_until(all_there, PATIENCE_S):
             raise RuntimeError(f"nobody took over: see {self.scene.folder}")
         return [row[1] for row in found]
+
+    def story(self, since: float) -> str:
+        """What became of members and leases since then, for people."""
+        rows = self.conn.execute(_STORY, {"since": since}).fetchall()
+        return "\n".join(f"    {at:7.3f} s  {what}" for at, what in rows)
 
     def _is_balanced(self) -> bool:
         params = {"partitions": PARTITIONS, "members": self.members}
@@ -252,7 +272,11 @@ def figures(
                 continue
             row = Figure(title, target_s)
             for _ in range(faults):
-                row.pauses_s += measure(stand)
+                since = stand.now()
+                pauses_s = measure(stand)
+                if max(pauses_s, default=0) > target_s:
+                    say(f"{title}: {max(pauses_s):.3f} s\n{stand.story(since)}")
+                row.pauses_s += pauses_s
                 row.faults += 1
                 stand.settle()
             say(f"{title}: p50 {row.p50_s:.3f} s, max {row.max_s:.3f} s")

@@ -74,10 +74,7 @@ class Process:
 
     def children(self) -> list[int]:
         """The pids of its children that live, lowest first."""
-        with suppress(OSError):
-            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-            return sorted(int(pid) for pid in listed.split())
-        return []
+        return children_of(self.pid)
 
     def signal(self, number: Signals) -> None:
         """Signal it alone."""
@@ -109,3 +106,18 @@ def is_up(supervisor: Process) -> bool:
 
 def running(processes: Iterable[Process]) -> list[Process]:
     return [process for process in processes if process.is_running()]
+
+
+def title(pid: int) -> str:
+    """What a process calls itself, "" when it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
+
+
+def children_of(pid: int) -> list[int]:
+    """The pids of the children that a process has now, lowest first."""
+    with suppress(OSError):
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return sorted(int(each) for each in listed.split())
+    return []

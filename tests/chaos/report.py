@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 from chaos.checker import report
 from chaos.figures import Figure
 from chaos.run import Verdict
@@ -24,6 +26,9 @@ def verdict_text(verdict: Verdict) -> str:
         *(f"{count:8d}  {what}" for what, count in verdict.counts.items()),
         *(f"{seconds:8.1f}  s {what}" for what, seconds in verdict.seconds.items()),
         "",
+        "from the end of a fault until the slowest partition was worked on again, p50 and max in s:",
+        *_recoveries(verdict.recoveries),
+        "",
     ]
     if verdict.violations:
         told = report(verdict.violations).splitlines()
@@ -37,6 +42,13 @@ def verdict_text(verdict: Verdict) -> str:
     else:
         lines.append("GOOD: nothing lost, nothing twice, nothing out of order, nothing left behind")
     return "\n".join(lines)
+
+
+def _recoveries(found: dict[str, list[float]]) -> list[str]:
+    return [
+        f"{statistics.median(seconds):8.2f} {max(seconds):6.2f}  {kind}"
+        for kind, seconds in sorted(found.items())
+    ]
 
 
 def print_figures(rows: list[Figure]) -> None:

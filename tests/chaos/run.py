@@ -20,6 +20,7 @@ from chaos.history import Note, Writer, read
 from chaos.hygiene import leftovers
 from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
+from chaos.recovery import recoveries
 from chaos.scene import QUICK, Scene, open_scene
 
 GROUPS = 2  # of chaos.shop
@@ -74,6 +75,7 @@ class Verdict:
     violations: list[Violation] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     never: list[str] = field(default_factory=list)
+    recoveries: dict[str, list[float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     size: tuple[int, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
@@ -102,7 +104,7 @@ def run(
     verdict = Verdict(seed, folder)
     with open_scene(folder, QUICK, PARTITIONS) as scene:
         arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
-        populate(scene, seed)
+        populate(arena)
         say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
         nemesis = Nemesis(arena, kinds)
         began_s = time.monotonic()
@@ -132,16 +134,16 @@ def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:
     return coverage(conn, records, int(str(QUICK["batchSize"])), arena.eaten)
 
 
-def populate(scene: Scene, seed: int) -> None:
+def populate(arena: Arena) -> None:
     """Start everybody, and wait until all partitions have an owner."""
-    for line in range(SUPERVISORS):
-        scene.start_supervisor(line)
+    scene = arena.scene
+    arena.replace()
     conn = scene.admin()
     if not wait_until(lambda: _is_settled(conn), START_S):
         logs = "\n".join(process.log_path.read_text() for process in scene.started)
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
     for _ in range(PRODUCERS):
-        scene.start_producer(PRODUCERS_LINE, seed, RATE)
+        scene.start_producer(PRODUCERS_LINE, arena.seed, RATE)
 
 
 def drain(scene: Scene, verdict: Verdict) -> None:
@@ -167,6 +169,7 @@ def judge(verdict: Verdict, conn: Connection[Any], arena: Arena) -> None:
     verdict.seconds["of the checker"] = time.monotonic() - began_s
     verdict.size = conn.execute(_SIZE).fetchone() or ()
     verdict.counts = cover(conn, arena)
+    verdict.recoveries = recoveries(conn, read(verdict.folder))
     stall_s = (conn.execute(_STALL).fetchone() or (0.0,))[0]
     verdict.seconds["was the longest stall of a partition"] = stall_s
     if stall_s > STALL_S_MAX:

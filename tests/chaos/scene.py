@@ -80,12 +80,12 @@ class Scene:
         self._conn = eventually_connect(self.admin_dsn)
         return self._conn
 
-    def start_supervisor(self, line: int) -> Process:
-        """Start one more `gapless run` on a machine."""
+    def start_supervisor(self, line: int, **odd: object) -> Process:
+        """Start one more `gapless run` on a machine; odd: settings of its own."""
         name = f"s{len(self.started)}"
         settings = {
             f"GAPLESS_{key.upper()}": str(value)
-            for key, value in (self.settings | {"instanceName": name}).items()
+            for key, value in (self.settings | {"instanceName": name} | odd).items()
         }
         process = self._start(
             name,

@@ -13,6 +13,7 @@ from psycopg import Connection
 from chaos.arena import PRODUCERS_LINE, SHORT_S, Arena, fault, kill
 from chaos.faults import kill_worker, pause
 from chaos.history import Note
+from chaos.process import children_of
 
 
 @fault
@@ -84,6 +85,46 @@ def restart_fast(arena: Arena) -> Iterator[float]:
     arena.scene.cluster.restart("fast")
     arena.note_end("restart_fast", "server")
     yield 0
+
+
+@fault
+def pause_server(arena: Arena) -> Iterator[float]:
+    """SIGSTOP of the whole server: nobody did anything wrong, and nobody is to be evicted for it."""
+    postmaster = arena.scene.cluster.postmaster_pid
+    if postmaster is not None:
+        pids = [postmaster, *children_of(postmaster)]
+        arena.note("pause_server", "server")
+        for pid in pids:
+            kill(pid, signal.SIGSTOP)
+        time.sleep(arena.lasting())  # not by yield: other faults need the server
+        for pid in pids:
+            kill(pid, signal.SIGCONT)
+        arena.note_end("pause_server", "server")
+    yield 0
+
+
+@fault
+def hold_snapshot(arena: Arena) -> Iterator[float]:
+    """A stranger's transaction stays open: vacuum cleans nothing, an old xid is in every snapshot."""
+    arena.note("hold_snapshot", "server")
+    with suppress(psycopg.Error), psycopg.connect(arena.scene.admin_dsn) as conn:
+        conn.execute("set transaction isolation level repeatable read")
+        conn.execute("select pg_current_xact_id()")
+        yield arena.random.uniform(1.0, 10.0)
+    arena.note_end("hold_snapshot", "server")
+
+
+@fault
+def lock_rows(arena: Arena) -> Iterator[float]:
+    """Somebody locks the rows of groups, leases and offsets, in an order that is not ours."""
+    tables = ["consumer_group", "lease", "consumer_offsets", "member"]
+    chosen = arena.random.sample(tables, k=2)
+    arena.note("lock_rows", " ".join(chosen))
+    with suppress(psycopg.Error), psycopg.connect(arena.scene.admin_dsn) as conn:
+        for table in chosen:
+            conn.execute(f"select from gapless.{table} for update")
+            yield arena.random.uniform(*SHORT_S)
+    arena.note_end("lock_rows", " ".join(chosen))
 
 
 @fault

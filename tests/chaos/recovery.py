@@ -1,0 +1,44 @@
+"""How soon all partitions were worked on again after a fault had ended, by kind of fault."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from chaos.history import Fault, Outcome, Record, select
+
+_EFFECTS = """
+select array_agg(at order by at) from (
+  select group_id, partition_id, extract(epoch from at)::float8 as at from chaos.effect
+) e group by group_id, partition_id
+"""
+
+
+def recoveries(conn: Connection[Any], records: Sequence[Record]) -> dict[str, list[float]]:
+    """Return seconds from the end of each fault to the next effect on the slowest partition.
+
+    Only of faults that ended while producers were at it. Other faults may go on meanwhile.
+    """
+    clock_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
+    effects = [row[0] for row in conn.execute(_EFFECTS)]
+    until_s = max((each.at_ns for each in select(records, Outcome)), default=0) / 1e9 - 1
+    found: dict[str, list[float]] = defaultdict(list)
+    for fault in ends(select(records, Fault)):
+        if fault.at_ns / 1e9 > until_s:
+            continue
+        end_s = fault.at_ns / 1e9 + clock_s
+        nexts = [times[n] for times in effects if (n := bisect_right(times, end_s)) < len(times)]
+        if len(nexts) == len(effects):
+            found[fault.kind].append(max(nexts) - end_s)
+    return dict(found)
+
+
+def ends(faults: Sequence[Fault]) -> list[Fault]:
+    """Return the last word of each fault: its end, or its beginning if it lasts for no time."""
+    lasting = {fault.kind for fault in faults if fault.phase == "end"}
+    return [fault for fault in faults if fault.phase == "end" or fault.kind not in lasting]
