@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +26,7 @@ exit code: 0 nothing lost, doubled or out of order, and every fault met what it 
 
 def main() -> int:
     args = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what runs is ended
     folder = Path(args.folder or tempfile.mkdtemp(prefix="gapless-chaos-"))
     keep = bool(args.folder)
     try:

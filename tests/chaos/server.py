@@ -107,7 +107,7 @@ def pause_server(arena: Arena) -> Iterator[float]:
 def hold_snapshot(arena: Arena) -> Iterator[float]:
     """A stranger's transaction stays open: vacuum cleans nothing, an old xid is in every snapshot."""
     arena.note("hold_snapshot", "server")
-    with suppress(psycopg.Error), psycopg.connect(arena.scene.admin_dsn) as conn:
+    with suppress(psycopg.Error), _stranger(arena) as conn:
         conn.execute("set transaction isolation level repeatable read")
         conn.execute("select pg_current_xact_id()")
         yield arena.random.uniform(1.0, 10.0)
@@ -120,7 +120,7 @@ def lock_rows(arena: Arena) -> Iterator[float]:
     tables = ["consumer_group", "lease", "consumer_offsets", "member"]
     chosen = arena.random.sample(tables, k=2)
     arena.note("lock_rows", " ".join(chosen))
-    with suppress(psycopg.Error), psycopg.connect(arena.scene.admin_dsn) as conn:
+    with suppress(psycopg.Error), _stranger(arena) as conn:
         for table in chosen:
             conn.execute(f"select from gapless.{table} for update")
             yield arena.random.uniform(*SHORT_S)
@@ -151,11 +151,15 @@ def lock_tables(arena: Arena) -> Iterator[float]:
     """Somebody holds ACCESS EXCLUSIVE on a table that everything needs."""
     table = arena.random.choice(["lease", "consumer_offsets", "member", "log_segment"])
     arena.note("lock_tables", table)
-    with suppress(psycopg.Error), psycopg.connect(arena.scene.admin_dsn) as conn:
-        conn.execute("set lock_timeout = '500ms'")
+    with suppress(psycopg.Error), _stranger(arena) as conn:
         conn.execute(f"lock table gapless.{table}")
         yield arena.random.uniform(*SHORT_S)
     arena.note_end("lock_tables", table)
+
+
+def _stranger(arena: Arena) -> Connection:
+    """Open a session that waits for nobody: the lock may be held by another fault of ours."""
+    return psycopg.connect(arena.scene.admin_dsn, options="-c lock_timeout=500ms")
 
 
 def backends(conn: Connection, whose: str) -> list[int]:
