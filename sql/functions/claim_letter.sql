@@ -6,7 +6,7 @@
 --   finish_letter() then COMMIT; or ROLLBACK, and letter_failed() in a transaction of its own
 
 -- Write down that a unit is about to be handled. Returns how often that was begun without an end,
--- this time included; null when fenced, or when the unit waits no longer.
+-- this time included; 0 when the unit is not due (any more); null when fenced.
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.record_try(
   group_id text, topic_id int, partition_id int, epoch bigint, token uuid, first_offset bigint
@@ -30,7 +30,7 @@ begin
     and d.partition_id = record_try.partition_id and d.first_offset = record_try.first_offset
     and d.state = 'waiting' and d.next_attempt_ts <= clock_timestamp()
   returning d.crashes into tries;
-  return tries;
+  return coalesce(tries, 0);
 end
 $$;
 

@@ -17,11 +17,67 @@ select gapless.finish_batch(%(claim_xid)s)
 -- name: check_constraints
 select gapless.check_constraints()
 
--- name: dead_letter
-select gapless.dead_letter(
+-- name: set_aside
+select gapless.set_aside(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(message_ids)s,
-  %(exception)s, %(sqlstate)s, %(attempts)s
+  %(state)s, %(reason)s, %(exception)s, %(exception_class)s, %(sqlstate)s, %(attempts)s,
+  make_interval(secs => %(retry_after_s)s), %(parks)s, %(worker)s, %(duration_ms)s
 )
+
+-- name: settle_parked
+select gapless.settle_parked(%(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offsets)s)
+
+-- name: holds_keys
+select gapless.holds_keys(%(group_id)s, %(topic_id)s, %(partition_id)s)
+
+-- name: unit_keys
+select first_offset, key_digest, is_held
+from gapless.unit_keys(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(message_ids)s, %(first_offsets)s
+)
+
+-- name: letters_due
+select first_offset, wait_s
+from gapless.letters_due(%(group_id)s, %(topic_id)s, %(partition_id)s)
+
+-- name: record_try
+select gapless.record_try(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s
+)
+
+-- name: forget_try
+select gapless.forget_try(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s
+)
+
+-- name: claim_letter
+select outcome, claim_xid, last_offset, attempts, was_dead
+from gapless.claim_letter(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s
+)
+
+-- name: finish_letter
+select gapless.finish_letter(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(claim_xid)s
+)
+
+-- name: letter_failed
+select gapless.letter_failed(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s,
+  %(state)s, %(reason)s, %(exception)s, %(exception_class)s, %(sqlstate)s,
+  make_interval(secs => %(retry_after_s)s), %(worker)s, %(duration_ms)s, %(counted)s
+)
+
+-- name: fetch_letter
+-- The events of a unit that was set aside, in offset order; same columns as the query `fetch`.
+-- index: dead_letter_event_pkey
+select e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
+  e.transaction_id, 0::bigint as xid, e.created_ts
+from gapless.dead_letter_event e
+where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
+  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s
+  and e.c_offset between %(from_offset)s and %(to_offset)s
+order by e.c_offset
 
 -- name: record_attempt
 select gapless.record_attempt(

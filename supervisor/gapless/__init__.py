@@ -14,17 +14,21 @@ What is not named here is not public.
 
 from gapless.consume.handler import Handler, handler
 from gapless.consume.unit import Batch, Unit
+from gapless.consume.wish import DeadLetter, Retry, Skip
 from gapless.errors import GaplessError, PublishError
 from gapless.log.event import Event, NewEvent
 from gapless.log.publish import publish
 
 __all__ = [
     "Batch",
+    "DeadLetter",
     "Event",
     "GaplessError",
     "Handler",
     "NewEvent",
     "PublishError",
+    "Retry",
+    "Skip",
     "Unit",
     "handler",
     "publish",

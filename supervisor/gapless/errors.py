@@ -45,3 +45,13 @@ class HoleError(GaplessError):
 
 class FencedError(GaplessError):
     """A newer owner holds this partition (I7); whoever gets this must stop at once."""
+
+
+class BlockedError(GaplessError):
+    """Under onFailure block: the unit at `place` failed, and nothing passes it; try again later."""
+
+    def __init__(self, place: str, error: BaseException | str) -> None:
+        kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
+        super().__init__(f"blocked at {place}: {kind}{error}")
+        self.place = place
+        self.error = error

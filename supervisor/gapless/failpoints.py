@@ -40,6 +40,12 @@ POINTS = frozenset(
         "alone.forgotten",
         "bury.claimed",
         "bury.lettered",
+        # what was set aside
+        "letter.recorded",
+        "letter.claimed",
+        "letter.handled",
+        "letter.finished",
+        "letter.committed",
         # a worker's lease
         "acquire.announced",
         "acquire.locked",

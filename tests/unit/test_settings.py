@@ -50,7 +50,8 @@ def test_shipped_file_has_every_key_in_order_under_its_own_placeholder() -> None
         section = "db-event-consumer" if key in CLASSIC else "gapless"
         assert name == f"{section}.{key}"
         value = CATALOG[key].default
-        assert default == ("" if value in (None, ()) else str(value))
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        assert default == ("" if value in (None, ()) else text)
 
 
 def test_shipped_file_explains_every_key_with_its_range() -> None:

@@ -13,6 +13,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from gapless.consume.handler import Handler
 from gapless.consume.session import require_usable
 from gapless.consume.unit import Batch, Unit
+from gapless.consume.wish import WISHES
 from gapless.db.connect import is_transient
 from gapless.errors import HoleError
 
@@ -47,7 +48,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         raise
     except BaseException as error:
         require_usable(conn, error)
-        for cause in _causes(error):
+        for cause in () if isinstance(error, WISHES) else _causes(error):
             if is_transient(cause):
                 raise cause from None
         if isinstance(error, psycopg.errors.InFailedSqlTransaction):

@@ -1,7 +1,7 @@
-"""The careful path of a step: find the failing units, dead-letter them, keep the others (I9).
+"""The careful path of a step: find the failing units, set them aside, keep the others (I9).
 
 Each unit runs under a savepoint, and deferred constraints are checked before it is released; a unit
-that fails is rolled back alone and goes to the dead letter queue. At most `units_per_commit`
+that fails is rolled back alone, and the policy says what becomes of it. At most `units_per_commit`
 savepoints are in one commit. The units before the first failure ran well a moment ago: they run
 again without savepoints. So one failure costs few calls, and many in a row one each.
 
@@ -11,29 +11,45 @@ tried again with fewer units, and in the end with one, whose failure is then cer
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
+from time import perf_counter
 
 import psycopg
 
 from gapless.consume.call import TransactionBrokenError, UnitFailedError, call, require_transaction
 from gapless.consume.claim import Claim, claim
-from gapless.consume.letters import dead_letter
+from gapless.consume.letters import Failure, Fate, set_aside
+from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import read_units
 from gapless.consume.session import run, transaction
+from gapless.consume.sieve import Sieve, settle
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
 from gapless.db.connect import is_transient
+from gapless.errors import BlockedError
 from gapless.failpoints import hit
 
 
+class _BlockedHereError(Exception):
+    """Under onFailure block: this unit failed, and must not be passed."""
+
+    def __init__(self, error: BaseException | str) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 def careful(turn: Turn, retry: Retry) -> Step | Retry:
-    """Handle the first units of `retry.spans`, up to `units_per_commit` from the failing one on."""
+    """Handle the first units of `retry.spans`, up to `units_per_commit` from the failing one on.
+
+    Raises BlockedError when the first of them failed, and the policy is to block.
+    """
     good = retry.failed or 0
     chosen = retry.spans[: good + turn.limits.units_per_commit]
     at: int | None = None
-    dead = 0
+    aside: Counter[str] = Counter()
     handled = False
     try:
         with suppress(psycopg.Rollback), transaction(turn.conn):
@@ -41,41 +57,91 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             if claimed is None:
                 return Step(outcome="fenced")
             hit("careful.claimed")
+            sieve = Sieve.load(turn, chosen) if turn.parks else None
             units = read_units(turn.conn, turn.assignment.partition, chosen, turn.limits)
-            if good:
-                _together(turn, islice(units, good))
+            _together(turn, sieve, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
-                error = _alone(turn, unit)
-                hit("careful.tried")
-                if error is not None:
-                    dead_letter(turn.conn, turn.assignment.partition, unit.span, error)
-                    hit("careful.lettered")
-                    dead += 1
+                _handle(turn, sieve, unit, aside)
             at = None
             handled = True
+            aside.update(settle(sieve))
             finish(turn, claimed)
     except (UnitFailedError, TransactionBrokenError) as error:
         return _fewer(chosen, good if at is None else at, error)
+    except _BlockedHereError as blocked:
+        return _block(turn, chosen, at or 0, blocked.error)
     except psycopg.Error as error:
         if not handled or is_transient(error):
             raise
         return _fewer(chosen, len(chosen) // 2, error)
     hit("careful.committed")
-    return Step.after(chosen, dead) if handled else Step(outcome="idle")
+    return Step.after(chosen, aside) if handled else Step(outcome="idle")
 
 
-def bury(turn: Turn, span: Span, error: BaseException | str, attempts: int) -> Step:
-    """Dead-letter the next unit without calling its handler."""
+def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = None) -> Step:
+    """Pass the next unit without calling its handler, as the policy says of it, or `verdict`.
+
+    Raises BlockedError when it is not to be passed.
+    """
+    aside: Counter[str] = Counter()
+    spans = Spans(span.first_offset, span.ids, [len(span.ids)])
+    error = failure.error if isinstance(failure.error, BaseException) else None
+    verdict = verdict or judge(turn.policy, error or Exception(failure.error), failure.attempts)
+    if verdict.state == "block":
+        raise BlockedError(_place(turn, span.first_offset), failure.error)
     with suppress(psycopg.Rollback), transaction(turn.conn):
-        claimed = _claim_again(turn, [span])
+        claimed = _claim_again(turn, spans)
         if claimed is None:
             return Step(outcome="fenced")
         hit("bury.claimed")
-        dead_letter(turn.conn, turn.assignment.partition, span, error, attempts)
+        _put(turn, span, failure, verdict, aside)
         hit("bury.lettered")
         finish(turn, claimed)
-        return Step.after([span], 1)
+        return Step.after(spans, aside)
     return Step(outcome="idle")
+
+
+def _handle(turn: Turn, sieve: Sieve | None, unit: Unit, aside: Counter[str]) -> None:
+    """Handle a unit under a savepoint, or park it; when it fails, do as the policy says."""
+    if sieve is not None and sieve.parks(unit):
+        return
+    began = perf_counter()
+    error = _alone(turn, unit)
+    hit("careful.tried")
+    if error is None:
+        return
+    failure = Failure(error=error, duration_ms=(perf_counter() - began) * 1000)
+    verdict = judge(turn.policy, error, failure.attempts)
+    if verdict.state == "block":
+        raise _BlockedHereError(error)
+    _put(turn, unit.span, failure, verdict, aside)
+    hit("careful.lettered")
+    if sieve is not None and verdict.state != "skip":
+        sieve.hold(unit.first_offset)
+
+
+def _put(turn: Turn, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]) -> None:
+    if verdict.state in ("skip", "block"):
+        return
+    fate = Fate(
+        state="dead" if verdict.state == "dead" else "waiting",
+        retry_after_s=verdict.retry_after_s,
+        parks=turn.policy.parks,
+        worker=turn.limits.worker,
+    )
+    set_aside(turn.conn, turn.assignment.partition, span, failure, fate)
+    aside[verdict.state] += 1
+
+
+def _block(turn: Turn, spans: Spans, at: int, error: BaseException | str) -> Retry:
+    """Pass the units in front of the one that blocks; with none left, tell the driver."""
+    if at == 0:
+        raise BlockedError(_place(turn, spans[0].first_offset), error) from None
+    return Retry(spans=spans[:at])
+
+
+def _place(turn: Turn, first_offset: int) -> str:
+    return f"{turn.assignment.partition}@{first_offset}"
 
 
 def _claim_again(turn: Turn, spans: Sequence[Span]) -> Claim | None:
@@ -100,10 +166,14 @@ def _fewer(spans: Spans, count: int, error: BaseException) -> Retry:
     return Retry(spans=spans[: max(count, 1)])
 
 
-def _together(turn: Turn, units: Iterable[Unit]) -> None:
+def _together(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
     """Handle units that ran well a moment ago. Raises UnitFailedError when they do not now."""
-    for unit in units:
-        call(turn.handler, unit, turn.conn)
+    some = 0
+    for some, unit in enumerate(units, 1):  # noqa: B007 - are there any?
+        if sieve is None or not sieve.parks(unit):
+            call(turn.handler, unit, turn.conn)
+    if not some:
+        return
     try:
         run(turn.conn, "check_constraints", {})
     except psycopg.Error as error:

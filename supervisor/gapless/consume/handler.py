@@ -9,18 +9,21 @@ def bill(unit: Unit, conn: Connection) -> None:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
 
+from gapless.consume.policy import Delivery, OnFailure
 from gapless.consume.unit import Batch, Unit
+from gapless.consume.wish import AFTER_S_MAX
 from gapless.errors import UsageError
 
 GroupBy = Literal["transaction", "user"]
 UnitFunction = Callable[[Unit, Connection[Any]], object]
 BatchFunction = Callable[[Batch, Connection[Any]], object]
+CallFunction = Callable[[Unit], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Handler:
     """A handler function with what it serves. Still callable, so that it can be tested by hand.
 
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
-    None means: as configured (groupId, batchSize, groupBy).
+    None means: as configured (groupId, batchSize, groupBy, onFailure, …).
     """
 
     function: Callable[..., object]
@@ -38,9 +41,13 @@ class Handler:
     batch_size: int | None = None
     group_by: GroupBy | None = None
     start: Literal["earliest", "latest"] = "earliest"
+    on_failure: OnFailure | None = None
+    retry_delays_s: Sequence[float] | None = None
+    delivery: Delivery | None = None
+    concurrency: int | None = None
 
-    def __call__(self, work: Unit | Batch, conn: Connection[Any]) -> object:
-        return self.function(work, conn)
+    def __call__(self, work: Unit | Batch, *conn: Connection[Any]) -> object:
+        return self.function(work, *conn)
 
     @property
     def name(self) -> str:
@@ -48,69 +55,106 @@ class Handler:
         return f"{self.function.__module__}:{getattr(self.function, '__qualname__', '?')}"
 
 
+class Options(TypedDict, total=False):
+    """What a handler may say besides its topic; each left out is as configured."""
+
+    group: str | None
+    batch_size: int | None
+    group_by: GroupBy | None
+    start: Literal["earliest", "latest"]
+    on_failure: OnFailure | None
+    retry_delays_s: Sequence[float] | None
+    concurrency: int | None
+
+
 @overload
 def handler(
     *,
     topic: str,
-    group: str | None = None,
     batch: Literal[False] = False,
-    batch_size: int | None = None,
-    group_by: GroupBy | None = None,
-    start: Literal["earliest", "latest"] = "earliest",
+    delivery: Literal["exactly-once"] | None = None,
+    **options: Unpack[Options],
 ) -> Callable[[UnitFunction], Handler]: ...
 @overload
 def handler(
     *,
     topic: str,
-    group: str | None = None,
     batch: Literal[True],
-    batch_size: int | None = None,
-    group_by: GroupBy | None = None,
-    start: Literal["earliest", "latest"] = "earliest",
+    delivery: Literal["exactly-once"] | None = None,
+    **options: Unpack[Options],
 ) -> Callable[[BatchFunction], Handler]: ...
+@overload
 def handler(
     *,
     topic: str,
-    group: str | None = None,
+    batch: Literal[False] = False,
+    delivery: Literal["at-least-once"],
+    **options: Unpack[Options],
+) -> Callable[[CallFunction], Handler]: ...
+def handler(
+    *,
+    topic: str,
     batch: bool = False,
-    batch_size: int | None = None,
-    group_by: GroupBy | None = None,
-    start: Literal["earliest", "latest"] = "earliest",
+    delivery: Delivery | None = None,
+    **options: Unpack[Options],
 ) -> Callable[[Callable[..., Any]], Handler]:
     """Make a function the handler of a topic for a consumer group.
 
     The function is called with a Unit (all events of one publishing transaction that share a
     partition) and the connection whose transaction also moves the group's offset: what it writes
-    there commits exactly once (I6). Whatever it raises sends the whole unit to the dead letter
-    queue. It must not COMMIT or ROLLBACK.
+    there commits exactly once (I6). It must not COMMIT or ROLLBACK. What becomes of a unit when it
+    raises, on_failure says: "dead-letter", "retry" after each of retry_delays_s, "park-key" (the
+    same, and later units of its keys wait behind it), or "block" (tried again in place).
 
     batch: call it once per claim with a Batch of units instead.
     batch_size: events per claim (a unit is never cut); group_by "user" merges neighbouring units of
     the same (host_id, user_id); start: where a new group begins.
+    delivery "at-least-once": for effects outside the database. It is called with the Unit alone,
+    outside any transaction, `concurrency` calls at a time, in order for each key; a unit that was
+    in hand when the worker died is given to it again (`unit.attempt`, `unit.idempotency_key`).
     """
-    if group_by not in (None, "transaction", "user"):
-        raise UsageError(f'handler(group_by={group_by!r}): "transaction" or "user"')
-    if start not in ("earliest", "latest"):
-        raise UsageError(f'handler(start={start!r}): "earliest" or "latest"')
-    if batch_size is not None and batch_size < 1:
-        raise UsageError(f"handler(batch_size={batch_size}): at least 1")
+    _check_options({**options, "delivery": delivery})
+    if (delays := options.get("retry_delays_s")) is not None:
+        options["retry_delays_s"] = tuple(delays)
 
     def decorate(function: Callable[..., Any]) -> Handler:
-        _check_function(function)
-        return Handler(
+        _check_function(function, delivery)
+        made = Handler(
             function=function,
             topic=topic,
-            group=group,
             batch=batch,
-            batch_size=batch_size,
-            group_by=group_by,
-            start=start,
+            delivery=delivery,
+            **options,
         )
+        if made.delivery == "at-least-once":
+            require_single_units(made, made.group_by)
+        return made
 
     return decorate
 
 
-def _check_function(function: Callable[..., Any]) -> None:
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, words in _WORDS.items():
+        if (word := options.get(name)) not in (None, *words):
+            choice = " or ".join(f'"{each}"' for each in words)
+            raise UsageError(f"handler({name}={word!r}): {choice}")
+    for name in ("batch_size", "concurrency"):
+        if (number := options.get(name)) is not None and number < 1:
+            raise UsageError(f"handler({name}={number}): at least 1")
+    delays = options.get("retry_delays_s") or ()
+    if not all(0 <= delay <= AFTER_S_MAX for delay in delays):
+        raise UsageError(f"handler(retry_delays_s={delays}): each 0 to {AFTER_S_MAX} seconds")
+
+
+def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
+    """Raise UsageError unless an at-least-once handler takes the units as they are in the log."""
+    if handler.batch or group_by == "user":
+        what = "batch" if handler.batch else "groupBy user"
+        raise UsageError(f"{handler.name}: at-least-once delivery is by the unit, without {what}")
+    _check_function(handler.function, "at-least-once")
+
+
+def _check_function(function: Callable[..., Any], delivery: Delivery | None = None) -> None:
     """Refuse now what would fail, or silently do nothing, at the first event."""
     if not callable(function):
         raise UsageError("@gapless.handler(...) goes above a function")
@@ -118,16 +162,23 @@ def _check_function(function: Callable[..., Any]) -> None:
     for kind, is_kind in _NEVER_RUN.items():
         if is_kind(function):
             raise UsageError(f"handler {name} is {kind} function, which nobody would run: use def")
+    once = delivery != "at-least-once"
+    arguments = (None, None) if once else (None,)
+    words = "two arguments, the unit and the connection" if once else "one argument, the unit"
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(*arguments)
     except TypeError as error:
-        raise UsageError(
-            f"handler {name} is called with two arguments, the unit and the connection: {error}"
-        ) from None
+        raise UsageError(f"handler {name} is called with {words}: {error}") from None
     except ValueError:
         return  # some built-in callables do not tell their signature
 
 
+_WORDS: dict[str, tuple[str, ...]] = {
+    "group_by": get_args(GroupBy),
+    "start": ("earliest", "latest"),
+    "on_failure": get_args(OnFailure),
+    "delivery": get_args(Delivery),
+}
 _NEVER_RUN: dict[str, Callable[[object], bool]] = {
     "an async": inspect.iscoroutinefunction,
     "a generator": inspect.isgeneratorfunction,

@@ -1,9 +1,12 @@
-"""Dead letters: put a failed unit aside with its error, whatever the error looks like (I9)."""
+"""Letters: set a failed unit aside with its error, whatever the error looks like (I9)."""
 
 from __future__ import annotations
 
+import os
 import traceback
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import psycopg
 from psycopg import Connection
@@ -13,28 +16,73 @@ from gapless.consume.unit import Span
 from gapless.keys import Partition, partition_params
 
 EXCEPTION_CHARS_MAX = 16_000
+REASON_CHARS_MAX = 500
 
 
-def dead_letter(
-    conn: Connection[Any],
-    partition: Partition,
-    span: Span,
-    error: BaseException | str,
-    attempts: int = 1,
-) -> None:
-    """Write all events of a unit to the dead letter queue, in the transaction that is open."""
-    run(
-        conn,
-        "dead_letter",
-        {
-            **partition_params(partition),
-            "first_offset": span.first_offset,
-            "message_ids": list(span.ids),
-            "exception": error if isinstance(error, str) else describe(error),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a unit is set aside: what was raised, or words when nothing was.
+
+    attempts: calls of its handler that failed, of those this is about.
+    """
+
+    error: BaseException | str
+    attempts: int = 1
+    duration_ms: float | None = None
+
+    def params(self, worker: str = "") -> dict[str, object]:
+        """Return what the functions of the database want to know of it."""
+        error = self.error
+        text = _storable(error) if isinstance(error, str) else describe(error)
+        return {
+            "reason": (text.splitlines() or [""])[-1][:REASON_CHARS_MAX],
+            "exception": text,
+            "exception_class": None if isinstance(error, str) else _class(error),
             "sqlstate": _sqlstate(error),
-            "attempts": attempts,
-        },
-    )
+            "attempts": self.attempts,
+            "worker": f"{worker} pid {os.getpid()}".strip(),
+            "duration_ms": self.duration_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of a unit that is set aside.
+
+    parks: later units that touch one of its keys are to be parked behind it.
+    """
+
+    state: Literal["waiting", "parked", "dead"] = "dead"
+    retry_after_s: float = 0.0
+    parks: bool = False
+    worker: str = ""
+
+
+DEAD = Fate()
+
+
+def set_aside(
+    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate = DEAD
+) -> None:
+    """Write all events of a unit down, with its state, in the transaction that is open."""
+    params = {
+        **partition_params(partition),
+        **failure.params(fate.worker),
+        "first_offset": span.first_offset,
+        "message_ids": list(span.ids),
+        "state": fate.state,
+        "retry_after_s": fate.retry_after_s,
+        "parks": fate.parks,
+    }
+    run(conn, "set_aside", params)
+
+
+def settle_parked(
+    conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
+) -> None:
+    """End a transaction that parked these units: nobody is left behind nobody; COMMIT is next."""
+    params = {**partition_params(partition), "first_offsets": list(first_offsets)}
+    run(conn, "settle_parked", params)
 
 
 def describe(error: BaseException) -> str:
@@ -49,11 +97,21 @@ def describe(error: BaseException) -> str:
     except BaseException as broken:  # noqa: BLE001 - the error's own code may raise anything
         text = f"{type(error).__name__} (its text could not be had: {type(broken).__name__})"
     # Break what cannot be stored before measuring: both ends tell most, the middle goes.
-    text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00").strip()
+    text = _storable(text).strip()
     if len(text) > EXCEPTION_CHARS_MAX:
         half = EXCEPTION_CHARS_MAX // 2 - 50
         text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
     return text
+
+
+def _class(error: BaseException) -> str:
+    kind = type(error)
+    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return _storable(f"{home}{kind.__qualname__}")[:REASON_CHARS_MAX]
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _sqlstate(error: BaseException | str) -> str | None:

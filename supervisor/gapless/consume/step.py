@@ -10,6 +10,7 @@ committed, call it again.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +20,24 @@ from psycopg import Connection
 from gapless.consume.call import UnitFailedError, call
 from gapless.consume.careful import bury, careful
 from gapless.consume.claim import NOTHING, claim, forget_attempt, record_attempt
+from gapless.consume.crash import crash_reason
 from gapless.consume.handler import Handler
+from gapless.consume.letters import Failure
+from gapless.consume.policy import Verdict
 from gapless.consume.reader import load_units
 from gapless.consume.session import transaction
-from gapless.consume.turn import UNITS_PER_COMMIT, Limits, Retry, Step, Turn, finish, offsets
-from gapless.consume.unit import Batch
+from gapless.consume.sieve import Sieve, settle, sieve_for
+from gapless.consume.turn import (
+    NONE,
+    UNITS_PER_COMMIT,
+    Limits,
+    Retry,
+    Step,
+    Turn,
+    finish,
+    offsets,
+)
+from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import is_transient
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -36,7 +50,8 @@ def step(conn: Connection[Any], assignment: Assignment, handler: Handler, limits
 
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
-    Raises HoleError (the log is damaged) and psycopg's transient errors, nothing of the handler.
+    Raises HoleError (the log is damaged), psycopg's transient errors, and, under onFailure block,
+    BlockedError: nothing else of the handler.
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
     turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
@@ -62,11 +77,13 @@ def step_alone(
     attempts = record_attempt(conn, assignment)
     if attempts is None:
         return Step(outcome="fenced")
+    turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
     hit("alone.recorded")
-    if attempts > limits.attempts_max:
-        reason = f"its worker died, or lost its session, {attempts - 1} times while handling it"
-        turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
-        return bury(turn, peek.spans[0], reason, attempts - 1)
+    if attempts > turn.policy.crashes_max and turn.policy.on_failure != "block":
+        failure = Failure(
+            error=crash_reason(attempts - 1, limits.former_end), attempts=attempts - 1
+        )
+        return bury(turn, peek.spans[0], failure, verdict=Verdict(state="dead"))
     try:
         return step(conn, assignment, handler, limits)
     except Exception:
@@ -78,7 +95,7 @@ def step_alone(
 
 def _again(turn: Turn, retry: Retry) -> Step | Retry:
     if retry.hopeless is not None:
-        return bury(turn, retry.spans[0], retry.hopeless, 1)
+        return bury(turn, retry.spans[0], Failure(error=retry.hopeless))
     if retry.failed is None and len(retry.spans) > turn.limits.units_per_commit:
         # Which of many failed is not known: try half of them, all at once.
         first, last = offsets(retry.spans[: len(retry.spans) // 2])
@@ -89,6 +106,7 @@ def _again(turn: Turn, retry: Retry) -> Step | Retry:
 def _fast(turn: Turn, batch_size: int) -> Step | Retry:
     spans = NOTHING
     failed: int | None = None
+    parked: Mapping[str, int] = NONE
     handled = False
     try:
         with transaction(turn.conn):
@@ -98,14 +116,17 @@ def _fast(turn: Turn, batch_size: int) -> Step | Retry:
             hit("step.claimed")
             spans, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.limits)
             hit("step.fetched")
+            sieve = sieve_for(turn, spans)
             if turn.handler.batch:
-                call(turn.handler, Batch(units), turn.conn)
+                _call_batch(turn, sieve, units)
             else:
-                for failed, unit in enumerate(units):  # noqa: B007 - read when one raised
+                numbered = enumerate(units) if sieve is None else sieve.numbered(units)
+                for failed, unit in numbered:  # noqa: B007 - read when one raised
                     call(turn.handler, unit, turn.conn)
             failed = None
             hit("step.handled")
             handled = True
+            parked = settle(sieve)
             finish(turn, claimed)
     except UnitFailedError:
         return Retry(spans=spans, failed=failed)
@@ -115,4 +136,10 @@ def _fast(turn: Turn, batch_size: int) -> Step | Retry:
             raise
         return Retry(spans=spans)
     hit("step.committed")
-    return Step.after(spans)
+    return Step.after(spans, parked)
+
+
+def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:
+    batch = Batch(units if sieve is None else (unit for _, unit in sieve.numbered(units)))
+    if batch:
+        call(turn.handler, batch, turn.conn)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from psycopg import Connection
@@ -11,11 +12,13 @@ from psycopg import Connection
 from gapless.consume.call import TransactionBrokenError, UnitFailedError
 from gapless.consume.claim import Claim
 from gapless.consume.handler import GroupBy, Handler
+from gapless.consume.policy import DEAD_LETTER, Delivery, Policy
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Spans
 from gapless.failpoints import hit
 from gapless.keys import Assignment
 
+NONE: Mapping[str, int] = MappingProxyType({})
 UNITS_PER_COMMIT = 64  # PostgreSQL keeps so many subtransactions of a transaction in shared memory
 
 
@@ -24,36 +27,55 @@ class Limits:
     """How much one step may take. A unit is never cut, whatever these say.
 
     stream_above_events: a unit with more is read in slices while the handler iterates over it.
-    attempts_max: after so many deaths of a worker at one unit, it is dead-lettered unseen.
     units_per_commit: so many savepoints, one a unit, share a commit after a unit failed.
+    policy: what becomes of units that fail, unless the handler says something else.
+    parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
+    worker: what people call who handles; former_end: how the one before ended, if it is known.
     """
 
     batch_size: int = 100
     group_by: GroupBy = "transaction"
     stream_above_events: int = 10_000
-    attempts_max: int = 3
     units_per_commit: int = UNITS_PER_COMMIT
+    policy: Policy = DEAD_LETTER
+    parked: bool = False
+    delivery: Delivery = "exactly-once"
+    concurrency: int = 1
+    worker: str = ""
+    former_end: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a step did: `events` and `units` left behind (dead ones included), `dead` units."""
+    """What a step did: `events` and `units` left behind; those set aside are counted in them.
+
+    dead, waiting (for another attempt), parked (behind another): units that were set aside.
+    """
 
     outcome: Literal["done", "idle", "fenced"]
     events: int = 0
     units: int = 0
     dead: int = 0
+    waiting: int = 0
+    parked: int = 0
     next_offset: int = 0
 
+    @property
+    def failed(self) -> int:
+        """Units that failed just now."""
+        return self.dead + self.waiting
+
     @classmethod
-    def after(cls, spans: Sequence[Span], dead: int = 0) -> Self:
-        """Say that these units were left behind."""
+    def after(cls, spans: Sequence[Span], aside: Mapping[str, int] = NONE) -> Self:
+        """Say that these units were left behind; `aside`: so many of them in each state."""
         first, last = offsets(spans)
         return cls(
             outcome="done",
             events=last - first + 1,
             units=len(spans),
-            dead=dead,
+            dead=aside.get("dead", 0),
+            waiting=aside.get("waiting", 0),
+            parked=aside.get("parked", 0),
             next_offset=last + 1,
         )
 
@@ -79,6 +101,24 @@ class Turn:
     assignment: Assignment
     handler: Handler
     limits: Limits
+
+    @property
+    def parks(self) -> bool:
+        """Whether a unit may have to go behind one that was set aside."""
+        return self.limits.parked or self.policy.parks
+
+    @property
+    def policy(self) -> Policy:
+        """The group's policy, as far as the handler does not say otherwise."""
+        policy, handler = self.limits.policy, self.handler
+        if handler.on_failure is None and handler.retry_delays_s is None:
+            return policy
+        delays = handler.retry_delays_s
+        return replace(
+            policy,
+            on_failure=handler.on_failure or policy.on_failure,
+            retry_delays_s=policy.retry_delays_s if delays is None else tuple(delays),
+        )
 
 
 def offsets(spans: Sequence[Span]) -> tuple[int, int]:

@@ -70,11 +70,15 @@ class Spans(Sequence[Span]):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where units come from: their partition; how to read events, and how many at a time."""
+    """Where units come from: their partition; how to read events, and how many at a time.
+
+    attempt: which call of the handler this is for them, from 1.
+    """
 
     partition: Partition
     fetch: Fetch
     slice_events: int
+    attempt: int = 1
 
 
 class Unit:
@@ -121,6 +125,19 @@ class Unit:
     def last_offset(self) -> int:
         """Offset of the last event, inclusive."""
         return self.first_offset + len(self) - 1
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at it this is, from 1: one more than have failed and were recorded."""
+        return self._source.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        """What names it, for effects outside the database: the same whenever it is handled again.
+
+        Except under groupBy user, where which units are merged depends on the claim.
+        """
+        return f"{self._source.partition}@{self.first_offset}"
 
     @property
     def span(self) -> Span:

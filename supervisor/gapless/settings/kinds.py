@@ -171,3 +171,29 @@ class Items(Kind):
         if not isinstance(raw, (list, tuple)):
             raise RefusedError
         return tuple(str(self.item.parse(item)) for item in raw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wholes(Kind):
+    """Several whole numbers: a YAML list, or one text with commas; empty is none."""
+
+    low: int
+    high: int
+    most: int
+
+    def _what(self) -> str:
+        return (
+            f"a list (or text with commas) of up to {self.most} whole numbers"
+            f" from {self.low} to {self.high}"
+        )
+
+    def _empty(self) -> tuple[int, ...]:
+        return ()
+
+    def _parse(self, raw: object) -> tuple[object, ...]:
+        if isinstance(raw, str):
+            raw = [item.strip() for item in raw.split(",")]
+        if not isinstance(raw, (list, tuple)) or len(raw) > self.most:
+            raise RefusedError
+        item = Whole(low=self.low, high=self.high)
+        return tuple(item.parse(each) for each in raw)

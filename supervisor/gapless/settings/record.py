@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Whole
+from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Whole, Wholes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,8 @@ CLASSIC_SECTION = "db-event-consumer"
 
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
+_MONTH_S = 31 * 86_400
+_RETRIES_MAX = 100
 _NAME_CHARACTERS_MAX = 200
 _REFERENCE_CHARACTERS_MAX = 1_000
 
@@ -113,6 +115,27 @@ class Settings:
 
     max_units_per_savepoint_batch: int = _whole(64, 1, 64)
     """How many units, each under a savepoint, share a commit after a handler failed."""
+
+    on_failure: Literal["dead-letter", "retry", "park-key", "block"] = _setting(
+        Choice(words=("dead-letter", "retry", "park-key", "block")), "dead-letter"
+    )
+    """What becomes of a unit whose handler raised, in groups whose handler does not say."""
+
+    retry_delays_s: tuple[float, ...] = _setting(
+        Wholes(low=0, high=_MONTH_S, most=_RETRIES_MAX, null="no other attempt"), (60, 300)
+    )
+    """How long until each further attempt at a unit that failed (retry, park-key)."""
+
+    max_crashes: int = _whole(3, 1, 1_000)
+    """After so many deaths of a worker at one unit it is dead-lettered without a call (I8)."""
+
+    delivery: Literal["exactly-once", "at-least-once"] = _setting(
+        Choice(words=("exactly-once", "at-least-once")), "exactly-once"
+    )
+    """Whether handlers write through our transaction, or have their effects elsewhere."""
+
+    concurrency: int = _whole(1, 1, 1_000)
+    """How many calls of an at-least-once handler a worker has going at a time."""
 
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
     """How many partitions this supervisor may hold; None is no limit."""

@@ -52,6 +52,7 @@ class Child:
     started_s: float = field(default_factory=monotonic)
     draining_since_s: float | None = None
     killed: bool = False
+    why_killed: str = ""
 
     @classmethod
     def fork(cls, name: str, slot: int, run: Callable[[Pipe], None]) -> Child:
@@ -97,9 +98,10 @@ class Child:
             while self.news.poll():
                 yield self.news.recv_bytes().decode().split()
 
-    def kill(self) -> None:
+    def kill(self, why: str = "") -> None:
         """End it now; the database rolls back what it had open."""
         self.killed = True
+        self.why_killed = why
         self.process.kill()
 
     def descriptors(self) -> list[int]:
@@ -116,6 +118,11 @@ class Child:
         self.pipe.close()
         self.news.close()
         return int(self.process.exitcode or 0)
+
+    def explain(self, code: int) -> str:
+        """Say in words how it ended, and, if we killed it, why."""
+        end = explain_exit(code, killed=self.killed)
+        return f"{end}: {self.why_killed}" if self.why_killed else end
 
     @property
     def age_s(self) -> float:

@@ -9,11 +9,10 @@ from time import monotonic
 import psycopg
 import tenacity
 
-from gapless.consume.claim import forget_attempt
+from gapless.consume.drive import Driver
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import ConnectError
-from gapless.keys import Assignment
 from gapless.worker.spec import WorkerSpec
 
 FORGIVEN_OF = 5  # lost sessions: one of so many counts against the unit all the same
@@ -23,7 +22,7 @@ SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
 def forgive(
     spec: WorkerSpec,
-    assignment: Assignment,
+    driver: Driver,
     error: psycopg.Error,
     began_s: float,
     stop: Callable[[], bool],
@@ -34,6 +33,7 @@ def forgive(
     An operator or a restart of the server is; a session lost for no known reason counts as a death.
     So does one loss of FORGIVEN_OF: a unit may know how to make the server do it.
     """
+    assignment = driver.assignment
     if assignment.epoch % FORGIVEN_OF == 0:
         return
     for attempt in tenacity.Retrying(
@@ -56,4 +56,4 @@ def forgive(
             age_s = monotonic() - began_s
             restarted = conn.execute(query("lease", "restarted"), {"age_s": age_s}).fetchone()
             if error.sqlstate in SHUTDOWN_STATES or restarted == (True,):
-                forget_attempt(conn, assignment)
+                driver.forgive(conn)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -18,9 +18,10 @@ import tenacity
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
-from gapless.consume.step import Step, step, step_alone
+from gapless.consume.drive import Driver
+from gapless.consume.turn import Step
 from gapless.db.connect import is_transient
-from gapless.errors import GaplessError, HoleError
+from gapless.errors import BlockedError, GaplessError, HoleError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.worker.board import Board
@@ -54,6 +55,7 @@ class Leased:
         self.due_s = self._began_s = monotonic()
         self.alone = 0  # so many events are to be handled one unit at a time
         self.assignment: Assignment | None = None
+        self.driver: Driver | None = None
         self._desk = desk
         self._turn: Callable[[], ExitCode | None] = self._take
         self._dropped = False
@@ -143,6 +145,13 @@ class Leased:
         # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
         # partitions of a worker that died only one has a unit that was tried and not finished.
         self.alone = self._desk.spec.limits.batch_size if held.unclean else 0
+        self.driver = Driver(
+            self._desk.conn,
+            self.assignment,
+            self._desk.spec.handler,
+            self._desk.spec.limits,
+            wait_period_s=self._desk.spec.wait_period_s,
+        )
         self._turn = self._work
         self.is_owned = True
         self.due_s = monotonic()
@@ -157,6 +166,9 @@ class Leased:
             self._require_session(error)
             self._stop_at_hole(error)
             return None
+        except BlockedError as error:
+            self._try_later(error)
+            return None
         if done.outcome == "fenced":
             return self._fenced()
         self._succeed(done)
@@ -164,12 +176,10 @@ class Leased:
 
     def _step(self) -> Step:
         desk = self._desk
-        assert self.assignment is not None
-        limits = replace(desk.spec.limits, batch_size=self._batch_size)
-        turn = step_alone if self.alone > 0 else step
+        assert self.driver is not None
         desk.board.begin(desk.spec.slot, self.lease_no)
         try:
-            return turn(desk.conn, self.assignment, desk.spec.handler, limits)
+            return self.driver.turn(batch_size=self._batch_size, alone=self.alone > 0)
         finally:
             if not desk.conn.closed:
                 desk.board.acquit(desk.spec.slot)
@@ -179,21 +189,23 @@ class Leased:
         """Note a step that came to its end; adapt the size of the next one to failures."""
         desk = self._desk
         now = monotonic()
-        self.due_s = now + desk.spec.wait_period_s if done.outcome == "idle" else now
+        assert self.driver is not None
+        self.due_s = now + self.driver.wait_s() if done.outcome == "idle" else now
         self._retry = None
         self.is_settled = True
         if self._troubled:
             self._report(None)
         if done.dead:
             log.warning("%s: %s units to the dead letter queue", self.partition, done.dead)
+        if done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
             desk.board.complete(desk.spec.slot)
             self._batch_size = min(self._batch_size * 2, desk.spec.limits.batch_size)
         self.alone = max(0, self.alone - max(done.events, int(done.outcome == "idle")))
 
-    def _try_later(self, error: psycopg.Error) -> None:
-        """Wait longer each time for what the environment does not let succeed."""
+    def _try_later(self, error: psycopg.Error | BlockedError) -> None:
+        """Wait longer each time for what the environment, or the policy, does not let succeed."""
         if self._retry is None:
             self._retry = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
         else:
@@ -201,8 +213,8 @@ class Leased:
         attempt = self._retry.attempt_number
         if attempt in (1, 3, 10) or attempt % 30 == 0:
             log.warning("%s: will try again: %s", self.partition, one_line(error))
-        if attempt == 3 and self.assignment is not None:
-            self._report(f"retrying: {one_line(error)}")
+        if self.assignment is not None and (attempt == 3 or isinstance(error, BlockedError)):
+            self._report(f"retrying: {one_line(error)} (attempt {attempt})")
         self.due_s = monotonic() + _RETRY_S(self._retry)
 
     def _stop_at_hole(self, error: HoleError) -> None:

@@ -128,10 +128,10 @@ class _Worker:
     def forgive(self, error: psycopg.OperationalError) -> None:
         """Acquit the unit in hand, as far as it is not to blame for the loss of the session."""
         leased = self._current
-        if leased is not None and leased.assignment is not None and leased.alone > 0:
+        if leased is not None and leased.driver is not None and leased.driver.has_attempt:
             forgive(
                 self._spec,
-                leased.assignment,
+                leased.driver,
                 error,
                 self._began_s,
                 stop=self._is_to_go,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from uuid import UUID
@@ -69,6 +69,7 @@ class Nursery:
         self._sequencer: Child | None = None
         self._backoffs: dict[Partition | None, _Backoff] = {}
         self._ended = False
+        self._ends: dict[Partition, str] = {}  # how the last worker at a partition died, in words
 
     # -- workers ----------------------------------------------------------------------------------
 
@@ -101,7 +102,7 @@ class Nursery:
             partitions_max=settings.partitions_per_worker,
             member_id=member_id,
             handler=handler,
-            limits=limits,
+            limits=replace(limits, former_end=self._ends.get(partition, "")),
             max_processing_ms=settings.max_processing_ms,
             statement_timeout_ms=settings.statement_timeout_ms,
             zombie_after_s=settings.zombie_after_ms / 1000,
@@ -226,13 +227,15 @@ class Nursery:
         all_ended = self._crew.dismiss(worker, code)
         at_work = [ended.partition for ended in all_ended if ended.lease_no == culprit]
         if any(ended.unasked for ended in all_ended):
-            why = explain_exit(code, killed=child.killed)
+            why = child.explain(code)
             where = f", at work on {at_work[0]}" if several and at_work else ""
             log.warning("%s ended: %s%s", name, why, where)
         self._suspects.update(at_work)
         for ended in all_ended:
             # Who was not at work is not to blame: it goes on at once, elsewhere.
             is_blamed = not at_work or ended.partition in at_work
+            if is_blamed:
+                self._ends[ended.partition] = child.explain(code)
             self._note_end(ended, steady=steady or not is_blamed)
 
     def _note_end(self, ended: Ended, *, steady: bool) -> None:
@@ -271,10 +274,10 @@ class Nursery:
             return
         if self._board.work_ms(child.slot) > work_ms_max:
             log.error("%s: killed: one turn took longer than %.0f ms", child.name, work_ms_max)
-            child.kill()
+            child.kill(f"it took longer than {work_ms_max:.0f} ms")
         elif self._board.silence_ms(child.slot) > silence_ms_max:
             log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
-            child.kill()
+            child.kill("it was stopped, or hung")
 
     def _backoff(self, partition: Partition | None) -> _Backoff:
         return self._backoffs.setdefault(partition, _Backoff())

@@ -15,6 +15,7 @@ from typing import Protocol
 import psycopg
 
 from gapless.consume.handler import Handler
+from gapless.consume.policy import Policy
 from gapless.consume.step import Limits
 from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
@@ -195,6 +196,14 @@ class Supervisor:
             group_by=handler.group_by or settings.group_by,
             stream_above_events=settings.stream_above_events,
             units_per_commit=settings.max_units_per_savepoint_batch,
+            policy=Policy(
+                on_failure=settings.on_failure,
+                retry_delays_s=settings.retry_delays_s,
+                crashes_max=settings.max_crashes,
+            ),
+            delivery=handler.delivery or settings.delivery,
+            concurrency=handler.concurrency or settings.concurrency,
+            worker=settings.name_for_people(),
         )
 
     def _private_fds(self) -> list[int]:

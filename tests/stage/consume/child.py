@@ -17,6 +17,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from gapless.consume.handler import Handler
+from gapless.consume.policy import Policy
 from gapless.consume.step import Limits, step, step_alone
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
@@ -65,7 +66,10 @@ def kill(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, 
             os.kill(os.getpid(), signal.SIGKILL)
 
     handler = Handler(function=handle, topic="orders")
-    while step_alone(conn, assignment, handler, Limits(attempts_max=3)).outcome == "done":
+    while (
+        step_alone(conn, assignment, handler, Limits(policy=Policy(crashes_max=3))).outcome
+        == "done"
+    ):
         pass
     return {}
 

@@ -15,6 +15,7 @@ import pytest
 from psycopg import Connection
 
 from gapless import failpoints
+from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
 from gapless.log.sequence import sequence
 from stage.consume.world import Group, World, make_handler
@@ -129,12 +130,12 @@ class TestLethal:
         group.assert_all_once(6)
 
     def test_an_error_is_not_a_death(self, world: World, group: Group) -> None:
-        """A passing trouble may last longer than attempts_max; nothing is dead for it."""
+        """A passing trouble may last longer than crashes_max; nothing is dead for it."""
         world.units(1)
         failpoints.arm({"step.handled": "raise"})
         for _ in range(5):
             with pytest.raises(RuntimeError):
-                group.step_alone(attempts_max=2)
+                group.step_alone(policy=Policy(crashes_max=2))
         failpoints.arm({})
         group.drain(alone=True)
         group.assert_all_once(1)

@@ -13,6 +13,7 @@ import pytest
 from psycopg import Connection, sql
 from psycopg.rows import dict_row
 
+from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from stage.consume.world import Group, World, make_handler
@@ -361,7 +362,7 @@ class TestRuinedSession:
                 connect(world.dsn, role="worker") as group.conn,
                 contextlib.suppress(psycopg.OperationalError),
             ):
-                group.drain(make_handler(handle), alone=True, attempts_max=3)
+                group.drain(make_handler(handle), alone=True, policy=Policy(crashes_max=3))
         group.assert_all_once(3)
         assert group.letters() == {
             2: "its worker died, or lost its session, 3 times while handling it"

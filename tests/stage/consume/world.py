@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID, uuid4
 
 from psycopg import Connection
 
+from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
 from gapless.consume.step import Limits, Step, step, step_alone
 from gapless.consume.unit import Batch, Unit
@@ -104,6 +106,18 @@ class Group:
             assert result.events > 0
         raise AssertionError
 
+    def drive(self, what: Handler | None = None, /, *, until_s: float = 0.0, **limits: Any) -> None:
+        """Take turns as a worker does, until nothing is left that is due within until_s."""
+        driver = Driver(self.conn, self.assignment, what or self.handler, Limits(**limits))
+        give_up = monotonic() + until_s
+        while True:
+            outcome = driver.turn().outcome
+            assert outcome != "fenced"
+            if outcome == "idle" and not driver.has_due():
+                if monotonic() >= give_up:
+                    return
+                sleep(0.01)
+
     def drain_to(self, offset: int) -> None:
         """Step until the event at `offset` is the next one; it must begin a unit."""
         while (left := offset - self.next_offset()) > 0:
@@ -133,6 +147,16 @@ class Group:
             self.world.rows(
                 "select c_offset, exception from gapless.dead_letter_queue"
                 " where group_id = %s order by c_offset",
+                self.name,
+            )
+        )
+
+    def states(self) -> dict[int, str]:
+        """What was set aside: first offset to state."""
+        return dict(
+            self.world.rows(
+                "select first_offset, state from gapless.dead_letter"
+                " where group_id = %s order by 1",
                 self.name,
             )
         )

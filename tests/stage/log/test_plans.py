@@ -14,7 +14,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.consume.claim import claim
-from gapless.consume.letters import dead_letter
+from gapless.consume.letters import Failure, set_aside
 from gapless.consume.unit import Span
 from gapless.db.connect import connect
 from gapless.db.queries import query
@@ -188,7 +188,9 @@ def test_dead_letter(place: Place, spread: bool) -> None:
     if unit:
         _check(
             place,
-            lambda conn, n: dead_letter(conn, partition, Span(n * 20 + 1, unit), "refused"),
+            lambda conn, n: set_aside(
+                conn, partition, Span(n * 20 + 1, unit), Failure(error="refused")
+            ),
             looked_up_max=25,
         )
 

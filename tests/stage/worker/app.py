@@ -1,8 +1,9 @@
 """The handlers of the tests: they write down what they see, and do what an event tells them.
 
-An event's payload is an object. "sleep_s", "raise", "hang", "kill", "exit", "segv", "stop", "sql":
-done after the event was written down, in the transaction of its batch. "once": a file's path; only
-the process that makes the file does it.
+An event's payload is an object. "sleep_s", "raise", "hang", "hang_in_c", "kill", "exit", "segv",
+"stop", "sql": done after the event was written down, in the transaction of its batch. "once": a
+file's path; only the process that makes the file does it. "attempts": [first, last], only then;
+at others what "else" says.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ def recorder(group: str) -> Callable[[Unit, Connection[Any]], None]:
                 },
             )
             payload: dict[str, Any] = event.payload or {}
-            if "once" not in payload or _first(payload["once"]):
-                _act(payload, conn)
+            first, last = payload.get("attempts", (1, 1_000_000))
+            deed = payload if first <= unit.attempt <= last else payload.get("else", {})
+            if "once" not in deed or _first(deed["once"]):
+                _act(deed, conn)
 
     return record
 
@@ -86,6 +89,7 @@ _DEEDS: dict[str, Callable[[Any], object]] = {
     "wait_for": _wait_for,
     "sleep_s": time.sleep,
     "hang": lambda _: time.sleep(HANG_S),
+    "hang_in_c": lambda _: ctypes.PyDLL(None).sleep(int(HANG_S)),  # no other thread runs meanwhile
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "exit": os._exit,
     "segv": lambda _: ctypes.string_at(0),

@@ -46,6 +46,9 @@ select coalesce(sum(c.next_offset), 0) = (
 ) and not gapless.pending()
 from gapless.consumer_offsets c
 """
+_OPEN = """
+select count(*) from gapless.dead_letter where state in ('waiting', 'parked')
+"""
 _OWNERS = """
 select coalesce(m.name, '?'), count(*) from gapless.lease l
 left join gapless.member m on m.member_id = l.owner
@@ -199,6 +202,31 @@ class Fleet:
             timeout_s=timeout_s,
             within=self.state,
         )
+
+    def until_settled(self, timeout_s: float = PATIENCE_S) -> None:
+        """Wait until all is handled and nothing of it waits, or is parked, any more."""
+        self.until_handled(timeout_s)
+        until(
+            lambda: not self.value(_OPEN),
+            "nothing waits",
+            timeout_s=timeout_s,
+            within=lambda: self.conn.execute("select * from gapless.dead_letter").fetchall(),
+        )
+
+    def states(self) -> dict[tuple[int, int], str]:
+        """What was set aside: (partition, first offset) to state."""
+        rows = self.conn.execute(
+            "select partition_id, first_offset, state from gapless.dead_letter order by 1, 2"
+        ).fetchall()
+        return {(partition, offset): state for partition, offset, state in rows}
+
+    def redrive(self, partition: int, offset: int, conn: Connection | None = None) -> str:
+        row = (
+            (conn or self.conn)
+            .execute("select gapless.redrive_letter('g', 't', %s, %s, 'ann')", [partition, offset])
+            .fetchone()
+        )
+        return "" if row is None else str(row[0])
 
     def value(self, statement: str, *params: object) -> Any:
         row = self.conn.execute(statement, params).fetchone()

@@ -1,0 +1,60 @@
+"""What becomes of a unit that failed: the group's policy, and what its handler wished (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gapless.consume.wish import DeadLetter, Retry, Skip
+
+OnFailure = Literal["dead-letter", "retry", "park-key", "block"]
+Delivery = Literal["exactly-once", "at-least-once"]
+BLOCK_RETRY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a group does with units that fail.
+
+    retry_delays_s: so long until the second, third, … attempt (retry, park-key); then it is dead.
+    crashes_max: after so many deaths of a worker at one unit it is not called any more.
+    """
+
+    on_failure: OnFailure = "dead-letter"
+    retry_delays_s: tuple[float, ...] = ()
+    crashes_max: int = 3
+
+    @property
+    def parks(self) -> bool:
+        """Whether later units that touch a key of a failed one are parked behind it."""
+        return self.on_failure == "park-key"
+
+
+DEAD_LETTER = Policy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """skip: as if handled. dead, waiting: set aside. block: not passed, tried again in place."""
+
+    state: Literal["skip", "dead", "waiting", "block"]
+    retry_after_s: float = 0.0
+
+
+def judge(policy: Policy, error: BaseException, failed: int, *, redriven: bool = False) -> Verdict:
+    """Say what becomes of a unit that failed for the `failed`-th time, this one included.
+
+    redriven: it was dead before, and a person asked for this attempt: it dies again at once.
+    """
+    assert failed >= 1
+    if isinstance(error, Skip):
+        return Verdict(state="skip")
+    if isinstance(error, Retry):
+        return Verdict(state="waiting", retry_after_s=error.after)
+    if isinstance(error, DeadLetter) or redriven or policy.on_failure == "dead-letter":
+        return Verdict(state="dead")
+    if policy.on_failure == "block":
+        return Verdict(state="block", retry_after_s=BLOCK_RETRY_S)
+    if failed > len(policy.retry_delays_s):
+        return Verdict(state="dead")
+    return Verdict(state="waiting", retry_after_s=policy.retry_delays_s[failed - 1])

@@ -1,0 +1,175 @@
+"""Handle what was set aside: retries that are due, units no longer parked, what is redriven.
+
+One unit, one transaction, under the fence of the log (I7): it counts as handled by the same commit
+as what its handler wrote (I6). Each try is written down before, so that a unit that kills its
+worker is known here too (I8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from time import perf_counter
+from typing import Any, Literal
+
+import psycopg
+from psycopg import Connection, Cursor
+from psycopg.pq import Format
+from psycopg.rows import tuple_row
+
+from gapless.consume.call import TransactionBrokenError, UnitFailedError, call
+from gapless.consume.crash import crash_reason
+from gapless.consume.letters import Failure
+from gapless.consume.policy import Verdict, judge
+from gapless.consume.reader import FETCH_EVENTS
+from gapless.consume.session import run, transaction
+from gapless.consume.turn import Turn
+from gapless.consume.unit import Batch, Source, Unit
+from gapless.db.connect import is_transient
+from gapless.db.queries import query
+from gapless.errors import HoleError
+from gapless.failpoints import hit
+from gapless.keys import partition_params
+from gapless.log.event import Row
+from gapless.log.read import read_undecoded
+
+Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
+
+
+def redrive(turn: Turn, first_offset: int) -> Outcome:
+    """Handle a unit that is due, and commit.
+
+    "gone": it is not due any more, or a person has it in hand. "waiting", "dead": it failed again.
+    Again: safe at any time. Raises psycopg's transient errors; then nothing was committed.
+    """
+    place = {**turn.assignment.params, "first_offset": first_offset}
+    with transaction(turn.conn):
+        (tries,) = run(turn.conn, "record_try", place)[0]
+    if not tries:
+        return "fenced" if tries is None else "gone"
+    hit("letter.recorded")
+    if tries > turn.policy.crashes_max:
+        reason = crash_reason(tries - 1, turn.limits.former_end)
+        dead = Verdict(state="dead")
+        return _failed(turn, first_offset, Failure(error=reason, attempts=0), dead)
+    try:
+        return _try(turn, first_offset)
+    except Exception:
+        with suppress(psycopg.Error):  # without connection it counts as a death
+            forget_try(turn.conn, place)
+        raise
+
+
+def forget_try(conn: Connection[Any], place: dict[str, object]) -> None:
+    """Take the last try of a unit back: it ended neither well nor badly."""
+    with transaction(conn):
+        run(conn, "forget_try", place)
+
+
+def due_letters(turn: Turn) -> tuple[list[int], float | None]:
+    """Return the first offsets of units that are due, ascending; else the seconds until one is.
+
+    (None: nothing waits.) A look: nothing is written. Bound: the lowest 64.
+    """
+    rows = run(turn.conn, "letters_due", partition_params(turn.assignment.partition))
+    if rows and rows[0][0] is None:
+        return [], float(rows[0][1])
+    return [first_offset for first_offset, _ in rows], None
+
+
+def _try(turn: Turn, first_offset: int) -> Outcome:
+    began = perf_counter()
+    handled = False
+    before, was_dead = 0, False
+    try:
+        with transaction(turn.conn):
+            place = {**turn.assignment.params, "first_offset": first_offset}
+            outcome, xid, last, before, was_dead = run(turn.conn, "claim_letter", place)[0]
+            if outcome != "claimed":
+                return "fenced" if outcome == "fenced" else "gone"
+            hit("letter.claimed")
+            unit = _unit(turn, first_offset, last, attempt=before + 1)
+            call(turn.handler, Batch([unit]) if turn.handler.batch else unit, turn.conn)
+            handled = True
+            hit("letter.handled")
+            _finish(turn, first_offset, xid)
+    except (UnitFailedError, TransactionBrokenError, HoleError) as error:
+        reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
+    except psycopg.Error as error:
+        # Once handled, what fails is our own check or the COMMIT, for something a handler did.
+        if not handled or is_transient(error):
+            raise
+        reason = error
+    else:
+        hit("letter.committed")
+        return "handled"
+    failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
+    verdict = judge(turn.policy, reason, before + 1, redriven=was_dead)
+    return _failed(turn, first_offset, failure, verdict)
+
+
+def _finish(turn: Turn, first_offset: int, xid: str) -> None:
+    place = partition_params(turn.assignment.partition)
+    params = {**place, "first_offset": first_offset, "claim_xid": xid}
+    (allowed,) = run(turn.conn, "finish_letter", params)[0]
+    if not allowed:
+        raise TransactionBrokenError(
+            "the handler replaced the transaction it was given: it must not COMMIT or ROLLBACK"
+        )
+    hit("letter.finished")
+
+
+def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
+    if verdict.state == "skip":
+        return _skip(turn, first_offset)
+    state: Outcome = "dead" if verdict.state == "dead" else "waiting"
+    params = {
+        **turn.assignment.params,
+        **failure.params(turn.limits.worker),
+        "first_offset": first_offset,
+        "state": state,
+        "retry_after_s": verdict.retry_after_s,
+        "counted": failure.attempts > 0,
+    }
+    with transaction(turn.conn):
+        (written,) = run(turn.conn, "letter_failed", params)[0]
+    return state if written else "gone"
+
+
+def _skip(turn: Turn, first_offset: int) -> Outcome:
+    """Count a unit as handled of which the handler wanted nothing kept."""
+    with transaction(turn.conn):
+        place = {**turn.assignment.params, "first_offset": first_offset}
+        outcome, xid, *_ = run(turn.conn, "claim_letter", place)[0]
+        if outcome != "claimed":
+            return "fenced" if outcome == "fenced" else "gone"
+        _finish(turn, first_offset, xid)
+    return "handled"
+
+
+def _unit(turn: Turn, first_offset: int, last_offset: int, *, attempt: int) -> Unit:
+    fetch = partial(_fetch, turn, first_offset)
+    source = Source(turn.assignment.partition, fetch, FETCH_EVENTS, attempt)
+    offsets = range(first_offset, last_offset + 1)
+    rows = None if len(offsets) > turn.limits.stream_above_events else fetch(offsets)
+    return Unit(source, first_offset, rows, offsets)
+
+
+def _fetch(turn: Turn, first_offset: int, offsets: Sequence[int]) -> list[Row]:
+    """Read events of a unit, by their offsets. Raises HoleError when one is missing."""
+    params = {
+        **partition_params(turn.assignment.partition),
+        "first_offset": first_offset,
+        "from_offset": offsets[0],
+        "to_offset": offsets[-1],
+    }
+    with Cursor(turn.conn, row_factory=tuple_row) as cursor:
+        cursor.format = Format.BINARY
+        read_undecoded(cursor)
+        rows: list[Row] = cursor.execute(
+            query("consume", "fetch_letter"), params, prepare=False
+        ).fetchall()
+    if len(rows) != len(offsets):
+        raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
+    return rows

@@ -1,0 +1,89 @@
+"""park-key: which units of a claim have to go behind one that was set aside.
+
+Order per key survives a failure: while a unit is set aside and parks (it waits, is parked itself,
+or is dead), every later unit that touches one of its keys is parked, and holds all keys of its own.
+The keys are in the database under the same fence as the offset, so a new owner knows them. When
+nothing is held, that is one look-up for each claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gapless.consume.letters import Failure, Fate, set_aside, settle_parked
+from gapless.consume.session import run
+from gapless.consume.turn import NONE, Turn
+from gapless.consume.unit import Span, Unit
+from gapless.keys import partition_params
+
+
+class Sieve:
+    """Parks units, in offset order, in the transaction that is open; settle() before COMMIT."""
+
+    def __init__(self, turn: Turn, keys: dict[int, set[bytes]], held: set[bytes]) -> None:
+        self.turn = turn
+        self._keys = keys
+        self._held = held
+        self.parked: list[int] = []
+
+    @classmethod
+    def load(cls, turn: Turn, spans: Sequence[Span]) -> Sieve:
+        """Look up the keys of these units, and which of them are held."""
+        params = {
+            **partition_params(turn.assignment.partition),
+            "message_ids": [message_id for span in spans for message_id in span.ids],
+            "first_offsets": [span.first_offset for span in spans for _ in span.ids],
+        }
+        keys: dict[int, set[bytes]] = {span.first_offset: set() for span in spans}
+        held: set[bytes] = set()
+        for first_offset, key, is_held in run(turn.conn, "unit_keys", params):
+            keys[first_offset].add(bytes(key))
+            if is_held:
+                held.add(bytes(key))
+        return cls(turn, keys, held)
+
+    def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
+        """Yield those that are to be handled, with their place from 0; park the others."""
+        return ((at, unit) for at, unit in enumerate(units) if not self.parks(unit))
+
+    def parks(self, unit: Unit) -> bool:
+        """Park a unit if it touches a key that is held; tell whether it did."""
+        if not self.stops(unit.first_offset):
+            return False
+        turn, partition = self.turn, self.turn.assignment.partition
+        failure = Failure(error="parked behind an earlier unit of its key", attempts=0)
+        fate = Fate(state="parked", worker=turn.limits.worker)
+        set_aside(turn.conn, partition, unit.span, failure, fate)
+        self.parked.append(unit.first_offset)
+        return True
+
+    def stops(self, first_offset: int) -> bool:
+        """Tell whether a unit touches a key that is held; then all its keys are held as well."""
+        if self._keys[first_offset].isdisjoint(self._held):
+            return False
+        self.hold(first_offset)
+        return True
+
+    def hold(self, first_offset: int) -> None:
+        """Hold the keys of a unit that was set aside just now."""
+        self._held |= self._keys[first_offset]
+
+
+def settle(sieve: Sieve | None) -> Mapping[str, int]:
+    """Say that this is all that is parked, COMMIT is next; return how many were."""
+    if sieve is None:
+        return NONE
+    if sieve.parked:
+        settle_parked(sieve.turn.conn, sieve.turn.assignment.partition, sieve.parked)
+    return {"parked": len(sieve.parked)}
+
+
+def sieve_for(turn: Turn, spans: Sequence[Span]) -> Sieve | None:
+    """Return the sieve for units just claimed; None when nothing can have to be parked."""
+    return Sieve.load(turn, spans) if turn.parks and holds_keys(turn) else None
+
+
+def holds_keys(turn: Turn) -> bool:
+    """Tell whether a unit of the partition that was set aside holds a key; one look-up."""
+    (held,) = run(turn.conn, "holds_keys", partition_params(turn.assignment.partition))[0]
+    return bool(held)
