@@ -88,3 +88,21 @@ select gapless.record_attempt(
 select gapless.forget_attempt(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
 )
+
+-- name: deliveries
+-- Calls of units at or after the group's offset: those that finished, and those that never ended.
+select d.first_offset, d.crashes, d.finished
+from gapless.delivery d
+where d.group_id = %(group_id)s and d.topic_id = %(topic_id)s and d.partition_id = %(partition_id)s
+
+-- name: note_deliveries
+select first_offset, attempts, crashes
+from gapless.note_deliveries(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(expected)s,
+  %(ended)s, %(done)s, %(begun)s, %(begun_last)s, %(upto)s
+)
+
+-- name: forget_deliveries
+select gapless.forget_deliveries(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
+)

@@ -46,6 +46,9 @@ POINTS = frozenset(
         "letter.handled",
         "letter.finished",
         "letter.committed",
+        # calls of at-least-once handlers
+        "deliver.noted",
+        "deliver.called",
         # a worker's lease
         "acquire.announced",
         "acquire.locked",

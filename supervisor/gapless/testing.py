@@ -16,8 +16,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
-from gapless.consume.step import Limits, step
+from gapless.consume.turn import Limits
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.errors import UsageError
@@ -56,6 +57,7 @@ def drain(
     """Sequence what was published and run `handler` over all of it, in this process.
 
     It takes part as a member of the group like a supervisor, so the fence and the offsets are real.
+    What fails is set aside as the handler's policy says; retries that are due are done as well.
     Raises UsageError when another member of the group owns a partition.
     """
     name = group or handler.group or "testing"
@@ -92,7 +94,8 @@ def _drain_all(conn: Connection[Any], member: Member, handler: Handler, limits: 
 def _steps(
     conn: Connection[Any], assignment: Assignment, handler: Handler, limits: Limits
 ) -> list[tuple[int, int, int]]:
+    driver = Driver(conn, assignment, handler, limits)
     done = []
-    while (result := step(conn, assignment, handler, limits)).outcome == "done":
+    while (result := driver.turn()).outcome == "done" or driver.has_due():
         done.append((result.events, result.units, result.dead))
     return done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.consume.handler import Handler
+from gapless.consume.letters import Failure
 from gapless.consume.session import require_usable
 from gapless.consume.unit import Batch, Unit
 from gapless.consume.wish import WISHES
@@ -63,6 +65,26 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     if problem is not None:
         raise UnitFailedError(TransactionBrokenError(problem))
     _refuse_unrun(result)
+
+
+def call_outside(handler: Handler, unit: Unit) -> Failure | None:
+    """Call an at-least-once handler, on a thread; return how it failed, None when it did not.
+
+    Raises what is the environment's (a database's, the handler's own), and HoleError.
+    """
+    began = perf_counter()
+    try:
+        _refuse_unrun(handler.function(unit))
+    except HoleError:
+        raise
+    except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence
+        error = raised.error if isinstance(raised, UnitFailedError) else raised
+        for cause in () if isinstance(error, WISHES) else _causes(error):
+            if is_transient(cause):
+                raise cause from None
+        duration_ms = (perf_counter() - began) * 1000
+        return Failure(error=error, attempts=unit.attempt, duration_ms=duration_ms)
+    return None
 
 
 def require_transaction(conn: Connection[Any], error: BaseException) -> None:

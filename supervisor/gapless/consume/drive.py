@@ -7,13 +7,16 @@ look at what was set aside; an idle one looks rarely, and writes nothing.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 from gapless.consume.claim import forget_attempt
+from gapless.consume.deliver import deliver, forget_deliveries
 from gapless.consume.handler import Handler
 from gapless.consume.redrive import due_letters, forget_try, redrive
 from gapless.consume.sieve import holds_keys
@@ -37,9 +40,11 @@ class Driver:
         limits: Limits,
         *,
         wait_period_s: float = 1.0,
+        pulse: Callable[[], None] = lambda: None,
     ) -> None:
         self._turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
         self._wait_period_s = wait_period_s
+        self._pulse = pulse
         self._due: deque[int] = deque()
         self._look_at_s = 0.0
         self._next_due_s: float | None = None
@@ -84,7 +89,8 @@ class Driver:
     def forgive(self, conn: Connection[Any]) -> None:
         """Take back the attempt of a turn that lost its session, from a new one."""
         if self._in_hand is None:
-            forget_attempt(conn, self._turn.assignment)
+            forget = forget_deliveries if self._delivers else forget_attempt
+            forget(conn, self._turn.assignment)
         else:
             forget_try(conn, {**self._turn.assignment.params, "first_offset": self._in_hand})
 
@@ -92,8 +98,26 @@ class Driver:
         turn = self._turn
         limits = replace(turn.limits, batch_size=batch_size) if batch_size else turn.limits
         act = step_alone if alone else step
-        self._in_hand, self.has_attempt = None, alone
+        self._in_hand, self.has_attempt = None, alone or self._delivers
+        if self._delivers:
+            return self._deliver(replace(turn, limits=limits))
         done = act(turn.conn, turn.assignment, turn.handler, limits)
+        self.has_attempt = False
+        return done
+
+    @property
+    def _delivers(self) -> bool:
+        return self._turn.delivery == "at-least-once"
+
+    def _deliver(self, turn: Turn) -> Step:
+        concurrency = turn.handler.concurrency or turn.limits.concurrency
+        turn = replace(turn, limits=replace(turn.limits, concurrency=concurrency))
+        try:
+            done = deliver(turn, self._pulse)
+        except psycopg.Error:
+            if not turn.conn.closed:  # else see forgive(): it takes a new session
+                forget_deliveries(turn.conn, turn.assignment)
+            raise
         self.has_attempt = False
         return done
 

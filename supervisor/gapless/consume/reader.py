@@ -45,16 +45,23 @@ def load_units(
 
 
 def read_units(
-    conn: Connection[Any], partition: Partition, spans: Spans, limits: ReadLimits
+    conn: Connection[Any],
+    partition: Partition,
+    spans: Spans,
+    limits: ReadLimits,
+    *,
+    attempt: int = 1,
 ) -> Iterator[Unit]:
     """Read units whose places are known. Raises HoleError while iterating, as load_units does."""
-    return _Reader(conn, partition, limits.stream_above_events).units(spans)
+    return _Reader(conn, partition, limits.stream_above_events, attempt).units(spans)
 
 
 class _Reader:
-    def __init__(self, conn: Connection[Any], partition: Partition, stream_above: int) -> None:
+    def __init__(
+        self, conn: Connection[Any], partition: Partition, stream_above: int, attempt: int = 1
+    ) -> None:
         self._conn = conn
-        self._source = Source(partition, self._fetch, FETCH_EVENTS)
+        self._source = Source(partition, self._fetch, FETCH_EVENTS, attempt)
         self._stream_above = stream_above
 
     def units(self, spans: Spans) -> Iterator[Unit]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from psycopg import Connection, Cursor
 from psycopg.pq import Format
 from psycopg.rows import tuple_row
 
-from gapless.consume.call import TransactionBrokenError, UnitFailedError, call
+from gapless.consume.call import TransactionBrokenError, UnitFailedError, call, call_outside
 from gapless.consume.crash import crash_reason
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict, judge
@@ -79,6 +80,8 @@ def due_letters(turn: Turn) -> tuple[list[int], float | None]:
 
 
 def _try(turn: Turn, first_offset: int) -> Outcome:
+    if turn.delivery == "at-least-once":
+        return _try_outside(turn, first_offset)
     began = perf_counter()
     handled = False
     before, was_dead = 0, False
@@ -107,6 +110,26 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
     verdict = judge(turn.policy, reason, before + 1, redriven=was_dead)
     return _failed(turn, first_offset, failure, verdict)
+
+
+def _try_outside(turn: Turn, first_offset: int) -> Outcome:
+    """Call an at-least-once handler: the unit is claimed, and counts as handled, afterwards."""
+    unit: Unit | None = None
+    with suppress(psycopg.Rollback), transaction(turn.conn):
+        place = {**turn.assignment.params, "first_offset": first_offset}
+        outcome, _, last, before, was_dead = run(turn.conn, "claim_letter", place)[0]
+        if outcome == "claimed":
+            unit = _unit(turn, first_offset, last, attempt=before + 1)
+        raise psycopg.Rollback
+    if unit is None:
+        return "fenced" if outcome == "fenced" else "gone"
+    failure = call_outside(turn.handler, unit)
+    hit("letter.handled")
+    if failure is None:
+        return _skip(turn, first_offset)
+    assert isinstance(failure.error, BaseException)
+    verdict = judge(turn.policy, failure.error, before + 1, redriven=was_dead)
+    return _failed(turn, first_offset, replace(failure, attempts=1), verdict)
 
 
 def _finish(turn: Turn, first_offset: int, xid: str) -> None:
@@ -138,7 +161,7 @@ def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -
 
 
 def _skip(turn: Turn, first_offset: int) -> Outcome:
-    """Count a unit as handled of which the handler wanted nothing kept."""
+    """Count a unit as handled that was handled elsewhere, or of which nothing is to be kept."""
     with transaction(turn.conn):
         place = {**turn.assignment.params, "first_offset": first_offset}
         outcome, xid, *_ = run(turn.conn, "claim_letter", place)[0]

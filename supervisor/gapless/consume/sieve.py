@@ -22,7 +22,7 @@ class Sieve:
 
     def __init__(self, turn: Turn, keys: dict[int, set[bytes]], held: set[bytes]) -> None:
         self.turn = turn
-        self._keys = keys
+        self.keys = keys
         self._held = held
         self.parked: list[int] = []
 
@@ -59,14 +59,14 @@ class Sieve:
 
     def stops(self, first_offset: int) -> bool:
         """Tell whether a unit touches a key that is held; then all its keys are held as well."""
-        if self._keys[first_offset].isdisjoint(self._held):
+        if self.keys[first_offset].isdisjoint(self._held):
             return False
         self.hold(first_offset)
         return True
 
     def hold(self, first_offset: int) -> None:
         """Hold the keys of a unit that was set aside just now."""
-        self._held |= self._keys[first_offset]
+        self._held |= self.keys[first_offset]
 
 
 def settle(sieve: Sieve | None) -> Mapping[str, int]:

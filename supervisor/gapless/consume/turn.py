@@ -103,6 +103,11 @@ class Turn:
     limits: Limits
 
     @property
+    def delivery(self) -> Delivery:
+        """How the handler is called."""
+        return self.handler.delivery or self.limits.delivery
+
+    @property
     def parks(self) -> bool:
         """Whether a unit may have to go behind one that was set aside."""
         return self.limits.parked or self.policy.parks

@@ -151,6 +151,7 @@ class Leased:
             self._desk.spec.handler,
             self._desk.spec.limits,
             wait_period_s=self._desk.spec.wait_period_s,
+            pulse=lambda: self._desk.board.begin(self._desk.spec.slot, self.lease_no),
         )
         self._turn = self._work
         self.is_owned = True

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import psycopg
 
-from gapless.consume.handler import Handler
+from gapless.consume.handler import Handler, require_single_units
 from gapless.consume.policy import Policy
 from gapless.consume.step import Limits
 from gapless.db.listen import readable
@@ -61,6 +61,8 @@ def make_plan(settings: Settings, dsn: str, handlers: Sequence[Handler]) -> Plan
                 f"{handler.name} and {chosen[group, handler.topic].name} both serve topic "
                 f'"{handler.topic}" for group "{group}"; one handler each'
             )
+        if (handler.delivery or settings.delivery) == "at-least-once":
+            require_single_units(handler, handler.group_by or settings.group_by)
         chosen[group, handler.topic] = handler
     if not chosen:
         raise UsageError("there is no handler to run")

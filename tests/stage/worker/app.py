@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 from gapless.consume.unit import Unit
@@ -26,6 +27,14 @@ select %(group)s, %(topic)s, %(partition)s, %(offset)s, c.epoch, %(pid)s
 from gapless.consumer_offsets c
 join gapless.topic t on t.topic_id = c.topic_id and t.name = %(topic)s
 where c.group_id = %(group)s and c.partition_id = %(partition)s
+"""
+CALLED = """
+insert into called (partition_id, c_offset, idempotency_key, attempt)
+values (%(partition)s, %(offset)s, %(key)s, %(attempt)s)
+"""
+ENDED = """
+update called set ended = clock_timestamp()
+where partition_id = %s and c_offset = %s and attempt = %s
 """
 HANG_S = 3600.0
 
@@ -52,6 +61,29 @@ def recorder(group: str) -> Callable[[Unit, Connection[Any]], None]:
             deed = payload if first <= unit.attempt <= last else payload.get("else", {})
             if "once" not in deed or _first(deed["once"]):
                 _act(deed, conn)
+
+    return record
+
+
+def caller(group: str, dsn: str) -> Callable[[Unit], None]:
+    """Make the at-least-once handler of a group: it writes down every call, by itself."""
+
+    def record(unit: Unit) -> None:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            for event in unit:
+                conn.execute(
+                    CALLED,
+                    {
+                        "offset": event.offset,
+                        "partition": event.partition,
+                        "key": unit.idempotency_key,
+                        "attempt": unit.attempt,
+                    },
+                )
+                payload: dict[str, Any] = event.payload or {}
+                first, last = payload.get("attempts", (1, 1_000_000))
+                _act(payload if first <= unit.attempt <= last else {}, conn)
+                conn.execute(ENDED, [event.partition, event.offset, unit.attempt])
 
     return record
 

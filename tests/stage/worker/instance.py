@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from gapless.consume.handler import Handler
 from gapless.settings import Settings
 from gapless.worker.supervisor import Supervisor, make_plan
-from stage.worker.app import recorder
+from stage.worker.app import caller, recorder
 
 
 def main(dsn: str, text: str) -> int:
@@ -32,8 +32,11 @@ def main(dsn: str, text: str) -> int:
         os.open(os.devnull, os.O_RDONLY)
     refuse_forks(odd["refused_forks"])
     os.register_at_fork(after_in_child=lambda: time.sleep(odd["pause_after_fork_s"]))
+    outside = wanted["settings"].get("delivery") == "at-least-once"
     handlers = [
-        Handler(function=recorder(group), topic=topic, group=group)
+        Handler(
+            function=caller(group, dsn) if outside else recorder(group), topic=topic, group=group
+        )
         for group, topic in wanted["groups"]
     ]
     return Supervisor(make_plan(Settings(**wanted["settings"]), dsn, handlers)).run()

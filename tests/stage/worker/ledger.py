@@ -15,6 +15,11 @@ create table ledger (
   group_id text, topic text, partition_id int, c_offset bigint, epoch bigint, pid int,
   xid xid8 default pg_current_xact_id(),
   at double precision default extract(epoch from clock_timestamp())
+);
+create table called (
+  id bigint generated always as identity,
+  partition_id int, c_offset bigint, idempotency_key text, attempt int,
+  began timestamptz default clock_timestamp(), ended timestamptz
 )
 """
 _ENTRIES = """

@@ -1,0 +1,263 @@
+"""At-least-once handlers: nothing lost, in order for each key, only the unrecorded repeated."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import psycopg
+import pytest
+
+import gapless
+from gapless import failpoints
+from gapless.consume.drive import Driver
+from gapless.consume.handler import Handler
+from gapless.consume.policy import OnFailure, Policy
+from gapless.consume.turn import Limits
+from gapless.consume.unit import Unit
+from gapless.errors import BlockedError, UsageError
+from gapless.log.event import NewEvent
+from stage.consume.world import TOPIC, Group, World
+
+
+class Calls:
+    """Keeps what was called, and how many at a time; `act` is what a test wants done."""
+
+    def __init__(self, group: Group, concurrency: int = 4) -> None:
+        self.group = group
+        self.seen: list[tuple[int, int]] = []
+        self.going_on: set[str] = set()
+        self.most = 0
+        self.lock = threading.Lock()
+        self.handler: Handler = gapless.handler(
+            topic=TOPIC, delivery="at-least-once", concurrency=concurrency
+        )(self.take)
+
+    def take(self, unit: Unit) -> None:
+        keys = {str(event.key) for event in unit}
+        with self.lock:
+            assert not keys & self.going_on, "two calls of one key at a time"
+            self.going_on |= keys
+            self.most = max(self.most, len(self.going_on))
+            self.seen.append((unit.first_offset, unit.attempt))
+        try:
+            self.act(unit)
+        finally:
+            with self.lock:
+                self.going_on -= keys
+
+    def act(self, unit: Unit) -> None:
+        time.sleep(0.002)
+        if unit.first_offset in self.group.failing:
+            raise ValueError("refused")
+
+    def offsets(self) -> list[int]:
+        return [offset for offset, _ in self.seen]
+
+    def drive(self, on_failure: OnFailure = "dead-letter", *delays_s: float) -> None:
+        policy = Policy(on_failure=on_failure, retry_delays_s=delays_s)
+        self.group.drive(self.handler, policy=policy)
+
+
+def fill(world: World, keys: str) -> None:
+    for key in keys:
+        world.events([NewEvent(payload={}, key=key)])
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_each_once_when_all_is_well(world: World, group: Group, concurrency: int) -> None:
+    fill(world, "abcd" * 10)
+    calls = Calls(group, concurrency)
+    calls.drive()
+    assert sorted(calls.seen) == [(n, 1) for n in range(1, 41)]
+    for key in range(4):
+        own = [n for n in calls.offsets() if n % 4 == key]
+        assert own == sorted(own)
+    assert calls.most == concurrency or concurrency > 1
+    assert calls.most <= concurrency
+    assert group.next_offset() == 41
+    assert world.value("select count(*) from gapless.delivery") == 0
+
+
+def test_the_offset_moves_over_the_finished_prefix_alone(world: World, group: Group) -> None:
+    fill(world, "abbb")
+    calls = Calls(group)
+    others_done = threading.Event()
+
+    def act(unit: Unit) -> None:
+        if unit.first_offset == 1:
+            assert others_done.wait(20)
+        elif unit.first_offset == 4:
+            others_done.set()
+
+    calls.act = act  # type: ignore[method-assign]
+    at: list[tuple[int, int]] = []
+    look = "select count(*) filter (where finished) from gapless.delivery"
+    driver = Driver(
+        group.conn,
+        group.assignment,
+        calls.handler,
+        Limits(),
+        pulse=lambda: at.append((group.next_offset(), world.value(look))),
+    )
+    while driver.turn().outcome == "done":
+        pass
+    assert at[0] == (1, 0)
+    assert all(offset == 1 for offset, _ in at[:-1]), "the first is not finished"
+    assert max(finished for _, finished in at) >= 1
+    assert group.next_offset() == 5
+
+
+def test_what_was_finished_ahead_is_not_called_again(world: World, group: Group) -> None:
+    """The worker dies while the first is in hand: only that one is called again."""
+    fill(world, "abcd")
+    world.conn.execute(
+        "insert into gapless.delivery select group_id, topic_id, 0, o, o, 1, (o = 1)::int, o <> 1"
+        " from gapless.consumer_offsets, generate_series(1, 3) o where group_id = %s",
+        [group.name],
+    )
+    calls = Calls(group)
+    calls.drive()
+    assert sorted(calls.seen) == [(1, 2), (4, 1)]
+    assert group.next_offset() == 5
+
+
+def test_one_that_kills_is_known_and_its_neighbours_are_not_blamed(
+    world: World, group: Group
+) -> None:
+    fill(world, "abcd")
+    world.conn.execute(
+        "insert into gapless.delivery select group_id, topic_id, 0, o, o, 3, 3 - o, false"
+        " from gapless.consumer_offsets, generate_series(0, 2) o where group_id = %s and o > 0",
+        [group.name],
+    )
+    world.conn.execute("update gapless.delivery set crashes = 3 where first_offset = 2")
+    calls = Calls(group)
+    calls.drive()
+    assert sorted(calls.offsets()) == [1, 3, 4]
+    assert group.states() == {2: "dead"}
+    assert "died, or lost its session, 3 times" in group.letters()[2]
+
+
+class TestPolicies:
+    def test_dead_letter(self, world: World, group: Group) -> None:
+        fill(world, "abcab")
+        group.failing = {2}
+        calls = Calls(group)
+        calls.drive()
+        assert sorted(calls.offsets()) == [1, 2, 3, 4, 5]
+        assert (group.states(), group.next_offset()) == ({2: "dead"}, 6)
+
+    def test_retry_tells_the_attempt_and_keeps_the_idempotency_key(
+        self, world: World, group: Group
+    ) -> None:
+        fill(world, "abc")
+        keys: list[tuple[int, str]] = []
+        calls = Calls(group)
+
+        def act(unit: Unit) -> None:
+            if unit.first_offset == 2:
+                keys.append((unit.attempt, unit.idempotency_key))
+                if unit.attempt < 3:
+                    raise ValueError("not yet")
+
+        calls.act = act  # type: ignore[method-assign]
+        calls.drive("retry", 0, 0)
+        assert [attempt for attempt, _ in keys] == [1, 2, 3]
+        assert {key for _, key in keys} == {f"{group.name}/{world.topic.name}/0@2"}
+        assert group.states() == {}
+
+    def test_park_key(self, world: World, group: Group) -> None:
+        fill(world, "abaab")
+        group.failing = {1}
+        calls = Calls(group)
+        calls.drive("park-key")
+        assert group.states() == {1: "dead", 3: "parked", 4: "parked"}
+        assert sorted(calls.offsets()) == [1, 2, 5]
+        group.failing = set()
+        world.value("select gapless.redrive_letter(%s, %s, 0, 1)", group.name, world.topic.name)
+        calls.drive("park-key")
+        assert [n for n in calls.offsets() if n in (1, 3, 4)] == [1, 1, 3, 4]
+        assert group.states() == {1: "redriven"}
+
+    def test_block(self, world: World, group: Group) -> None:
+        fill(world, "abab")
+        group.failing = {1}
+        calls = Calls(group)
+        for _ in range(3):
+            with pytest.raises(BlockedError, match="@1: ValueError: refused"):
+                calls.drive("block")
+            assert group.next_offset() == 1
+        assert sorted(calls.offsets()) == [1, 1, 1, 2, 4], "others of the window are called once"
+        group.failing = set()
+        calls.drive("block")
+        assert (calls.offsets()[-1], group.next_offset()) == (3, 5)
+
+    def test_what_is_the_environments_is_called_again(self, world: World, group: Group) -> None:
+        fill(world, "abc")
+        calls = Calls(group)
+
+        def act(unit: Unit) -> None:
+            if (unit.first_offset, unit.attempt) == (1, 1):
+                raise psycopg.OperationalError("the mail database is away")
+
+        calls.act = act  # type: ignore[method-assign]
+        with pytest.raises(psycopg.OperationalError, match="away"):
+            calls.drive()
+        assert group.next_offset() == 1
+        assert world.value("select max(crashes) from gapless.delivery") == 0
+        calls.drive()
+        assert (group.states(), group.next_offset()) == ({}, 4)
+        assert sorted(calls.seen) == [(1, 1), (1, 2), (2, 1), (3, 1)]
+
+
+def test_a_former_owner_notes_nothing(world: World, group: Group) -> None:
+    fill(world, "ab")
+    calls = Calls(group)
+
+    def act(unit: Unit) -> None:
+        world.conn.execute(
+            "update gapless.consumer_offsets set epoch = epoch + 1 where group_id = %s",
+            [group.name],
+        )
+
+    calls.act = act  # type: ignore[method-assign]
+    driver = Driver(group.conn, group.assignment, calls.handler, Limits())
+    assert driver.turn().outcome == "idle"
+    assert driver.turn().outcome == "fenced"
+    assert group.next_offset() == 1
+
+
+@pytest.mark.parametrize("options", [{"batch": True}, {"group_by": "user"}])
+def test_only_units_as_they_are(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="at-least-once delivery is by the unit"):
+        gapless.handler(topic=TOPIC, delivery="at-least-once", **options)(lambda unit: None)
+
+
+def test_it_takes_one_argument() -> None:
+    with pytest.raises(UsageError, match="one argument, the unit"):
+        gapless.handler(topic=TOPIC, delivery="at-least-once")(lambda unit, conn: None)
+
+
+@pytest.fixture(autouse=True)
+def _disarm() -> Any:
+    yield
+    failpoints.arm({})
+
+
+@pytest.mark.parametrize("point", ["deliver.noted", "deliver.called"])
+@pytest.mark.parametrize("nth", [1, 2, 5])
+def test_interrupted_anywhere_nothing_is_lost(
+    world: World, group: Group, point: str, nth: int
+) -> None:
+    fill(world, "abcabcabc")
+    calls = Calls(group, concurrency=2)
+    failpoints.arm({point: f"raise@{nth}"})
+    with pytest.raises(RuntimeError, match="failpoint"):
+        calls.drive()
+    failpoints.arm({})
+    calls.drive()
+    assert sorted(set(calls.offsets())) == list(range(1, 10))
+    assert len(calls.seen) <= 9 + 2, "at most those in hand again"
+    assert (group.next_offset(), group.states()) == (10, {})
