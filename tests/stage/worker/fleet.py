@@ -197,7 +197,8 @@ class Fleet:
     def until_handled(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until no group has anything left to handle, and nothing waits for its offset."""
         until(
-            lambda: self.value(_LAG),
+            # One after the other: what was sequenced between two looks of one statement is missed.
+            lambda: not self.value("select gapless.pending()") and self.value(_LAG),
             "all handled",
             timeout_s=timeout_s,
             within=self.state,

@@ -218,7 +218,8 @@ def test_at_least_once_over_kills(fleet: Fleet) -> None:
     ).fetchall()
     assert [row[0] for row in rows] == list(range(1, 101))
     assert all(ended >= 1 and names == 1 for _, _, ended, names, _ in rows)
-    assert all(calls == attempts for _, calls, _, _, attempts in rows), "each is told its attempt"
+    # One that was killed after its beginning was noted, and before it did anything, left no call.
+    assert all(calls <= attempts for _, calls, _, _, attempts in rows), "each is told its attempt"
     assert sum(calls - 1 for _, calls, *_ in rows) <= 3 * kills
 
 
