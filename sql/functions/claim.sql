@@ -8,6 +8,8 @@
 --   outcome 'hole'     offsets first_offset .. last_offset are missing although later ones are there
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
+-- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle
+-- until the partitions that had its keys before are done (functions/barrier.sql).
 -- claim_xid goes back to gapless.finish_batch() before COMMIT.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim(
@@ -26,8 +28,10 @@ as $$
 declare
   fence gapless.consumer_offsets;
   goal bigint;
+  reach bigint[];      -- the last offset of the range, and its layout
   upto bigint;
   from_base bigint;
+  from_layout int;
 begin
   select * into fence from gapless.consumer_offsets c
   where c.group_id = claim.group_id and c.topic_id = claim.topic_id
@@ -39,7 +43,7 @@ begin
 
   -- The segment that holds next_offset, if it was written yet. MUST stay one statement: in a later
   -- snapshot, segments written meanwhile would look like a hole.
-  select s.base_offset into from_base from gapless.log_segment s
+  select s.base_offset, s.layout into from_base, from_layout from gapless.log_segment s
   where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
     and s.base_offset >= coalesce(
       (
@@ -52,6 +56,9 @@ begin
   order by s.base_offset
   limit 1;
   if not found then
+    if fence.passed < (select t.layout from gapless.topic t where t.topic_id = claim.topic_id) then
+      perform gapless.pass_barrier(group_id, topic_id, partition_id, epoch, token);
+    end if;
     return query select 'idle', fence.next_offset, null::bigint, null, null::bigint, null::bigint[], null;
     return;
   end if;
@@ -66,7 +73,10 @@ begin
   goal := fence.next_offset + batch_size - 1;
   select coalesce(
     (
-      select s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1
+      select array[
+        s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1,
+        s.layout
+      ]
       from gapless.log_segment s
       cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
       where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
@@ -83,13 +93,36 @@ begin
       limit 1
     ),
     (
-      select s.last_offset from gapless.log_segment s
+      select array[s.last_offset, s.layout] from gapless.log_segment s
       where s.topic_id = claim.topic_id and s.partition_id = claim.partition_id
       order by s.base_offset desc limit 1
     )
-  ) into upto;
+  ) into reach;
+  upto := reach[1];
 
-  update gapless.consumer_offsets c set next_offset = upto + 1
+  -- Events of a layout that was not admitted here yet: are those before them done, everywhere?
+  if reach[2] > fence.layout then
+    if from_layout > fence.passed then
+      perform gapless.announce(group_id, topic_id, partition_id, fence.passed, from_layout);
+      update gapless.consumer_offsets c set passed = from_layout
+      where c.group_id = claim.group_id and c.topic_id = claim.topic_id
+        and c.partition_id = claim.partition_id and c.epoch = claim.epoch and c.token = claim.token;
+    end if;
+    if from_layout > fence.layout then
+      if exists (select from gapless.blockers(group_id, topic_id, partition_id, from_layout)) then
+        return query select 'idle', fence.next_offset, null::bigint, null, null::bigint, null::bigint[], null;
+        return;
+      end if;
+      fence.layout := from_layout;
+    end if;
+    if reach[2] > from_layout then    -- not across a barrier: a run ends its last unit (I5)
+      select b.last_offset into strict upto from gapless.barrier b
+      where b.topic_id = claim.topic_id and b.layout = from_layout
+        and b.partition_id = claim.partition_id;
+    end if;
+  end if;
+
+  update gapless.consumer_offsets c set next_offset = upto + 1, layout = fence.layout
   where c.group_id = claim.group_id and c.topic_id = claim.topic_id
     and c.partition_id = claim.partition_id
     and c.epoch = claim.epoch and c.token = claim.token and c.next_offset = fence.next_offset;

@@ -22,43 +22,22 @@ begin
   where g.group_id = create_group.group_id and g.topic_id = wanted;
   if found and not exists (
     select from gapless.topic t
-    where t.topic_id = wanted and t.partitions > (
-      select count(*) from gapless.lease l
-      where l.group_id = create_group.group_id and l.topic_id = wanted
+    cross join lateral generate_series(0, t.partitions - 1) p
+    where t.topic_id = wanted and not exists (
+      select from gapless.lease l
+      where l.group_id = create_group.group_id and l.topic_id = wanted and l.partition_id = p
     )
   ) then
     return number;
   end if;
 
+  -- The number of partitions MUST not change between here and the end: rows would be missing.
+  perform from gapless.topic t where t.topic_id = wanted for share;
   insert into gapless.consumer_group (group_id, topic_id)
   values (create_group.group_id, wanted)
   on conflict do nothing;
 
-  insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset)
-  select create_group.group_id, wanted, p,
-    case create_group.start
-      when 'latest' then coalesce(
-        (
-          select s.last_offset from gapless.log_segment s
-          where s.topic_id = wanted and s.partition_id = p
-          order by s.base_offset desc limit 1
-        ), 0) + 1
-      else coalesce(
-        (
-          select s.base_offset from gapless.log_segment s
-          where s.topic_id = wanted and s.partition_id = p
-          order by s.base_offset limit 1
-        ), 1)
-    end
-  from gapless.topic t, generate_series(0, t.partitions - 1) p
-  where t.topic_id = wanted
-  on conflict do nothing;
-
-  insert into gapless.lease (group_id, topic_id, partition_id)
-  select create_group.group_id, wanted, p
-  from gapless.topic t, generate_series(0, t.partitions - 1) p
-  where t.topic_id = wanted
-  on conflict do nothing;
+  perform gapless.add_partitions(create_group.group_id, wanted, create_group.start);
 
   select g.group_no into strict number from gapless.consumer_group g
   where g.group_id = create_group.group_id and g.topic_id = wanted;

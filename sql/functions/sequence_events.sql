@@ -135,12 +135,12 @@ begin
     select distinct p.topic_id, 'topic-' || p.topic_id, 8
     from pending p
     where not exists (select from gapless.topic t where t.topic_id = p.topic_id)
-    returning topic_id, partitions
+    returning topic_id, partitions, layout
   ),
   topics as (
-    select t.topic_id, t.partitions from gapless.topic t
+    select t.topic_id, t.partitions, t.layout from gapless.topic t
     union all
-    select a.topic_id, a.partitions from adopted a
+    select a.topic_id, a.partitions, a.layout from adopted a
   ),
   ranked as (
     select p.*, max(p.id) over (partition by p.xid) as last_id
@@ -192,12 +192,13 @@ begin
           where s.topic_id = c.topic_id and s.partition_id = c.partition_id
           order by s.base_offset desc limit 1
         ), 0
-      ) as last_offset
+      ) as last_offset,
+      (select t.layout from topics t where t.topic_id = c.topic_id) as layout
     from (select distinct topic_id, partition_id from chains) c
   ),
   segments as (
     insert into gapless.log_segment
-      (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run)
+      (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run, layout)
     select
       c.topic_id,
       c.partition_id,
@@ -205,7 +206,8 @@ begin
       h.last_offset + c.link * 200 + cardinality(c.message_ids),
       c.message_ids,
       c.unit_ends,
-      state.run + 1
+      state.run + 1,
+      h.layout
     from chains c
     join heads h using (topic_id, partition_id)
     returning topic_id, partition_id, cardinality(message_ids) as events

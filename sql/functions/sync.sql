@@ -13,6 +13,7 @@ declare
   grp gapless.consumer_group;
   live uuid[];
   moved int;
+  retired int;
 begin
   select * into grp from gapless.consumer_group g
   where g.group_id = sync.group_id and g.topic_id = sync.topic_id
@@ -21,7 +22,8 @@ begin
     return null;
   end if;
   live := gapless.live_members(sync.group_id, sync.topic_id);
-  if live = grp.planned_for and (cardinality(live) = 0 or not exists (
+  retired := gapless.retire(sync.group_id, sync.topic_id);
+  if retired = 0 and live = grp.planned_for and (cardinality(live) = 0 or not exists (
     select from gapless.lease l
     where l.group_id = sync.group_id and l.topic_id = sync.topic_id and l.target is null
   )) then
@@ -34,9 +36,9 @@ begin
   set planned_for = live, generation = g.generation + 1
   where g.group_id = sync.group_id and g.topic_id = sync.topic_id
     and (g.planned_for <> live or moved > 0);
-  if moved > 0 then
+  if moved + retired > 0 then
     perform pg_notify('gapless_g_' || grp.group_no, 'plan');
   end if;
-  return moved > 0;
+  return moved + retired > 0;
 end
 $$;

@@ -1,7 +1,8 @@
 -- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
 -- True when the next member in the ring has lost its session, when some member has been silent for
--- half its ttl, when the newest plan of one of its groups does not fit the members that are there, or
--- when this member has room (it gave back partitions of another group) and partitions are unserved.
+-- half its ttl, when the newest plan of one of its groups does not fit the members that are there, when
+-- this member has room (it gave back partitions of another group) and partitions are unserved, or when
+-- leases are to be retired.
 create or replace function gapless.watch(member_id uuid)
 returns boolean
 language sql
@@ -39,6 +40,11 @@ as $$
           join gapless.lease l using (group_id, topic_id)
           where mine.member_id = me.member_id and l.target is null
         )
+    )
+    or exists (
+      select from gapless.member_group mine
+      where mine.member_id = watch.member_id
+        and gapless.has_finished(mine.group_id, mine.topic_id)
     )
 $$;
 

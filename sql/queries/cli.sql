@@ -13,15 +13,17 @@ order by t.topic
 
 -- name: topic_partitions
 -- The partitions of a topic: log_end_offset is the offset that the next event gets, as in Kafka.
+-- Old ones are those it had before their number was lowered.
 -- returns: gapless.cli.topics:PartitionRow
 select
   t.name as topic,
   p as partition,
   coalesce(f.base_offset, 1) as log_start_offset,
   coalesce(l.last_offset, 0) + 1 as log_end_offset,
-  coalesce(l.last_offset - f.base_offset + 1, 0) as events
+  coalesce(l.last_offset - f.base_offset + 1, 0) as events,
+  case when p < t.partitions then 'active' else 'old' end as state
 from gapless.topic t
-cross join generate_series(0, t.partitions - 1) p
+cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
 left join lateral (
   select s.base_offset from gapless.log_segment s
   where s.topic_id = t.topic_id and s.partition_id = p
@@ -35,6 +37,13 @@ left join lateral (
 where t.name = %(topic)s
 order by p
 
+-- name: changes
+-- returns: gapless.cli.topics:ChangeRow
+select v.group_id as "group", v.topic, v.partitions_before, v.partitions, v.unfinished, v.events
+from gapless.changes v
+where %(topic)s::text is null or v.topic = %(topic)s
+order by v.topic, v.group_id
+
 -- name: groups
 -- Every group and topic. Empty: no member; Stable: every partition is where the plan wants it.
 -- returns: gapless.cli.groups:GroupRow
@@ -43,7 +52,7 @@ select
   t.name as topic,
   case
     when m.members = 0 then 'Empty'
-    when l.settled = t.partitions then 'Stable'
+    when l.settled = l.leases then 'Stable'
     else 'Rebalancing'
   end as state,
   m.members,
@@ -60,7 +69,8 @@ cross join lateral (
   where mg.group_id = g.group_id and mg.topic_id = g.topic_id
 ) m
 cross join lateral (
-  select count(*) filter (where x.owner = x.target) as settled from gapless.lease x
+  select count(*) filter (where x.owner = x.target) as settled, count(*) as leases
+  from gapless.lease x
   where x.group_id = g.group_id and x.topic_id = g.topic_id
 ) l
 cross join lateral (
@@ -83,8 +93,10 @@ select
   l.epoch,
   l.error
 from gapless.lag o
-left join gapless.leases l using (group_id, topic, partition_id)
+left join gapless.leases l using (group_id, topic_id, topic, partition_id)
+join gapless.topic t using (topic_id)
 where o.group_id = %(group)s and (%(topic)s::text is null or o.topic = %(topic)s)
+  and (l.partition_id is not null or o.partition_id < t.partitions)
 order by o.topic, o.partition_id
 
 -- name: dead_letters

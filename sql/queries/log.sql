@@ -53,6 +53,9 @@ select gapless.transaction_uuid(pg_current_xact_id())
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s)
 
+-- name: set_partitions
+select gapless.set_partitions(%(name)s, %(partitions)s)
+
 -- name: topic
 -- returns: gapless.log.topics:Topic
 select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(name)s

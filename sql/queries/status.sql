@@ -143,10 +143,21 @@ select
       where v.group_id = e.group_id and v.topic_id = e.topic_id and v.partition_id = e.partition_id
       limit 10000
     ) counted
-  ) as dead_letters
+  ) as dead_letters,
+  coalesce(
+    (
+      select w.waits_for from gapless.waits w
+      where w.group_id = e.group_id and w.topic_id = e.topic_id and w.partition_id = e.partition_id
+    ), '{}') as waits_for
 from gapless.leases e
 join gapless.lag g using (group_id, topic_id, partition_id)
 order by e.group_id, e.topic, e.partition_id
+
+-- name: changes
+-- returns: gapless.status.snapshot:Change
+select v.group_id, v.topic, v.partitions_before, v.partitions, v.unfinished, v.events
+from gapless.changes v
+order by v.group_id, v.topic
 
 -- name: letters
 -- The newest dead letters, newest first.

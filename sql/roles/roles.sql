@@ -40,6 +40,7 @@ begin
   grant execute on function
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     to gapless_producer;
+  revoke execute on function gapless.set_partitions, gapless.add_partitions from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then
     grant gapless_producer to gapless_operator;

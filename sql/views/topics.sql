@@ -1,5 +1,5 @@
--- Topics with the newest offset of each partition, in the order of their numbers (0: no event yet);
--- events counts those that ever got an offset.
+-- Topics with the newest offset of each partition, in the order of their numbers (0: no event yet),
+-- also of those that it had before its number was lowered; events counts those that ever got an offset.
 create or replace view gapless.topics as
 select
   t.name as topic,
@@ -20,7 +20,7 @@ cross join lateral (
         where s.topic_id = t.topic_id and s.partition_id = n.partition_id
         order by s.base_offset desc limit 1
       ), 0) as last_offset
-    from generate_series(0, t.partitions - 1) n (partition_id)
+    from generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) n (partition_id)
   ) p
 ) e;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gapless.cli.context import load_settings, server_dsn
+from gapless.cli.context import load, server_dsn
 
 HELP = "run the handlers of an application; start as many as you like"
 
@@ -42,7 +42,8 @@ def main(args: argparse.Namespace) -> int:
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
     flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
-    settings = load_settings(args, flags)
+    loaded = load(args, flags)
+    settings = loaded.settings
     references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
     if not references:
         raise UsageError(
@@ -51,7 +52,9 @@ def main(args: argparse.Namespace) -> int:
         )
     handlers = [handler for reference in references for handler in load_handlers(reference)]
     dsn = server_dsn(args, settings)
-    plan = make_plan(settings, dsn, handlers)
+    # The default asks for nothing: a topic may have been given another number since.
+    is_asked = loaded.sources["totalPartitions"] != "default"
+    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
     if sys.stdout.isatty() and not args.no_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 

@@ -1,8 +1,9 @@
-"""The `topics` command: list them, create one, show the partitions of one."""
+"""The `topics` command: list them, create one, show or change the partitions of one."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, whole
 from gapless.cli.rows import rows
-from gapless.cli.screen import say, show
+from gapless.cli.screen import count, note, say, show
 from gapless.db.queries import query
 
 if TYPE_CHECKING:
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from gapless.log.topics import Topic
     from gapless.settings import Loaded
 
-HELP = "list, create and show topics"
+HELP = "list, create and show topics, change their number of partitions"
 EXAMPLES = """\
 examples:
   gapless topics
   gapless topics create orders --partitions 16
   gapless topics show orders --json
+  gapless topics alter orders --partitions 32
 """
 PARTITIONS_MAX = 4096
 
@@ -42,12 +44,28 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRow:
-    """A line of `topics show`; log_end_offset is the offset the next event gets."""
+    """A line of `topics show`; log_end_offset is the offset the next event gets.
+
+    state: active, or old for one it had before its number was lowered.
+    """
 
     topic: str
     partition: int
     log_start_offset: int
     log_end_offset: int
+    events: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A group that has yet to finish events of an earlier number of partitions."""
+
+    group: str
+    topic: str
+    partitions_before: int
+    partitions: int
+    unfinished: Sequence[int]
     events: int
 
 
@@ -61,6 +79,12 @@ def add_arguments(parser: Parser) -> None:
     creation.set_defaults(act=_create)
     creation.add_argument("name", help="letters, digits, dots, dashes and underscores")
     add_partitions(creation)
+    change = verbs.add_parser(
+        "alter", help="change the number of partitions while everything runs; repeat freely"
+    )
+    change.set_defaults(act=_alter)
+    change.add_argument("name")
+    add_partitions(change, "the new number, more or fewer", required=True)
     showing = verbs.add_parser("show", help="show the offsets of a topic's partitions")
     showing.set_defaults(act=_show)
     showing.add_argument("name")
@@ -73,13 +97,19 @@ def main(args: argparse.Namespace) -> int:
     return code
 
 
-def add_partitions(parser: argparse.ArgumentParser) -> None:
+_SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
+
+
+def add_partitions(
+    parser: argparse.ArgumentParser, help_: str = _SHARING, *, required: bool = False
+) -> None:
     """Declare `--partitions`; give it to `load` as the flag total_partitions."""
     parser.add_argument(
         "--partitions",
         type=whole(1, PARTITIONS_MAX),
         metavar="N",
-        help="as many workers can share a group's work (default: totalPartitions, which is 8)",
+        required=required,
+        help=help_,
     )
 
 
@@ -101,8 +131,45 @@ def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, boo
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
         found = rows(conn, TopicRow, query("cli", "topics"))
+        changes = rows(conn, ChangeRow, query("cli", "changes"), topic=None)
     show(TopicRow, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
+    _tell(changes)
     return 0
+
+
+def _alter(args: argparse.Namespace) -> int:
+    from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
+
+    loaded = load(args)
+    with open_connection(args, "topics", loaded.settings) as conn:
+        before = require_topic(conn, args.name).partitions
+        topic = set_partitions(conn, args.name, args.partitions)
+        changes = rows(conn, ChangeRow, query("cli", "changes"), topic=args.name)
+    if before == topic.partitions:
+        say(f"nothing to do: topic {topic.name} has {topic.partitions} partitions")
+    else:
+        say(
+            f"topic {topic.name} has {topic.partitions} partitions now, {before} before: events "
+            "that are there are finished where they are, then the same keys go on in the new ones"
+        )
+    _tell(changes)
+    asked = loaded.settings.total_partitions
+    if loaded.sources["totalPartitions"] != "default" and asked != topic.partitions:
+        note(
+            f"warning: totalPartitions is {asked} in {loaded.sources['totalPartitions']}: gapless "
+            f"run refuses the topic with it; write {topic.partitions}, or leave it out"
+        )
+    return 0
+
+
+def _tell(changes: Sequence[ChangeRow]) -> None:
+    """Say on stderr which groups are not done with a change."""
+    for each in changes:
+        note(
+            f"topic {each.topic}, group {each.group}: from {each.partitions_before} to "
+            f"{each.partitions} partitions, {count(each.events, 'event')} to finish first in "
+            f"partitions {', '.join(map(str, each.unfinished))}"
+        )
 
 
 def _create(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Topics: find, create, check the number of partitions."""
+"""Topics: find, create, check and change the number of partitions."""
 
 from __future__ import annotations
 
@@ -47,6 +47,21 @@ def ensure_topic(conn: Connection, name: str, *, partitions: int) -> Topic:
     except psycopg.Error as error:
         if error.sqlstate == "GL409":
             raise UsageError(f"{error.diag.message_primary} (totalPartitions)") from error
+        raise
+    return require_topic(conn, name)
+
+
+def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
+    """Change the number of partitions of a topic while everything runs; return the topic as it is.
+
+    Before: `conn` is in autocommit. Waits for a run of the sequencer, and for no worker.
+    Raises UsageError for an unknown topic, or a number outside 1 to 4096.
+    """
+    try:
+        conn.execute(query("log", "set_partitions"), {"name": name, "partitions": partitions})
+    except psycopg.Error as error:
+        if error.sqlstate in {"GL400", "GL404"}:
+            raise UsageError(str(error.diag.message_primary)) from error
         raise
     return require_topic(conn, name)
 

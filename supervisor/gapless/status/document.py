@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from gapless.status.snapshot import Presence, Snapshot, Standing, TopicEnd
+from gapless.status.snapshot import Change, Presence, Snapshot, Standing, TopicEnd
 
 
 def to_document(snapshot: Snapshot) -> dict[str, Any]:
@@ -19,16 +19,19 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
     sequencer    state (awake, asleep, nobody), run, ran_at, run_events, pid, needs_rebase
     totals       events (ever), pending (no offset yet; null: unknown before a re-base; at most
                  10000), lag, lag_s (of the oldest), dead_letters
-    topics       topic, events, pending, partitions: [{partition, log_end_offset}]
+    topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
+                 also those that it had before
     members      member (its name), member_id, state (active, draining, silent, gone), up_s,
                  heartbeat_s, ttl_s, capacity, partitions (it has), assigned (it should have),
                  groups
     groups       group, topic, partitions, lag, lag_s, dead_letters
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
-                 state (working, moving, starting, lost, unserved), epoch,
+                 state (working, waiting, moving, starting, lost, unserved), epoch,
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
-                 error, error_at, dead_letters (at most 10000)
+                 error, error_at, dead_letters (at most 10000),
+                 waits_for (partitions to be finished first, after a change of their number)
+    changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     dead_letters the newest: group, topic, partition, offset, error, at
     """
     server, sequencer = snapshot.server, snapshot.sequencer
@@ -63,6 +66,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         "members": [_member(member) for member in snapshot.members],
         "groups": _groups(snapshot),
         "partitions": [_partition(row) for row in snapshot.partitions],
+        "changes": [_change(change) for change in snapshot.changes],
         "dead_letters": [
             {
                 "group": letter.group_id,
@@ -90,6 +94,7 @@ def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
         {
             "topic": topic.topic,
             "events": topic.events,
+            "partition_count": topic.partitions,
             "pending": None if snapshot.pending_events is None else pending.get(topic.topic, 0),
             "partitions": [
                 {"partition": partition_id, "log_end_offset": last_offset + 1}
@@ -151,6 +156,18 @@ def _partition(row: Standing) -> dict[str, Any]:
         "error": row.error,
         "error_at": None if row.error_ts is None else _iso(row.error_ts),
         "dead_letters": row.dead_letters,
+        "waits_for": list(row.waits_for),
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "group": change.group_id,
+        "topic": change.topic,
+        "partitions_before": change.partitions_before,
+        "partitions": change.partitions,
+        "unfinished": list(change.unfinished),
+        "events": change.events,
     }
 
 

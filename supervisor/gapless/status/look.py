@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.status.snapshot import (
+    Change,
     Pending,
     Presence,
     RecentLetter,
@@ -39,6 +40,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         partitions = _ask(conn, "partitions", Standing)
         pending = _ask(conn, "pending", Pending)
         letters = _ask(conn, "letters", RecentLetter)
+        changes = _ask(conn, "changes", Change)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -50,6 +52,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             members=tuple(members),
             partitions=tuple(partitions),
             letters=tuple(letters),
+            changes=tuple(changes),
         )
 
 

@@ -226,6 +226,7 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
     unserved = sum(1 for row in snapshot.partitions if row.state == "unserved")
     if unserved and snapshot.members:
         yield f"{unserved} of {len(snapshot.partitions)} partitions have nobody to work on them"
+    yield from map(str, snapshot.changes)
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"
         yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"

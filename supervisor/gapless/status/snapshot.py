@@ -6,6 +6,7 @@ COUNT_MAX: a look costs the same however much has gone wrong.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -17,7 +18,7 @@ COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are 
 Key = tuple[str, str, int]
 """A partition of a group: group_id, topic, partition_id."""
 
-State = Literal["working", "moving", "starting", "lost", "unserved"]
+State = Literal["working", "waiting", "moving", "starting", "lost", "unserved"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,8 @@ class Standing:
 
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
-    missing from the log.
+    missing from the log. waits_for: the partitions of an earlier number of them that are to be
+    finished before this one goes on.
     """
 
     group_id: str
@@ -124,6 +126,7 @@ class Standing:
     error: str | None
     error_ts: datetime | None
     dead_letters: int
+    waits_for: Sequence[int] = ()
 
     @property
     def key(self) -> Key:
@@ -140,12 +143,32 @@ class Standing:
             return "unserved" if self.target_id is None else "starting"
         if self.owner_id != self.target_id:
             return "moving"
-        return "working" if self.is_held else "lost"
+        if not self.is_held:
+            return "lost"
+        return "waiting" if self.waits_for else "working"
 
     @property
     def is_troubled(self) -> bool:
         """Whether somebody should look at it."""
         return self.error is not None or self.state in ("unserved", "lost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A group that still has events of an earlier number of partitions to finish."""
+
+    group_id: str
+    topic: str
+    partitions_before: int
+    partitions: int
+    unfinished: Sequence[int]
+    events: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.group_id}/{self.topic}: from {self.partitions_before} to {self.partitions} "
+            f"partitions, {self.events} events to finish first"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +199,7 @@ class Snapshot:
     members: tuple[Presence, ...]
     partitions: tuple[Standing, ...]
     letters: tuple[RecentLetter, ...]
+    changes: tuple[Change, ...] = ()
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

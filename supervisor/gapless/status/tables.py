@@ -31,7 +31,13 @@ COURSE_MIN = 8
 COURSE_MAX = 60
 
 _MEMBER_STYLES = {"gone": "bold red", "silent": "red", "draining": "yellow"}
-_ROW_STYLES = {"moving": "cyan", "starting": "cyan", "lost": "red", "unserved": "bold red"}
+_ROW_STYLES = {
+    "waiting": "cyan",
+    "moving": "cyan",
+    "starting": "cyan",
+    "lost": "red",
+    "unserved": "bold red",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +180,7 @@ def _owner(row: Standing, facts: Facts) -> str:
     arrow = facts.glyphs.arrow
     return {
         "working": owner,
+        "waiting": f"{owner} after {', '.join(map(str, row.waits_for))}",
         "moving": f"{owner} {arrow} {target}" if facts.is_wide else f"{arrow} {target}",
         "starting": f"{arrow} {target}",
         "lost": f"{owner}{NO_SESSION}" if facts.is_wide else f"({owner})",

@@ -39,7 +39,7 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
         _table(
             ("TOPIC", "PARTITIONS", "EVENTS", "PENDING"),
             [
-                (row["topic"], len(row["partitions"]), row["events"], row["pending"])
+                (row["topic"], row["partition_count"], row["events"], row["pending"])
                 for row in document["topics"]
             ],
         ),

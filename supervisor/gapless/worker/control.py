@@ -22,7 +22,7 @@ from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.log.topics import ensure_topic
+from gapless.log.topics import ensure_topic, find_topic
 from gapless.settings import Settings
 
 log = logging.getLogger("gapless.supervisor")
@@ -34,11 +34,15 @@ _LOG_EVERY = 20  # attempts to reconnect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a supervisor is to run: settings, DSN, handlers by (group, topic)."""
+    """What a supervisor is to run: settings, DSN, handlers by (group, topic).
+
+    asks_partitions: somebody said totalPartitions, so a topic with another number is refused.
+    """
 
     settings: Settings
     dsn: str
     handlers: dict[tuple[str, str], Handler]
+    asks_partitions: bool = True
 
 
 class Control:
@@ -204,7 +208,10 @@ class Control:
     def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
         found = []
         for (group, topic_name), handler in self._plan.handlers.items():
-            topic = ensure_topic(conn, topic_name, partitions=self._settings.total_partitions)
+            topic = None if self._plan.asks_partitions else find_topic(conn, topic_name)
+            if topic is None:
+                wanted = self._settings.total_partitions
+                topic = ensure_topic(conn, topic_name, partitions=wanted)
             found.append(
                 Subscription(
                     group_id=group,

@@ -44,8 +44,12 @@ class Observer(Protocol):
     def filenos(self) -> list[int]: ...
 
 
-def make_plan(settings: Settings, dsn: str, handlers: Sequence[Handler]) -> Plan:
+def make_plan(
+    settings: Settings, dsn: str, handlers: Sequence[Handler], *, asks_partitions: bool = True
+) -> Plan:
     """Settle which handler serves which group and topic.
+
+    asks_partitions: refuse a topic with another number than total_partitions.
 
     Raises UsageError for a handler without a group, or two for the same group and topic.
     """
@@ -66,7 +70,7 @@ def make_plan(settings: Settings, dsn: str, handlers: Sequence[Handler]) -> Plan
         chosen[group, handler.topic] = handler
     if not chosen:
         raise UsageError("there is no handler to run")
-    return Plan(settings=settings, dsn=dsn, handlers=chosen)
+    return Plan(settings=settings, dsn=dsn, handlers=chosen, asks_partitions=asks_partitions)
 
 
 class Supervisor:
