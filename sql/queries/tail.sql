@@ -94,8 +94,18 @@ from gapless.read(
 ) r
 where %(key)s::text is null or coalesce(r.key, r.host_id) = %(key)s::text
 
--- name: partition_of
-select gapless.partition_of(%(key)s, %(partitions)s)
+-- name: partitions
+-- The partitions in which a topic, or one key of it, may have events, those of earlier numbers too.
+select distinct case
+    when %(key)s::text is null then p else gapless.partition_of(%(key)s, n.partitions)
+  end as partition
+from (
+  select t.partitions from gapless.topic t where t.topic_id = %(topic_id)s
+  union
+  select l.partitions from gapless.layout l where l.topic_id = %(topic_id)s
+) n
+cross join lateral generate_series(0, n.partitions - 1) p
+order by 1
 
 -- name: own_xid
 select pg_current_xact_id()::text

@@ -77,17 +77,23 @@ def drain(
 
 
 def _drain_all(conn: Connection[Any], member: Member, handler: Handler, limits: Limits) -> Drained:
-    events = units = dead = 0
-    for lease in member.leases():
+    held = []
+    leases = member.leases()
+    for lease in leases:
         if not hold.lock(conn, lease.lease_no):
             raise UsageError(f"{lease.partition}: a supervisor works on it")
         assignment = hold.take(conn, lease.partition, member.member_id)
-        held = hold.install(conn, assignment) if assignment else None
-        if held is None:
+        installed = hold.install(conn, assignment) if assignment else None
+        if installed is None:
             raise UsageError(f"{lease.partition}: another member of the group owns it")
-        for done in _steps(conn, held.assignment, handler, limits):
-            events, units, dead = events + done[0], units + done[1], dead + done[2]
-        hold.release(conn, held.assignment, lease.lease_no)
+        held.append(installed.assignment)
+    done: list[tuple[int, int, int]] = []
+    # Again: after a change of their number, partitions wait for others.
+    while more := [step_ for each in held for step_ in _steps(conn, each, handler, limits)]:
+        done += more
+    for lease, assignment in zip(leases, held, strict=True):
+        hold.release(conn, assignment, lease.lease_no)
+    events, units, dead = (sum(each) for each in zip(*done, strict=True)) if done else (0, 0, 0)
     return Drained(events=events, units=units, dead=dead)
 
 

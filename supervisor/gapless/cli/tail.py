@@ -80,6 +80,7 @@ def main(args: argparse.Namespace) -> int:
         while args.follow and (limit is None or printed < limit):
             _wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
             alone = sequence_if_alone(conn)
+            _listen(conn, topic, tail.follow(_partitions(conn, topic, args)))
             printed += _print(tail, args, None if limit is None else limit - printed)
     return 0
 
@@ -97,22 +98,23 @@ def _start(text: str) -> str | int:
 
 
 def _partitions(conn: Connection[Any], topic: Topic, args: argparse.Namespace) -> list[int]:
-    from gapless.log.tail import partition_of  # noqa: PLC0415 - not for --help
+    from gapless.log.tail import partitions_of  # noqa: PLC0415 - not for --help
 
-    if args.partition is not None and args.partition >= topic.partitions:
+    there_are = partitions_of(conn, topic)
+    if args.partition is not None and args.partition not in there_are:
         raise UsageError(
-            f'topic "{topic.name}" has partitions 0 to {topic.partitions - 1}, no {args.partition}'
+            f'topic "{topic.name}" has partitions 0 to {there_are[-1]}, no {args.partition}'
         )
-    partitions = list(range(topic.partitions)) if args.partition is None else [args.partition]
-    if args.key is not None:
-        of_key = partition_of(conn, topic, args.key)
-        partitions = [number for number in partitions if number == of_key]
-        if not partitions:
-            raise UsageError(
-                f"key {args.key!r} is in partition {of_key}, not in {args.partition}: "
-                "leave --partition out"
-            )
-    return partitions
+    partitions = there_are if args.key is None else partitions_of(conn, topic, args.key)
+    if args.partition is None:
+        return partitions
+    if args.partition not in partitions:
+        of_key = " and ".join(map(str, partitions))
+        raise UsageError(
+            f"key {args.key!r} is in partition {of_key}, not in {args.partition}: "
+            "leave --partition out"
+        )
+    return [args.partition]
 
 
 def _set_start(tail: Tail, args: argparse.Namespace) -> None:

@@ -96,6 +96,13 @@ class Tail:
             for place in self._rows(Place, "newest", topic_id=self._topic.topic_id, **what):
                 self._next_offset[place.partition] = place.offset
 
+    def follow(self, partitions: Sequence[int]) -> list[int]:
+        """Read these too from now on, from their first event; return those that are new."""
+        new = [number for number in partitions if number not in self._next_offset]
+        self._partitions += new
+        self._next_offset |= dict.fromkeys(new, 1)
+        return new
+
     def read(self) -> Iterator[Entry]:
         """Read up to the present end: a partition in offset order, all as they were published."""
         runs = (self._partition(ends) for ends in self._ends())
@@ -166,10 +173,10 @@ class _Pace:
             self.events = min(self.events * 2, _SLICE_EVENTS_MAX)
 
 
-def partition_of(conn: Connection[Any], topic: Topic, key: str) -> int:
-    """Return the partition that a key's events go to."""
-    row = conn.execute(
-        query("tail", "partition_of"), {"key": key, "partitions": topic.partitions}
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+def partitions_of(conn: Connection[Any], topic: Topic, key: str | None = None) -> list[int]:
+    """Return the partitions in which a topic, or a key of it, may have events, in their order.
+
+    More than the topic has now, or than one for a key, when their number was changed.
+    """
+    rows = conn.execute(query("tail", "partitions"), {"topic_id": topic.topic_id, "key": key})
+    return [row[0] for row in rows]

@@ -39,7 +39,7 @@ def test_the_partitions_of_a_topic(gapless, conn: psycopg.Connection) -> None:
     for row in rows:
         assert (row["log_start_offset"], row["log_end_offset"]) == (1, row["events"] + 1)
     head = gapless("topics", "show", "orders").lines[0]
-    assert head.split() == ["TOPIC", "PARTITION", "LOG-START-OFFSET", "LOG-END-OFFSET", "EVENTS"]
+    assert head.split() == "TOPIC PARTITION LOG-START-OFFSET LOG-END-OFFSET EVENTS STATE".split()
 
 
 def test_groups(gapless, conn: psycopg.Connection) -> None:
@@ -95,3 +95,64 @@ def test_status(gapless, conn: psycopg.Connection) -> None:
     done = gapless("status")
     assert (done.code, done.err) == (0, "")
     assert "CURRENT-OFFSET" in done.out
+
+
+def test_alter_a_topic(gapless, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=4)
+    gapless("groups", "create", "billing", "orders")
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(40)])
+    done = gapless("topics", "alter", "orders", "--partitions", "2")
+    assert done.code == 0
+    assert done.out.startswith("topic orders has 2 partitions now, 4 before: events that are there")
+    left = "topic orders, group billing: from 4 to 2 partitions, 40 events to finish first in"
+    assert f"{left} partitions 0, 1, 2, 3" in done.err
+    assert left in gapless("topics").err
+    again = gapless("topics", "alter", "orders", "--partitions", "2")
+    assert again.out == "nothing to do: topic orders has 2 partitions\n"
+    rows = gapless("topics", "show", "orders", "--json").json
+    assert [row["state"] for row in rows] == ["active", "active", "old", "old"]
+    assert sum(row["events"] for row in rows) == 40
+    assert gapless("topics", "--json").json[0]["events"] == 40
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(9)])
+    sequence(conn)
+    assert len(gapless("tail", "orders", "--from", "earliest", "--json").lines) == 49
+    for key in ("1", "2", "3"):
+        seen = gapless("tail", "orders", "--from", "earliest", "--key", key, "--json").lines
+        assert len(seen) == 2, "before the change and after it"
+
+
+def test_alter_is_refused(gapless, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=4)
+    assert "does not exist" in gapless("topics", "alter", "x", "--partitions", "2").complaint()
+    for number in ("0", "4097", "two"):
+        assert gapless("topics", "alter", "orders", "--partitions", number).complaint()
+    assert gapless("topics", "alter", "orders").complaint()
+    assert gapless("topics", "--json").json[0]["partitions"] == 4
+
+
+def test_alter_warns_of_a_configuration_that_says_otherwise(
+    gapless, conn: psycopg.Connection
+) -> None:
+    ensure_topic(conn, "orders", partitions=4)
+    said = {"DB_EVENT_CONSUMER_TOTALPARTITIONS": "4"}
+    done = gapless("topics", "alter", "orders", "--partitions", "6", **said)
+    assert done.code == 0
+    assert "warning: totalPartitions is 4 in environment" in done.err
+
+
+def test_status_of_a_change(gapless, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=4)
+    gapless("groups", "create", "g", "orders")
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(40)])
+    gapless("topics", "alter", "orders", "--partitions", "7")
+    publish(conn, "orders", [NewEvent(payload=n, key=str(n)) for n in range(40)])
+    sequence(conn)
+    look = gapless("status", "--json").json
+    (change,) = look["changes"]
+    assert (change["group"], change["topic"]) == ("g", "orders")
+    assert (change["partitions_before"], change["partitions"]) == (4, 7)
+    assert (change["unfinished"], change["events"]) == ([0, 1, 2, 3], 40)
+    waits = {row["partition"]: row["waits_for"] for row in look["partitions"]}
+    assert waits == {key: [] for key in range(4)} | {key: [0, 1, 2, 3] for key in (4, 5, 6)}
+    assert (look["topics"][0]["partition_count"], len(look["topics"][0]["partitions"])) == (7, 7)
+    assert gapless("status").code == 0

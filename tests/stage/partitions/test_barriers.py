@@ -191,7 +191,9 @@ def test_the_last_of_many_wakes_all(dsn: str, players: Players) -> None:
             group.turn(old)
         for old in (0, 1, 2):
             group.turn(old)
-        assert heard(players, ear) >= set(range(1, 7)), "by the first that looks when all have passed"
+        assert heard(players, ear) >= set(range(1, 7)), (
+            "by the first that looks when all have passed"
+        )
 
 
 def test_a_partition_without_another_event_passes_too(dsn: str, players: Players) -> None:

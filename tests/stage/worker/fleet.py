@@ -153,6 +153,8 @@ class Fleet:
     ) -> Instance:
         """Start a supervisor for (group, topic) pairs with QUICK settings and those given.
 
+        A setting that is None is left out.
+
         odd: open_files it has, refused_forks at first, pause_after_fork_s in its children.
         """
         wanted = {

@@ -39,7 +39,10 @@ def main(dsn: str, text: str) -> int:
         )
         for group, topic in wanted["groups"]
     ]
-    return Supervisor(make_plan(Settings(**wanted["settings"]), dsn, handlers)).run()
+    said = {name: value for name, value in wanted["settings"].items() if value is not None}
+    is_asked = "total_partitions" in said
+    plan = make_plan(Settings(**said), dsn, handlers, asks_partitions=is_asked)
+    return Supervisor(plan).run()
 
 
 def refuse_forks(times: int) -> None:
