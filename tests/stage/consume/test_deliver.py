@@ -80,7 +80,10 @@ def test_each_once_when_all_is_well(world: World, group: Group, concurrency: int
     assert world.value("select count(*) from gapless.delivery") == 0
 
 
-def test_the_offset_moves_over_the_finished_prefix_alone(world: World, group: Group) -> None:
+def test_the_offset_moves_over_the_finished_prefix_alone(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapless.consume.deliver.TURN_S", 60.0)  # all in one turn
     fill(world, "abbb")
     calls = Calls(group)
     others_done = threading.Event()
