@@ -99,10 +99,10 @@ class _Delivery:
                 begin = self._choose() if goes_on else []
                 if not (begin or self._ended or self._calls):
                     break
-                if (begin or self._ended) and not self._note(begin, pool):
-                    return Step(outcome="idle")  # the next claim tells whether it is fenced
-                if self._calls:
+                if not (begin or self._ended):
                     self._await()
+                elif not self._note(begin, pool):
+                    return Step(outcome="idle")  # the next claim tells whether it is fenced
         if (error := self._error or self._blocked) is not None:
             raise error
         units, next_offset = self._window.prefix()
