@@ -4,7 +4,7 @@
 -- Returns one row per segment that overlaps the range, or a single row that says why there is none:
 --   outcome 'claimed'  offsets first_offset .. last_offset (both inclusive) are this transaction's;
 --                      the n-th id of message_ids has offset base_offset + n - 1
---   outcome 'idle'     nothing new; nothing was written: no xid, no WAL
+--   outcome 'idle'     nothing new, or paused; nothing was written: no xid, no WAL
 --   outcome 'hole'     offsets first_offset .. last_offset are missing although later ones are there
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
@@ -38,6 +38,15 @@ begin
     and c.partition_id = claim.partition_id;
   if not found or fence.epoch <> claim.epoch or fence.token is distinct from claim.token then
     return query select 'fenced', null::bigint, null::bigint, null, null::bigint, null::bigint[], null;
+    return;
+  end if;
+  -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
+  if exists (
+    select from gapless.group_pause p
+    where p.group_id = claim.group_id and p.topic_id = claim.topic_id
+      and p.partition_id in (-1, claim.partition_id)
+  ) then
+    return query select 'idle', fence.next_offset, null::bigint, null, null::bigint, null::bigint[], null;
     return;
   end if;
 

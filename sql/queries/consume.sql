@@ -106,3 +106,8 @@ from gapless.note_deliveries(
 select gapless.forget_deliveries(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
 )
+
+-- name: wait_for
+select gapless.wait_for(
+  %(group_id)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
+)

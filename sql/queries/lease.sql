@@ -48,7 +48,7 @@ select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)
 -- Every partition of the groups this member belongs to that it has, or is to have.
 -- returns: gapless.lease.member:Lease
 select l.group_id, t.name as topic, l.topic_id, l.partition_id, l.lease_no, g.group_no, l.target,
-  l.owner
+  l.owner, gapless.is_paused(l.group_id, l.topic_id, l.partition_id) as is_paused
 from gapless.member_group mg
 join gapless.consumer_group g using (group_id, topic_id)
 join gapless.lease l using (group_id, topic_id)

@@ -135,7 +135,7 @@ order by v.member_no
 -- returns: gapless.status.snapshot:Standing
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
-  e.is_held, g.next_offset, g.last_offset, g.lag, g.lag_s, e.error, e.error_ts,
+  e.is_held, g.next_offset, g.last_offset, g.lag, g.lag_s, e.error, e.error_ts, e.paused_ts, e.pause,
   (
     select count(*)
     from (

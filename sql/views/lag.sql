@@ -1,6 +1,7 @@
 -- How far each group is: next_offset is the one it handles next, last_offset the newest in the log
 -- (0: none), lag the events between, lag_s how long ago the oldest of them was published, by the
 -- database's clock (null when that event is missing).
+-- Replays (scratch groups) do not lag: gapless.replays shows them.
 -- index: log_segment_pkey and the chunks' primary keys, two look-ups for each partition
 create or replace view gapless.lag as
 select
@@ -16,6 +17,7 @@ select
   end::double precision as lag_s,
   c.topic_id
 from gapless.consumer_offsets c
+join gapless.consumer_group g using (group_id, topic_id)
 join gapless.topic t using (topic_id)
 left join lateral (
   select s.last_offset from gapless.log_segment s
@@ -34,6 +36,7 @@ left join lateral (
     limit 1
   ) n
   join gapless.outbox_message_t m on m.id = n.id
-) o on true;
+) o on true
+where not g.is_scratch;
 
 comment on view gapless.lag is 'How far each group is in each partition, in events and in seconds.';

@@ -1,5 +1,6 @@
 -- Who works on each partition (owner) and who should (target), by name; is_held: a worker's session
 -- holds the partition's advisory lock, so there is somebody at work.
+-- paused_ts: since when it is paused (null: it is not), pause: by whom and why.
 -- An owner without a name was evicted: its member row is gone, the lease not yet taken over.
 create or replace view gapless.leases as
 select
@@ -16,15 +17,26 @@ select
   l.error_ts,
   l.owner as owner_id,
   l.target as target_id,
-  l.topic_id
+  l.topic_id,
+  p.paused_ts,
+  p.pause
 from gapless.lease l
 join gapless.topic t using (topic_id)
+join gapless.consumer_group g using (group_id, topic_id)
+left join lateral (
+  select min(x.paused_ts) as paused_ts,
+    string_agg(concat_ws(': ', x.paused_by, x.reason), ', ' order by x.paused_ts) as pause
+  from gapless.group_pause x
+  where x.group_id = l.group_id and x.topic_id = l.topic_id
+    and x.partition_id in (-1, l.partition_id)
+) p on true
 left join gapless.member o on o.member_id = l.owner
 left join gapless.member w on w.member_id = l.target
 left join (
   select distinct p.objid from pg_locks p
   where p.locktype = 'advisory' and p.classid = 7427003::oid and p.objsubid = 2 and p.granted
     and p.database = (select d.oid from pg_database d where d.datname = current_database())
-) k on k.objid = l.lease_no::oid;
+) k on k.objid = l.lease_no::oid
+where not g.is_scratch;
 
 comment on view gapless.leases is 'Owner, target, epoch and error of each partition of each group.';

@@ -14,8 +14,9 @@ What is not named here is not public.
 
 from gapless.consume.handler import Handler, handler
 from gapless.consume.unit import Batch, Unit
+from gapless.consume.wait import wait_for
 from gapless.consume.wish import DeadLetter, Retry, Skip
-from gapless.errors import GaplessError, PublishError
+from gapless.errors import GaplessError, PublishError, WaitError
 from gapless.log.event import Event, NewEvent
 from gapless.log.publish import publish
 
@@ -30,6 +31,8 @@ __all__ = [
     "Retry",
     "Skip",
     "Unit",
+    "WaitError",
     "handler",
     "publish",
+    "wait_for",
 ]

@@ -39,6 +39,14 @@ class PublishError(UsageError):
     """An event cannot be stored as it is; nothing was written for it."""
 
 
+class WaitError(GaplessError):
+    """A group has not handled what was waited for; `state` as gapless.transaction_state() says."""
+
+    def __init__(self, message: str, *, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
 class HoleError(GaplessError):
     """The rows read do not equal the range claimed (I3): the partition must not go on."""
 

@@ -15,7 +15,9 @@ ME, PEER = uuid4(), uuid4()
 P = Partition(group_id="g", topic="t", topic_id=1, partition_id=0)
 
 
-def lease(target: UUID | None, owner: UUID | None, partition_id: int = 0) -> Lease:
+def lease(
+    target: UUID | None, owner: UUID | None, partition_id: int = 0, *, is_paused: bool = False
+) -> Lease:
     return Lease(
         group_id="g",
         topic="t",
@@ -25,6 +27,7 @@ def lease(target: UUID | None, owner: UUID | None, partition_id: int = 0) -> Lea
         group_no=1,
         target=target,
         owner=owner,
+        is_paused=is_paused,
     )
 
 

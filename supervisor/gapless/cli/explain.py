@@ -48,8 +48,10 @@ def _database(error: psycopg.Error) -> tuple[str, int]:
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
         text = primary or str(error) or type(error).__name__
         return f"the connection to PostgreSQL was lost: {text}", _FAILED
+    if (error.sqlstate or "").startswith("GL"):  # ours: it says all there is to say
+        return primary or str(error), _BAD_INPUT
     detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
-    bad_input = (error.sqlstate or "")[:2] in {"22", "23", "GL"}
+    bad_input = (error.sqlstate or "")[:2] in {"22", "23"}
     return f"{primary}{detail} [{error.sqlstate}]", _BAD_INPUT if bad_input else _FAILED
 
 

@@ -42,7 +42,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A partition this member has (`owner`) or is to have (`target`)."""
+    """A partition this member has (`owner`) or is to have (`target`); no worker while paused."""
 
     group_id: str
     topic: str
@@ -52,6 +52,7 @@ class Lease:
     group_no: int
     target: UUID | None
     owner: UUID | None
+    is_paused: bool = False
 
     @property
     def partition(self) -> Partition:

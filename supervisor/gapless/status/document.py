@@ -26,7 +26,8 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  groups
     groups       group, topic, partitions, lag, lag_s, dead_letters
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
-                 state (working, waiting, moving, starting, lost, unserved), epoch,
+                 state (working, waiting, moving, starting, lost, unserved, pausing, paused), epoch,
+                 paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
                  error, error_at, dead_letters (at most 10000),
@@ -157,6 +158,8 @@ def _partition(row: Standing) -> dict[str, Any]:
         "error_at": None if row.error_ts is None else _iso(row.error_ts),
         "dead_letters": row.dead_letters,
         "waits_for": list(row.waits_for),
+        "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
+        "pause": row.pause,
     }
 
 

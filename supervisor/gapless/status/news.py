@@ -14,7 +14,7 @@ from gapless.status.snapshot import Key, Snapshot, Standing
 HAPPENINGS_MAX = 200
 FOLD_ABOVE = 3  # so many alike at once are one line
 
-Kind = Literal["hand-over", "member", "error", "dead letter", "sequencer", "note"]
+Kind = Literal["hand-over", "member", "error", "dead letter", "sequencer", "pause", "note"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,7 @@ class News:
             *(("sequencer", text) for text in _sequencer(before, snapshot)),
             *(("member", text) for text in _members(before, snapshot)),
             *(("hand-over", text) for text in self._hand_overs(snapshot)),
+            *(("pause", text) for text in _pauses(before, snapshot)),
             *_troubles(before, snapshot),
         ]
         self._happenings.extend(Happening(ts=ts, kind=kind, text=text) for kind, text in told)
@@ -134,3 +135,18 @@ def _troubles(before: Snapshot, after: Snapshot) -> Iterator[tuple[Kind, str]]:
         more = row.dead_letters - (old.dead_letters if old else 0)
         if more > 0:
             yield "dead letter", f"{row.name}: {more} dead letter{'s' if more > 1 else ''}"
+
+
+def _pauses(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """Tell what was paused and resumed; many alike in one group are one line."""
+    was = {row.key: row.pause for row in before.partitions}
+    alike: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for row in after.partitions:
+        if (row.pause is None) != (was.get(row.key) is None):
+            what = "resumed" if row.pause is None else f"paused by {row.pause}"
+            alike[row.group_id, row.topic, what].append(row.name)
+    for (group_id, topic, what), names in alike.items():
+        if len(names) > FOLD_ABOVE:
+            yield f"{group_id}/{topic}: {len(names)} partitions {what}"
+        else:
+            yield from (f"{name} {what}" for name in names)

@@ -227,6 +227,10 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
     if unserved and snapshot.members:
         yield f"{unserved} of {len(snapshot.partitions)} partitions have nobody to work on them"
     yield from map(str, snapshot.changes)
+    paused = [row for row in snapshot.partitions if row.paused_ts is not None]
+    if paused:
+        groups = ", ".join(sorted({row.group_id for row in paused}))
+        yield f"paused: {len(paused)} partitions of {groups}; gapless resume lets them go on"
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"
         yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"

@@ -18,7 +18,9 @@ COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are 
 Key = tuple[str, str, int]
 """A partition of a group: group_id, topic, partition_id."""
 
-State = Literal["working", "waiting", "moving", "starting", "lost", "unserved"]
+State = Literal[
+    "working", "waiting", "moving", "starting", "lost", "unserved", "pausing", "paused"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ class Standing:
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
     missing from the log. waits_for: the partitions of an earlier number of them that are to be
-    finished before this one goes on.
+    finished before this one goes on. paused_ts: since when it is paused; pause: by whom, why.
     """
 
     group_id: str
@@ -127,6 +129,8 @@ class Standing:
     error_ts: datetime | None
     dead_letters: int
     waits_for: Sequence[int] = ()
+    paused_ts: datetime | None = None
+    pause: str | None = None
 
     @property
     def key(self) -> Key:
@@ -138,7 +142,12 @@ class Standing:
 
     @property
     def state(self) -> State:
-        """What is going on: lost is an owner without a session at work, about to be replaced."""
+        """What is going on: lost is an owner without a session at work, about to be replaced.
+
+        pausing: its worker finishes a batch; paused: it has none, until somebody says resume.
+        """
+        if self.paused_ts is not None:
+            return "pausing" if self.is_held else "paused"
         if self.owner_id is None:
             return "unserved" if self.target_id is None else "starting"
         if self.owner_id != self.target_id:

@@ -37,6 +37,8 @@ _ROW_STYLES = {
     "starting": "cyan",
     "lost": "red",
     "unserved": "bold red",
+    "pausing": "yellow",
+    "paused": "yellow",
 }
 
 
@@ -185,6 +187,8 @@ def _owner(row: Standing, facts: Facts) -> str:
         "starting": f"{arrow} {target}",
         "lost": f"{owner}{NO_SESSION}" if facts.is_wide else f"({owner})",
         "unserved": "nobody",
+        "pausing": owner,
+        "paused": "paused",
     }[row.state]
 
 

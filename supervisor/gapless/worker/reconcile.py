@@ -40,21 +40,23 @@ def reconcile(
     ready: lease_no of partitions whose next owner is forked, connected and waiting. Until it is,
     the present owner keeps working: a hand-over costs one batch, not a start (make before break).
     leaving_now: do not wait for successors any longer.
+    A paused partition has no worker, its successor neither; its target stays, for afterwards.
     """
     by_partition = {lease.partition: lease for lease in leases}
     actions = [
         Action(kind="start", partition=partition)
         for partition, lease in by_partition.items()
-        if lease.target == me and partition not in running
+        if lease.target == me and not lease.is_paused and partition not in running
     ]
     for partition, worker in running.items():
         if worker.draining:
             continue
         lease = by_partition.get(partition)
-        if lease is not None and lease.target == me:
+        if lease is not None and lease.target == me and not lease.is_paused:
             continue
         keeps_working = (
             lease is not None
+            and not lease.is_paused
             and lease.owner == me
             and lease.target is not None
             and lease.lease_no not in ready

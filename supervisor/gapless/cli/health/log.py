@@ -10,7 +10,7 @@ from gapless.cli.rows import rows
 from gapless.cli.screen import count, plain
 from gapless.db.queries import query
 from gapless.status import snapshot
-from gapless.status.snapshot import COUNT_MAX
+from gapless.status.snapshot import COUNT_MAX, Snapshot
 
 _SHOWN_MAX = 5
 
@@ -109,9 +109,20 @@ def partitions(patient: Patient) -> Iterator[Finding]:
     if len(ill) > _SHOWN_MAX:
         more = f"{len(ill) - _SHOWN_MAX} more partitions do not go on"
         yield warning("partitions", more, "gapless status shows all")
+    yield from _paused(look)
     unserved = sum(standing.is_troubled for standing in look.partitions) - len(ill)
     if look.members and unserved > 0:
         text = f"{count(unserved, 'partition')} without a worker"
         yield warning("partitions", text, "raise capacity or start another supervisor")
     if not ill:
         yield ok("partitions", f"{count(len(look.partitions), 'partition')}, none has stopped")
+
+
+def _paused(look: Snapshot) -> Iterator[Finding]:
+    """Say what rests because somebody wanted it, so that nobody looks for another cause."""
+    paused = [standing for standing in look.partitions if standing.paused_ts is not None]
+    for group in sorted({standing.group_id for standing in paused}):
+        own = [standing for standing in paused if standing.group_id == group]
+        why = plain(own[0].pause or "")
+        text = f"{count(len(own), 'partition')} of group {plain(group)} paused by {why}"
+        yield warning("paused", text, f"gapless resume {plain(group)} lets it go on")

@@ -1,0 +1,121 @@
+"""Read your writes: wait until a group has handled what was published.
+
+The server waits (sql/functions/transaction_state.sql), in short calls, so that no snapshot is held
+for long and Ctrl-C is heard; the connection may be of either kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from time import monotonic
+from typing import Any, Literal, NoReturn, cast, overload
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.rows import tuple_row
+
+from gapless.db.queries import query
+from gapless.errors import UsageError, WaitError
+
+Handled = Literal["handled", "dead"]
+
+_CALL_S_MAX = 0.5
+_DONE = frozenset({"handled", "dead"})
+_HOPELESS = {
+    "rolled-back": "it was rolled back: nothing of it was published",
+    "elsewhere": "it published nothing into a topic of this group",
+}
+_REASONS = {
+    **_HOPELESS,
+    "waiting": "it failed, and waits to be tried again",
+    "pending": "the group has not come to it yet",
+    "unsequenced": "its events have no offsets yet: does a sequencer run?",
+    "open": "it has not committed yet",
+    "unknown": "no event of it is there: not committed, rolled back, or never published",
+}
+
+
+@overload
+def wait_for(
+    conn: Connection[Any], group: str, transaction_id: UUID | str, timeout_s: float = ...
+) -> Handled: ...
+@overload
+def wait_for(
+    conn: AsyncConnection[Any], group: str, transaction_id: UUID | str, timeout_s: float = ...
+) -> Awaitable[Handled]: ...
+def wait_for(
+    conn: Connection[Any] | AsyncConnection[Any],
+    group: str,
+    transaction_id: UUID | str,
+    timeout_s: float = 10.0,
+) -> Handled | Awaitable[Handled]:
+    """Return when `group` has passed all events of a published transaction, in all its partitions.
+
+    transaction_id: what publish() returned. With an async connection, `await` it.
+    Returns "handled", or "dead" when some of its events are dead letters or were discarded. What
+    waits to be tried again is waited for.
+    Raises WaitError after timeout_s, or at once when it can never happen (`state` says why);
+    UsageError for an unknown group, inside the publishing transaction, or above READ COMMITTED.
+    """
+    give_up_s = monotonic() + timeout_s
+    params = {"group_id": group, "transaction_id": str(_uuid(transaction_id))}
+    if isinstance(conn, AsyncConnection):
+        return _wait_async(conn, params, give_up_s)
+    while True:
+        try:
+            with Cursor(conn, row_factory=tuple_row) as cursor:
+                cursor.execute(query("consume", "wait_for"), _slice(params, give_up_s))
+                row = cursor.fetchone()
+        except psycopg.Error as error:
+            _explain(error)
+        if (handled := _verdict(row, params, give_up_s)) is not None:
+            return handled
+
+
+async def _wait_async(
+    conn: AsyncConnection[Any], params: dict[str, str], give_up_s: float
+) -> Handled:
+    while True:
+        try:
+            async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+                await cursor.execute(query("consume", "wait_for"), _slice(params, give_up_s))
+                row = await cursor.fetchone()
+        except psycopg.Error as error:
+            _explain(error)
+        if (handled := _verdict(row, params, give_up_s)) is not None:
+            return handled
+
+
+def _slice(params: dict[str, str], give_up_s: float) -> dict[str, object]:
+    return {**params, "timeout_s": min(max(give_up_s - monotonic(), 0.0), _CALL_S_MAX)}
+
+
+def _verdict(
+    row: tuple[Any, ...] | None, params: dict[str, str], give_up_s: float
+) -> Handled | None:
+    """Return how it ended, None to go on. Raises WaitError when that cannot help."""
+    assert row is not None
+    state: str = row[0]
+    if state in _DONE:
+        return cast("Handled", state)
+    if state in _HOPELESS or monotonic() >= give_up_s:
+        raise WaitError(
+            f"group {params['group_id']} has not handled transaction "
+            f"{params['transaction_id']}: {_REASONS[state]}",
+            state=state,
+        )
+    return None
+
+
+def _uuid(value: UUID | str) -> UUID:
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UsageError(f"transaction_id {value!r} is not a UUID") from error
+
+
+def _explain(error: psycopg.Error) -> NoReturn:
+    if (error.sqlstate or "").startswith("GL"):
+        raise UsageError(error.diag.message_primary or str(error)) from error
+    raise error
