@@ -16,6 +16,9 @@ as $$
 declare
   now_ts timestamptz := clock_timestamp();
 begin
+  if gapless.is_paused(letters_due.group_id, letters_due.topic_id, letters_due.partition_id) then
+    return;
+  end if;
   return query
   select d.first_offset, 0::double precision
   from gapless.dead_letter d

@@ -51,6 +51,7 @@ as $$
 declare
   ended int;
 begin
+  perform from gapless.group_partitions(resume.group_id, resume.topic, resume.partition_id);
   if resume.partition_id is not null and resume.holder is null and exists (
     select from gapless.group_pause p
     join gapless.group_partitions(resume.group_id, resume.topic, resume.partition_id) c

@@ -52,6 +52,11 @@ begin
         ), part.next_offset)
     end;
     goal := gapless.unit_start(part.topic_id, part.partition_id, goal);
+    -- Units that were handled as one (groupBy user) were set aside as one.
+    select coalesce(min(d.first_offset), goal) into goal
+    from gapless.dead_letter d
+    where d.group_id = part.group_id and d.topic_id = part.topic_id
+      and d.partition_id = part.partition_id and d.first_offset < goal and d.last_offset >= goal;
     return query
     select part.name::text, part.partition_id, part.next_offset, goal,
       greatest(part.next_offset - goal, 0), greatest(goal - part.next_offset, 0),

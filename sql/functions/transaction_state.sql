@@ -75,7 +75,9 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(array_agg(distinct d.status), '{}')
+  select coalesce(
+    array_agg(distinct case when d.status in ('waiting', 'parked') then 'waiting' else 'dead' end),
+    '{}')
   from gapless.dead_letter_queue d
   where d.group_id = states_aside.group_id and d.topic_id = states_aside.topic_id
     and d.partition_id = states_aside.partition_id

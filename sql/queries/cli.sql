@@ -45,12 +45,17 @@ where %(topic)s::text is null or v.topic = %(topic)s
 order by v.topic, v.group_id
 
 -- name: groups
--- Every group and topic. Empty: no member; Stable: every partition is where the plan wants it.
+-- Every group and topic. Empty: no member; Stable: every partition is where the plan wants it;
+-- Paused: all of it is.
 -- returns: gapless.cli.groups:GroupRow
 select
   g.group_id as "group",
   t.name as topic,
   case
+    when exists (
+      select from gapless.group_pause p
+      where p.group_id = g.group_id and p.topic_id = g.topic_id and p.partition_id = -1
+    ) then 'Paused'
     when m.members = 0 then 'Empty'
     when l.settled = l.leases then 'Stable'
     else 'Rebalancing'
@@ -77,6 +82,7 @@ cross join lateral (
   select coalesce(sum(x.lag), 0)::bigint as lag from gapless.lag x
   where x.group_id = g.group_id and x.topic = t.name
 ) o
+where not g.is_scratch
 order by g.group_id, t.name
 
 -- name: group_partitions

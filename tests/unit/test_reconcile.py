@@ -82,6 +82,24 @@ def test_every_case(
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "owner", "worker", "wanted"),
+    [
+        (ME, None, None, NOTHING),
+        (ME, ME, "works", DRAIN),
+        (ME, PEER, "waits", DRAIN),
+        (PEER, ME, "works", DRAIN),  # nobody gets ready for it: do not wait for that
+        (ME, ME, "drains", NOTHING),
+    ],
+)
+def test_a_paused_partition_has_no_worker(
+    target: UUID, owner: UUID | None, worker: str | None, wanted: str | None
+) -> None:
+    running = {P: Running(partition=P, draining=worker == "drains")} if worker else {}
+    actions = reconcile(ME, [lease(target, owner, is_paused=True)], running, set())
+    assert [action.kind for action in actions] == ([wanted] if wanted else [])
+
+
 def test_partitions_do_not_mind_each_other() -> None:
     leases = [lease(ME, None, 0), lease(PEER, ME, 1), lease(ME, ME, 2), lease(PEER, ME, 3)]
     keys = [each.partition for each in leases]

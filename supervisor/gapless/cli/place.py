@@ -1,4 +1,4 @@
-"""Where in the log: which partitions of a group, and the earliest, the latest, an offset, a time."""
+"""Where in the log: which partitions of a group; the earliest, the latest, an offset, a time."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def add_range(parser: argparse.ArgumentParser) -> None:
     """Declare the group, and which of its topics and partitions."""
     parser.add_argument("group")
     parser.add_argument("--topic", help="only this one of its topics")
-    parser.add_argument(
-        "--partition", type=whole(0, 4095), metavar="P", help="only this partition"
-    )
+    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help="only this partition")
 
 
 def range_of(args: argparse.Namespace) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The `seek` command: move a group to another place in the log; without --yes only say what it means.
+"""The `seek` command: move a group elsewhere in the log; without --yes only say what it means.
 
 With --pause: pause (committed), wait until the workers have let go, then seek and end that pause in
 one transaction. So a kill leaves one of three states: nothing happened; paused and nothing moved
@@ -36,6 +36,7 @@ examples:
   gapless seek billing --topic orders --partition 3 --offset 1200 --pause --yes
   gapless seek billing --latest --yes
 """
+_ENDS = {"earliest": "the oldest event there is", "latest": "what is published from now on"}
 _LOOK_AGAIN_S = 0.05
 _BUSY = "GL423"
 
@@ -60,9 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     place = parser.add_argument_group("where to (one of)").add_mutually_exclusive_group(
         required=True
     )
-    ends = {"dest": "end", "action": "store_const"}
-    place.add_argument("--earliest", **ends, const="earliest", help="the oldest event there is")
-    place.add_argument("--latest", **ends, const="latest", help="what is published from now on")
+    for end, meaning in _ENDS.items():
+        place.add_argument(f"--{end}", dest="end", action="store_const", const=end, help=meaning)
     place.add_argument("--offset", type=whole(1), metavar="N", help="this offset")
     place.add_argument(
         "--time",
