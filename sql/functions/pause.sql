@@ -8,10 +8,14 @@ create or replace function gapless.pause(
   holder uuid default '00000000-0000-0000-0000-000000000000'
 )
 returns int
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+declare
+  new_pauses int;
+begin
   with made as (
     insert into gapless.group_pause (group_id, topic_id, partition_id, holder, reason)
     select distinct p.group_id, p.topic_id, coalesce(pause.partition_id, -1), pause.holder,
@@ -25,15 +29,25 @@ as $$
     select 'pause', m.group_id, m.topic_id, nullif(m.partition_id, -1),
       jsonb_build_object('reason', m.reason, 'holder', pause.holder)
     from made m
-  ),
-  told as (
-    select pg_notify('gapless_g_' || g.group_no, 'pause')
-    from gapless.consumer_group g
-    where exists (
-      select from made m where m.group_id = g.group_id and m.topic_id = g.topic_id
-    )
   )
-  select count(*)::int from made left join (select count(*) from told) n on true
+  select count(*) into new_pauses from made;
+  perform gapless.tell_group(pause.group_id, 'pause');
+  return new_pauses;
+end
+$$;
+
+-- Tell the members of a group, in all its topics, to look at their leases again.
+create or replace function gapless.tell_group(group_id text, word text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify('gapless_g_' || g.group_no, tell_group.word)
+  from gapless.consumer_group g
+  where g.group_id = tell_group.group_id;
+end
 $$;
 
 -- End pauses of a group, one topic of it or one partition; its members go on within a moment.
@@ -75,16 +89,9 @@ begin
     select 'resume', g.group_id, g.topic_id, nullif(g.partition_id, -1),
       jsonb_build_object('paused_ts', g.paused_ts, 'holder', g.holder)
     from gone g
-  ),
-  told as (
-    select pg_notify('gapless_g_' || g.group_no, 'resume')
-    from gapless.consumer_group g
-    where exists (
-      select from gone x where x.group_id = g.group_id and x.topic_id = g.topic_id
-    )
   )
-  select count(*) into ended
-  from gone left join (select count(*) from told) n on true;
+  select count(*) into ended from gone;
+  perform gapless.tell_group(resume.group_id, 'resume');
   return ended;
 end
 $$;

@@ -31,7 +31,7 @@ COMMANDS = {
     "pause": "gapless.cli.pause",
     "resume": "gapless.cli.resume",
     "seek": "gapless.cli.seek",
-    "dlq": "gapless.cli.dlq",
+    "dlq": "gapless.cli.dlq.command",
     "doctor": "gapless.cli.doctor",
     "demo": "gapless.cli.demo.command",
     "uninstall": "gapless.cli.uninstall",

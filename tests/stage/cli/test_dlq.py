@@ -1,6 +1,8 @@
-"""dlq: what was refused and why, all of it, and harmless on a terminal."""
+"""dlq: what was refused and why; redrive, discard, export and import; harmless on a terminal."""
 
 from __future__ import annotations
+
+import json
 
 import psycopg
 import pytest
@@ -30,36 +32,63 @@ def letters(conn: psycopg.Connection, dsn: str) -> None:
     drain(dsn, refuse)
 
 
+def states(conn: psycopg.Connection) -> dict[int, str]:
+    return dict(conn.execute("select first_offset, state from gapless.dead_letter").fetchall())
+
+
 def test_list(gapless, letters) -> None:
     rows = gapless("dlq", "--json").json
-    assert [(row["partition"], row["offset"]) for row in rows] == [(0, 4), (0, 2), (0, 1)]
-    assert {row["error"] for row in rows} == {"the \x1b[31m last line"}
+    assert [(row["offset"], row["events"], row["state"]) for row in rows] == [
+        (4, 1, "dead"),
+        (1, 2, "dead"),
+    ]
+    assert "the \x1b[31m last line" in rows[0]["error"]
     done = gapless("dlq")
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
-    assert done.lines[0].split() == (
-        "GROUP TOPIC PARTITION OFFSET KEY EVENT-TYPE ATTEMPTS DIED ERROR".split()
-    )
-
-
-def test_some(gapless, letters) -> None:
-    assert len(gapless("dlq", "list", "--limit", "2", "--json").json) == 2
     assert (
-        len(gapless("dlq", "list", "--group", "billing", "--topic", "orders", "--json").json) == 3
+        done.lines[0].split()
+        == (
+            "GROUP TOPIC PARTITION OFFSET EVENTS KEY EVENT-TYPE STATE ATTEMPTS FAILED NEXT-ATTEMPT ERROR"
+        ).split()
     )
-    for nobody in (("--group", "x"), ("--topic", "x")):
-        done = gapless("dlq", "list", *nobody)
+
+
+@pytest.mark.parametrize(
+    ("words", "offsets"),
+    [
+        (("--limit", "1"), [4]),
+        (("--group", "billing", "--topic", "orders", "--partition", "0"), [4, 1]),
+        (("--key", "a"), [1]),
+        (("--error", "LAST LINE"), [4, 1]),
+        (("--error", "division"), []),
+        (("--since", "2020-01-01"), [4, 1]),
+        (("--until", "2020-01-01T00:00:00+01:00"), []),
+        (("--state", "waiting", "--state", "dead"), [4, 1]),
+        (("--state", "redriven"), []),
+        (("--state", "all"), [4, 1]),
+        (("--group", "x"), []),
+        (("--topic", "x"), []),
+    ],
+)
+def test_some(gapless, letters, words, offsets) -> None:
+    assert [row["offset"] for row in gapless("dlq", "list", "--json", *words).json] == offsets
+    if not offsets:
+        done = gapless("dlq", "list", *words)
         assert (done.code, done.out, done.err) == (0, "", "gapless: no dead letters\n")
 
 
 def test_show(gapless, letters) -> None:
-    done = gapless("dlq", "show", "billing/orders/0/1")
+    done = gapless("dlq", "show", "billing/orders/0/2")
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
     assert "\x9b" not in done.out
     for part in (
-        "dead letter billing/orders/0/1",
-        "died with it    2",
+        "dead letter billing/orders/0/1 to 2",
+        "state           dead",
+        "events          2 of transaction ",
+        "parked behind   nothing",
+        "event at offset 2",
         "headers\n",
         '"total": 2',
         "Traceback (most recent call last)",
@@ -67,12 +96,175 @@ def test_show(gapless, letters) -> None:
         "the \\x1b[31m last line",
     ):
         assert part in done.out
-    assert "alone in its unit" in gapless("dlq", "show", "billing/orders/0/4").out
+    assert "key             \\x1b[31m" in gapless("dlq", "show", "billing/orders/0/4").out
 
 
 def test_show_as_json(gapless, letters) -> None:
     done = gapless("dlq", "show", "billing/orders/0/2", "--json")
-    letter = done.json
-    assert (letter["group"], letter["offset"], letter["unit"]) == ("billing", 2, [1, 2])
-    assert letter["headers"] == {"h": 1}
+    unit = done.json
+    assert (unit["group"], unit["offset"], unit["last_offset"]) == ("billing", 1, 2)
+    assert [event["offset"] for event in unit["events"]] == [1, 2]
+    assert unit["events"][0]["headers"] == {"h": 1}
+    assert unit["behind"] == []
     assert '{"total": 1.10, "total": 2, "note": "\\u009b\\u0000"}' in done.out
+
+
+def test_redrive_one(gapless, letters, conn) -> None:
+    done = gapless("dlq", "redrive", "billing/orders/0/2")
+    assert (done.code, done.out, done.err) == (0, "to be handled again: 1 unit\n", "")
+    assert states(conn) == {1: "waiting", 4: "dead"}
+    before = conn.execute("select * from gapless.dead_letter order by 4").fetchall()
+    complaint = gapless("dlq", "redrive", "billing/orders/0/1").complaint()
+    assert complaint.startswith("billing/orders/0/1 was redriven already, by ")
+    assert complaint.endswith("it waits for the worker of its partition")
+    conn.execute("set gapless.finished = 'x'")
+    conn.execute(
+        "update gapless.dead_letter set state = 'redriven', next_attempt_ts = null,"
+        " closed_ts = now() where first_offset = 4"
+    )
+    assert (
+        "4 was redriven already, by ?: it was handled 20"
+        in gapless("dlq", "redrive", "billing/orders/0/4").complaint()
+    )
+    after = conn.execute("select * from gapless.dead_letter order by 4").fetchall()
+    assert before[0] == after[0]
+
+
+def test_redrive_many_is_a_dry_run_first(gapless, letters, conn) -> None:
+    done = gapless("dlq", "redrive", "--group", "billing")
+    assert [line.split()[3] for line in done.lines[1:]] == ["1", "4"]
+    assert (
+        done.err == "gapless: nothing was changed: would redrive 2 units, 3 events; --yes does it\n"
+    )
+    assert gapless("dlq", "redrive", "--all", "--dry-run", "--yes", "--json").json == {
+        "dry_run": True,
+        "units": ["billing/orders/0/1", "billing/orders/0/4"],
+    }
+    assert states(conn) == {1: "dead", 4: "dead"}
+    done = gapless("dlq", "redrive", "--all", "--yes", "--json")
+    assert done.json == {
+        "redrive": 2,
+        "not": {},
+        "units": {"billing/orders/0/1": "asked", "billing/orders/0/4": "asked"},
+    }
+    assert states(conn) == {1: "waiting", 4: "waiting"}
+    assert gapless("dlq", "redrive", "--all", "--yes").err == "gapless: no dead letters\n"
+
+
+def test_discard(gapless, letters, conn) -> None:
+    done = gapless("dlq", "discard", "billing/orders/0/1", "--reason", "test data")
+    assert (done.code, done.out) == (0, "discarded: 1 unit\n")
+    assert states(conn) == {1: "discarded", 4: "dead"}
+    shown = gapless("dlq", "show", "billing/orders/0/1").out
+    assert "state           discarded by " in shown
+    assert "Z: test data\n" in shown
+    for verb in (("redrive",), ("discard", "--reason", "again")):
+        complaint = gapless("dlq", verb[0], "billing/orders/0/2", *verb[1:]).complaint()
+        assert "billing/orders/0/1 was discarded already, by " in complaint
+        assert complaint.endswith(": test data")
+    assert "--reason" in gapless("dlq", "discard", "billing/orders/0/4").complaint()
+    assert (
+        "--reason must say"
+        in gapless("dlq", "discard", "billing/orders/0/4", "--reason", " ").complaint()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("show", "billing/orders/0/3"), "there is no dead letter billing/orders/0/3: gapless dlq"),
+        (("redrive", "billing/orders/0/4", "billing/orders/0/3"), "there is no dead letter"),
+        (("redrive", "nonsense"), "'nonsense' is not GROUP/TOPIC/PARTITION/OFFSET"),
+        (("redrive",), "which ones? gapless dlq redrive PLACE, a filter, or --all"),
+        (("redrive", "--all", "--key", "a"), "say places, or filters, or --all"),
+        (("list", "--since", "soon"), "'soon' is not a time"),
+        (("list", "--state", "lost"), "invalid choice: 'lost'"),
+    ],
+)
+def test_bad_input_changes_nothing(gapless, letters, conn, words, complaint) -> None:
+    assert complaint in gapless("dlq", *words).complaint()
+    assert states(conn) == {1: "dead", 4: "dead"}
+
+
+def test_parked(gapless, letters, conn) -> None:
+    """Who is parked says behind whom; who parks says whom."""
+    conn.execute(
+        "update gapless.dead_letter set state = 'parked', died_ts = null where first_offset = 4"
+    )
+    for offset in (1, 4):
+        conn.execute(
+            "insert into gapless.dead_letter_key values ('billing', 1, 0, 'k', %s)", [offset]
+        )
+    assert (
+        "parked behind   1 unit, 1 event: 4\n" in gapless("dlq", "show", "billing/orders/0/1").out
+    )
+    assert (
+        "state           parked behind billing/orders/0/1\n"
+        in gapless("dlq", "show", "billing/orders/0/4").out
+    )
+    assert gapless("dlq", "redrive", "billing/orders/0/4").complaint() == (
+        "billing/orders/0/4 is parked behind billing/orders/0/1: "
+        "redrive or discard that one, and it follows"
+    )
+    gapless("dlq", "discard", "billing/orders/0/1", "--reason", "known")
+    assert states(conn) == {1: "discarded", 4: "waiting"}
+
+
+def test_export_mend_import_redrive(gapless, letters, conn, tmp_path, dsn) -> None:
+    """What was mended is what the handler gets; all else stays to the letter."""
+    file = tmp_path / "letters.jsonl"
+    done = gapless("dlq", "export", str(file), "--group", "billing")
+    assert (done.code, done.err) == (0, "gapless: 2 units exported\n")
+    lines = file.read_text().splitlines()
+    assert [json.loads(line)["offset"] for line in lines] == [1, 4]
+    assert '"payload": {"total": 1.10, "total": 2, "note": "\\u009b\\u0000"}' in lines[0]
+    assert gapless("dlq", "export").lines == lines
+    assert "File exists" in gapless("dlq", "export", str(file)).complaint()
+
+    file.write_text(lines[1].replace('"payload": 2', '"payload": {"n": 12345678901234567890.10}'))
+    gapless("dlq", "discard", "billing/orders/0/4", "--reason", "broken")
+    assert "1 unit would be taken in" in gapless("dlq", "import", str(file), "--dry-run").err
+    assert states(conn)[4] == "discarded"
+    done = gapless("dlq", "import", str(file))
+    assert (done.code, done.out, done.err) == (0, "mended: 1 unit\n", "")
+    assert states(conn) == {1: "dead", 4: "dead"}
+    gapless("dlq", "redrive", "billing/orders/0/4")
+    stored = "select payload::text from gapless.dead_letter_event where c_offset = 4"
+    assert conn.execute(stored).fetchone() == ('{"n": 12345678901234567890.10}',)
+    done = gapless("dlq", "import", str(file))
+    assert done.code == 1
+    assert done.out == "waiting: 1 unit\n"
+    assert "line 1: billing/orders/0/4: left alone (waiting)" in done.err
+
+
+def test_import_takes_nothing_that_may_have_been_handled(gapless, letters, conn, tmp_path) -> None:
+    unit = json.loads(gapless("dlq", "export").lines[1])
+    for change, outcome in (
+        ({"offset": 3, "events": [{**unit["events"][0], "offset": 3}]}, "absent"),
+        ({"events": [{**unit["events"][0], "offset": 5}]}, "other events"),
+    ):
+        done = gapless("dlq", "import", stdin=json.dumps({**unit, **change}))
+        assert (done.code, done.out) == (1, f"{outcome}: 1 unit\n")
+    assert states(conn) == {1: "dead", 4: "dead"}
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"group": 1}', '"x"'])
+def test_a_broken_line_is_named_and_nothing_is_imported(gapless, letters, conn, line) -> None:
+    good = gapless("dlq", "export").lines[0].replace("1.10", "1.20")
+    complaint = gapless("dlq", "import", stdin=f"{good}\n\n{line}\n").complaint()
+    assert complaint.startswith("standard input line 3 is not a unit as gapless dlq export")
+    stored = "select count(*) from gapless.dead_letter_event where payload::text like '%1.20%'"
+    assert conn.execute(stored).fetchone() == (0,)
+
+
+def test_import_as_new_events(gapless, letters, conn) -> None:
+    """One transaction for each unit, so that it stays a unit."""
+    lines = gapless("dlq", "export").out
+    assert gapless("dlq", "import", "--publish", stdin=lines).out == "published: 2 units\n"
+    conn.execute("select gapless.sequence_events()")
+    rows = conn.execute(
+        "select transaction_id, payload::text, key from gapless.read('orders', 0, 5)"
+    ).fetchall()
+    assert len(rows) == 3
+    assert rows[0][0] == rows[1][0] != rows[2][0]
+    assert rows[0][1] == '{"total": 1.10, "total": 2, "note": "\\u009b\\u0000"}'

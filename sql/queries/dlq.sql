@@ -1,0 +1,146 @@
+-- name: units
+-- Units that were set aside, by whatever is asked of them (null: anything); newest failure first.
+-- returns: gapless.cli.dlq.filters:UnitRow
+select
+  d.group_id as "group",
+  t.name as topic,
+  d.partition_id as partition,
+  d.first_offset as "offset",
+  d.events,
+  e.key,
+  e.event_type,
+  d.state,
+  d.attempts,
+  d.last_failed_ts as failed,
+  d.next_attempt_ts as next_attempt,
+  left(d.reason, 200) as error
+from gapless.dead_letter d
+join gapless.topic t using (topic_id)
+join gapless.dead_letter_event e
+  on e.group_id = d.group_id and e.topic_id = d.topic_id and e.partition_id = d.partition_id
+  and e.c_offset = d.first_offset
+where (%(group)s::text is null or d.group_id = %(group)s)
+  and (%(topic)s::text is null or t.name = %(topic)s)
+  and (%(partition)s::int is null or d.partition_id = %(partition)s)
+  and (%(states)s::text[] is null or d.state = any (%(states)s))
+  and (%(since)s::timestamptz is null or d.last_failed_ts >= %(since)s)
+  and (%(until)s::timestamptz is null or d.last_failed_ts < %(until)s)
+  and (
+    %(error)s::text is null
+    or strpos(lower(d.reason || chr(10) || d.exception), lower(%(error)s)) > 0
+  )
+  and (
+    %(key)s::text is null
+    or exists (
+      select from gapless.dead_letter_event k
+      where k.group_id = d.group_id and k.topic_id = d.topic_id and k.partition_id = d.partition_id
+        and k.c_offset between d.first_offset and d.last_offset
+        and coalesce(k.key, k.host_id) = %(key)s
+    )
+  )
+order by d.last_failed_ts desc, d.group_id, t.name, d.partition_id, d.first_offset desc
+limit %(limit)s
+
+-- name: unit
+-- The unit that an offset belongs to.
+-- returns: gapless.cli.dlq.filters:Unit
+select
+  d.group_id as "group",
+  t.name as topic,
+  d.partition_id as partition,
+  d.first_offset as "offset",
+  d.last_offset,
+  d.events,
+  d.transaction_id,
+  d.state,
+  d.attempts,
+  d.crashes,
+  d.next_attempt_ts as next_attempt,
+  d.reason,
+  d.exception,
+  d.exception_class,
+  d.sqlstate,
+  d.worker,
+  d.duration_ms,
+  d.first_failed_ts as first_failed,
+  d.last_failed_ts as failed,
+  d.died_ts as died,
+  d.redriven_by,
+  d.redriven_ts as redriven,
+  d.closed_ts as closed,
+  d.discarded_by,
+  d.discard_reason
+from gapless.dead_letter d
+join gapless.topic t using (topic_id)
+where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(partition)s
+  and d.first_offset <= %(offset)s and d.last_offset >= %(offset)s
+
+-- name: events
+-- The events of a unit, in offset order; payload and headers as JSON text.
+-- returns: gapless.cli.dlq.filters:LetterEvent
+select
+  e.c_offset as "offset",
+  e.message_id,
+  e.key,
+  e.event_type,
+  e.host_id,
+  e.user_id,
+  e.transaction_id,
+  e.created_ts as published,
+  e.headers::text as headers,
+  e.payload::text as payload
+from gapless.dead_letter_event e
+join gapless.topic t using (topic_id)
+where e.group_id = %(group)s and t.name = %(topic)s and e.partition_id = %(partition)s
+  and e.c_offset between %(offset)s and %(last_offset)s
+order by e.c_offset
+limit %(limit)s
+
+-- name: behind
+-- The units parked behind one.
+-- returns: gapless.cli.dlq.filters:Behind
+select b.parked_offset as "offset", b.events
+from gapless.topic t
+cross join lateral gapless.parked_behind(
+  %(group)s, t.topic_id, %(partition)s, %(offset)s
+) b
+where t.name = %(topic)s
+order by b.parked_offset
+
+-- name: ahead
+-- The unit that a parked one waits for: the earliest that holds one of its keys.
+select min(a.first_offset)
+from gapless.topic t
+join gapless.dead_letter_key m
+  on m.topic_id = t.topic_id and m.group_id = %(group)s and m.partition_id = %(partition)s
+  and m.first_offset = %(offset)s
+join gapless.dead_letter_key a
+  on a.group_id = m.group_id and a.topic_id = m.topic_id and a.partition_id = m.partition_id
+  and a.key_digest = m.key_digest
+where t.name = %(topic)s and a.first_offset < m.first_offset
+
+-- name: redrive
+-- Several units in the order given, which MUST be that of their offsets: a worker takes the lowest
+-- that is due.
+-- returns: gapless.cli.dlq.change:Outcome
+select u.n::int as n, gapless.redrive_letter(u."group", u.topic, u.partition, u."offset", %(who)s) as outcome
+from unnest(%(groups)s::text[], %(topics)s::text[], %(partitions)s::int[], %(offsets)s::bigint[])
+  with ordinality as u ("group", topic, partition, "offset", n)
+order by u.n
+
+-- name: discard
+-- returns: gapless.cli.dlq.change:Outcome
+select
+  u.n::int as n,
+  gapless.discard_letter(
+    u."group", u.topic, u.partition, u."offset", %(reason)s, %(who)s
+  ) as outcome
+from unnest(%(groups)s::text[], %(topics)s::text[], %(partitions)s::int[], %(offsets)s::bigint[])
+  with ordinality as u ("group", topic, partition, "offset", n)
+order by u.n
+
+-- name: mend
+select gapless.mend_letter(
+  %(group)s, %(topic)s, %(partition)s, %(offset)s, %(offsets)s::bigint[], %(event_types)s::text[],
+  %(headers)s::text[], %(payloads)s::text[], %(who)s
+)

@@ -1,0 +1,83 @@
+"""The verbs of `gapless dlq` and their options."""
+
+from __future__ import annotations
+
+import argparse
+
+from gapless.cli.dlq.change import discard, redrive
+from gapless.cli.dlq.filters import OPEN, add_filters, place
+from gapless.cli.dlq.show import list_units, show_unit
+from gapless.cli.dlq.transfer import export, import_
+from gapless.cli.parser import Parser, add_json, whole
+
+HELP = "what was set aside, and why: list, show, redrive, discard, export, import"
+EXAMPLES = """\
+A unit is what was published together: it is shown, redriven and discarded as a whole. PLACE is
+GROUP/TOPIC/PARTITION/OFFSET of any of its events.
+
+examples:
+  gapless dlq list --group billing --error "division by zero"
+  gapless dlq show billing/orders/3/17
+  gapless dlq redrive billing/orders/3/17
+  gapless dlq redrive --group billing --since 2026-03-01T12:00Z --yes
+  gapless dlq discard billing/orders/3/17 --reason "test data"
+  gapless dlq export --group billing > letters.jsonl
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the verbs."""
+    verbs = parser.add_verbs("list")
+    listing = verbs.add_parser("list", help="list the newest units (also without a verb)")
+    listing.set_defaults(act=list_units)
+    add_filters(listing, states=OPEN)
+    listing.add_argument(
+        "--limit",
+        type=whole(1, 1_000_000),
+        default=20,
+        metavar="N",
+        help="at most N, newest failure first (default: 20)",
+    )
+    add_json(listing)
+    showing = verbs.add_parser("show", help="show one with payload, error and what waits behind it")
+    showing.set_defaults(act=show_unit)
+    showing.add_argument("place", type=place, metavar="PLACE", help="as in the list")
+    add_json(showing)
+    redriving = verbs.add_parser("redrive", help="have units handled again, in order, once")
+    redriving.set_defaults(act=redrive)
+    _add_choice(redriving, states=("dead",))
+    discarding = verbs.add_parser("discard", help="give units up; what is parked behind follows")
+    discarding.set_defaults(act=discard)
+    _add_choice(discarding, states=("dead",))
+    discarding.add_argument("--reason", required=True, metavar="TEXT", help="for the record")
+    _add_transfers(verbs)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    code: int = args.act(args)
+    return code
+
+
+def _add_choice(parser: argparse.ArgumentParser, *, states: tuple[str, ...]) -> None:
+    parser.add_argument("places", type=place, nargs="*", metavar="PLACE", help="these, at once")
+    add_filters(parser, states=states)
+    parser.add_argument("--all", action="store_true", help=f"all that are {states[0]}")
+    parser.add_argument("--yes", action="store_true", help="do it, for a filter or --all")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    add_json(parser)
+
+
+def _add_transfers(verbs: argparse._SubParsersAction[Parser]) -> None:
+    exporting = verbs.add_parser("export", help="write units as JSON lines")
+    exporting.set_defaults(act=export)
+    exporting.add_argument("file", nargs="?", default="-", help="a new file (default: - is stdout)")
+    add_filters(exporting, states=OPEN)
+    importing = verbs.add_parser("import", help="put exported units back, mended or not")
+    importing.set_defaults(act=import_)
+    importing.add_argument("file", nargs="?", default="-", help="JSON lines (default: - is stdin)")
+    importing.add_argument(
+        "--publish", action="store_true", help="publish their events anew instead, for all groups"
+    )
+    importing.add_argument("--dry-run", action="store_true", help="only read and check the lines")
+    add_json(importing)
