@@ -21,8 +21,11 @@ comment on table gapless.group_pause is
 -- A replay handles a range once and is then forgotten: it neither lags nor holds retention.
 alter table gapless.consumer_group add column is_scratch boolean not null default false;
 
--- A scratch group ends here, exclusive; null is never.
-alter table gapless.consumer_offsets add column stop_offset bigint;
+-- The range of a scratch group: from start_offset, up to stop_offset, exclusive, and to the end of the
+-- last unit that begins before it.
+alter table gapless.consumer_offsets
+  add column start_offset bigint,
+  add column stop_offset bigint;
 
 comment on column gapless.consumer_group.is_scratch is
   'A replay''s own group: not counted as lagging, holds no retention, removed when it is done.';

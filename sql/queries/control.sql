@@ -43,3 +43,56 @@ select
 from gapless.seek(
   %(group)s, %(topic)s, %(partition)s, %(end)s, %(offset)s, %(time)s, %(transaction)s, %(holder)s
 ) p
+
+-- name: create_replay
+select gapless.create_replay(
+  %(group)s, %(topic)s, %(partition)s, %(from_end)s, %(from_offset)s, %(from_time)s,
+  %(to_offset)s, %(to_time)s
+)
+
+-- name: replays
+-- returns: gapless.cli.replay.command:ReplayRow
+select
+  r.group_id as name,
+  r.topic,
+  r.events,
+  r.done,
+  r.letters as dead_letters,
+  r.is_running as running,
+  r.created_ts as created
+from gapless.replays r
+order by r.created_ts, r.group_id
+
+-- name: replay_parts
+-- The partitions of a replay that have something left.
+-- returns: gapless.cli.replay.run:Part
+select t.name as topic, c.topic_id, c.partition_id, l.lease_no, c.next_offset, c.stop_offset
+from gapless.consumer_offsets c
+join gapless.topic t using (topic_id)
+join gapless.lease l using (group_id, topic_id, partition_id)
+where c.group_id = %(group)s and c.next_offset < c.stop_offset
+order by c.partition_id
+
+-- name: replay_state
+-- Of all its partitions: events in range, done, units and events among the dead letters.
+-- returns: gapless.cli.replay.run:Progress
+select
+  r.events,
+  r.done,
+  r.letters as dead_units,
+  (
+    select coalesce(sum(d.events), 0)::bigint from gapless.dead_letter d
+    where d.group_id = r.group_id
+  ) as dead_events
+from gapless.replays r
+where r.group_id = %(group)s
+
+-- name: try_part
+select pg_try_advisory_lock(7427003, %(lease_no)s)
+
+-- name: take_part
+select r.epoch, r.unclean
+from gapless.take_replay(%(group)s, %(topic_id)s, %(partition_id)s, %(token)s) r
+
+-- name: drop_group
+select gapless.drop_group(%(group)s)

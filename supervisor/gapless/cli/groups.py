@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import Parser, add_json
+from gapless.cli.place import Target, start
 from gapless.cli.rows import rows
-from gapless.cli.screen import say, show
+from gapless.cli.screen import count, note, say, show
 from gapless.db.queries import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 HELP = "list, create and show consumer groups and their lag"
 EXAMPLES = """\
 examples:
   gapless groups
   gapless groups show billing
-  gapless groups create billing orders --from latest
+  gapless groups create billing orders --start latest
+  gapless groups create audit orders --start 2026-03-01T00:00Z
 """
 
 
@@ -61,12 +67,20 @@ def add_arguments(parser: Parser) -> None:
     creation.add_argument("group", help="letters, digits, dots, dashes and underscores")
     creation.add_argument("topic")
     creation.add_argument(
+        "--start",
         "--from",
         dest="start",
-        choices=("earliest", "latest"),
-        default="earliest",
-        help="where it begins: the first event, or what comes from now on (default: earliest)",
+        type=start,
+        metavar="PLACE",
+        default=Target(end="earliest"),
+        help="where it begins: earliest (default), latest, an offset, a time",
     )
+    removal = verbs.add_parser(
+        "remove", help="forget a group, its offsets and dead letters; without --yes only say what"
+    )
+    removal.set_defaults(act=_remove)
+    removal.add_argument("group")
+    removal.add_argument("--yes", action="store_true", help="do it")
     showing = verbs.add_parser("show", help="show offsets, lag and owner of each partition")
     showing.set_defaults(act=_show)
     showing.add_argument("group")
@@ -106,15 +120,47 @@ def _create(args: argparse.Namespace) -> int:
         ):
             say(f"nothing to do: there is a {name}")
             return 0
-        what = {"group_id": args.group, "topic": args.topic, "start": args.start}
         try:
-            conn.execute(query("lease", "create_group"), what)
+            _create_at(conn, args.group, args.topic, args.start)
         except CheckViolation as error:
             raise UsageError(
                 f'"{args.group}" is not a group name: use 1 to 249 letters, digits, dots, dashes '
                 "and underscores"
             ) from error
     say(f"created {name}, from {args.start}")
+    return 0
+
+
+def _create_at(conn: Connection[Any], group: str, topic: str, place: Target) -> None:
+    """Make the group at a place: nobody sees it before it is there."""
+    what = {"group": group, "topic": topic, "partition": None, "transaction": None}
+    with conn.transaction():
+        named = {"group_id": group, "topic": topic, "start": place.end or "earliest"}
+        conn.execute(query("lease", "create_group"), named)
+        if place.end is None:
+            to = {"end": None, "offset": place.offset, "time": place.time, "holder": None}
+            conn.execute(query("control", "seek"), {**what, **to})
+
+
+def _remove(args: argparse.Namespace) -> int:
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+
+    with open_connection(args, "groups") as conn:
+        found = [
+            row for row in rows(conn, GroupRow, query("cli", "groups")) if row.group == args.group
+        ]
+        if not found:
+            raise UsageError(f'there is no group "{args.group}": gapless groups lists them')
+        topics = ", ".join(row.topic for row in found)
+        letters = count(sum(row.dead_letters for row in found), "dead letter")
+        if not args.yes:
+            note(
+                f"nothing was changed: group {args.group} of {topics} has {letters}; "
+                "--yes removes it"
+            )
+            return 0
+        conn.execute(query("control", "drop_group"), {"group": args.group})
+    say(f"removed group {args.group} of {topics}, and {letters}")
     return 0
 
 

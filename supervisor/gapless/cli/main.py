@@ -31,6 +31,7 @@ COMMANDS = {
     "pause": "gapless.cli.pause",
     "resume": "gapless.cli.resume",
     "seek": "gapless.cli.seek",
+    "replay": "gapless.cli.replay.command",
     "dlq": "gapless.cli.dlq.command",
     "doctor": "gapless.cli.doctor",
     "demo": "gapless.cli.demo.command",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from gapless.cli.parser import whole
+from gapless.cli.screen import stamp
 
 _NUMBER = re.compile("[0-9]{1,18}")
 
@@ -21,6 +22,11 @@ class Target:
     offset: int | None = None
     time: datetime | None = None
     transaction: UUID | None = None
+
+    def __str__(self) -> str:
+        if self.time is not None:
+            return stamp(self.time)
+        return self.end or str(self.offset or self.transaction)
 
 
 def add_range(parser: argparse.ArgumentParser) -> None:

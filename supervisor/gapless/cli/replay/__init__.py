@@ -1,0 +1,1 @@
+"""The `replay` command: run a handler over a range of a topic, beside all groups."""
