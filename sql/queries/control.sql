@@ -87,9 +87,6 @@ select
 from gapless.replays r
 where r.group_id = %(group)s
 
--- name: try_part
-select pg_try_advisory_lock(7427003, %(lease_no)s)
-
 -- name: take_part
 select r.epoch, r.unclean
 from gapless.take_replay(%(group)s, %(topic_id)s, %(partition_id)s, %(token)s) r

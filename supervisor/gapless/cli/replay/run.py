@@ -72,21 +72,14 @@ def run(
     limits: Limits,
     show: Callable[[int], None],
 ) -> None:
-    """Handle what is left of the partitions that nobody else is at; `show` is told events."""
+    """Handle what is left of the partitions that nobody else is at; `show` is told events.
+
+    After an error the session is to be closed: it may still hold a partition.
+    """
     for part in parts(conn, name):
-        if not _try(conn, part.lease_no):
-            continue
-        try:
+        if hold.try_lock(conn, part.lease_no):
             for events in _partition(conn, name, part, handler, limits):
                 show(events)
-        finally:
-            if not conn.closed:
-                hold.unlock(conn, part.lease_no)
-
-
-def _try(conn: Connection[Any], lease_no: int) -> bool:
-    row = conn.execute(query("control", "try_part"), {"lease_no": lease_no}).fetchone()
-    return row is not None and bool(row[0])
 
 
 def _partition(
@@ -99,7 +92,7 @@ def _partition(
     where = {"group": name, "topic_id": part.topic_id, "partition_id": part.partition_id}
     row = conn.execute(query("control", "take_part"), {**where, "token": token}).fetchone()
     if row is None or row[0] is None:
-        return
+        raise GaplessError(f"replay {name} is not there any more: somebody removed it")
     epoch, unclean = row
     assignment = Assignment(partition=partition, epoch=epoch, token=token)
     # Somebody may have been at it between our look and the lock.
@@ -123,7 +116,7 @@ def _partition(
         alone -= done.events
         at = done.next_offset
         yield done.events
-    conn.execute(query("lease", "release"), assignment.params)
+    hold.release(conn, assignment, part.lease_no)
 
 
 def _patiently(turn: Callable[[], Any]) -> Any:
