@@ -267,4 +267,4 @@ def test_import_as_new_events(gapless, letters, conn) -> None:
     ).fetchall()
     assert len(rows) == 3
     assert rows[0][0] == rows[1][0] != rows[2][0]
-    assert rows[0][1] == '{"total": 1.10, "total": 2, "note": "\\u009b\\u0000"}'
+    assert rows[0][1] == '{"total": 1.10, "total": 2, "note": "\x9b\\u0000"}'
