@@ -41,6 +41,11 @@ begin
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     to gapless_producer;
   revoke execute on function gapless.set_partitions, gapless.add_partitions from gapless_consumer;
+  -- What an operator does by hand; a handler's role may not.
+  revoke execute on function
+    gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
+    gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters
+    from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then
     grant gapless_producer to gapless_operator;

@@ -14,6 +14,9 @@ _FAILED = 1
 _PRODUCER_MAY = re.compile(
     r"(outbox_message_t|outbox_message_id_seq|publish|topic_id|transaction_uuid|partition_of)\b"
 )
+_OPERATOR_MAY = re.compile(
+    r"function (pause|resume|seek|drop_group|(redrive|discard|mend)_letter)\b"
+)
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -57,7 +60,9 @@ def _database(error: psycopg.Error) -> tuple[str, int]:
 
 def _privilege(complaint: str) -> str:
     """Name the role that would help: the complaint says on what a right is missing."""
-    if _PRODUCER_MAY.search(complaint):
+    if _OPERATOR_MAY.search(complaint):
+        remedy = "grant it gapless_operator"
+    elif _PRODUCER_MAY.search(complaint):
         remedy = "grant it gapless_producer"
     elif "schema gapless" in complaint:
         remedy = "grant it gapless_producer to publish, gapless_consumer for the rest"

@@ -18,9 +18,7 @@ COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are 
 Key = tuple[str, str, int]
 """A partition of a group: group_id, topic, partition_id."""
 
-State = Literal[
-    "working", "waiting", "moving", "starting", "lost", "unserved", "pausing", "paused"
-]
+State = Literal["working", "waiting", "moving", "starting", "lost", "unserved", "pausing", "paused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,3 +166,18 @@ def test_killed(gapless, orders, conn, dsn, start: Callable[..., subprocess.Pope
     assert "gapless seek --pause" in gapless("status", "--json").json["partitions"][0]["pause"]
     assert gapless("resume", "billing").out == "resumed group billing\n"
     assert paused(conn) == 0
+
+
+def test_a_consumer_may_not(gapless, orders, role: Callable[..., str]) -> None:
+    """Only operators pause, seek and redrive; the complaint names the grant."""
+    consumer, operator = role("gapless_consumer"), role("gapless_operator")
+    for words in (
+        ("pause", "billing"),
+        ("resume", "billing"),
+        ("seek", "billing", "--latest", "--yes"),
+        ("groups", "remove", "billing", "--yes"),
+    ):
+        assert "grant it gapless_operator" in gapless(*words, GAPLESS_DSN=consumer).complaint()
+    assert gapless("seek", "billing", "--latest", GAPLESS_DSN=consumer).code == 0
+    assert gapless("pause", "billing", GAPLESS_DSN=operator).code == 0
+    assert gapless("seek", "billing", "--latest", "--yes", GAPLESS_DSN=operator).code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from psycopg.rows import tuple_row
 from gapless.consume.handler import handler
 from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
+from gapless.log.sequence import sequence
 from gapless.log.topics import require_topic
 from stage.control.world import World
 from support.group import owner
@@ -241,3 +243,25 @@ def test_all_or_nothing(world: World, dsn: str) -> None:
         other.execute("select gapless.seek('billing', to_end => 'earliest')")
         raise ZeroDivisionError
     assert world.next_offsets() == [3, 1]
+
+
+def test_a_retired_partition_comes_back(world: World) -> None:
+    """Its topic has fewer partitions now: what it had is handled again, and before what followed."""
+    world.publish(1)
+    world.drain()
+    world.conn.execute("select gapless.set_partitions('orders', 1)")
+    sequence(world.conn)
+    world.publish(1)
+    world.drain()
+    with owner(world.dsn, "billing", replace(require_topic(world.conn, "orders"), partitions=1)):
+        pass
+    retired = "select array_agg(partition_id order by 1) from gapless.lease"
+    assert world.value(retired) == [0]
+    seek(world, to_end="earliest")
+    assert world.value(retired) == [0, 1]
+    assert world.value("select array_agg(passed) from gapless.consumer_offsets") == [0, 0]
+    world.conn.execute("truncate handled")
+    world.drain()
+    world.drain()
+    rows = world.conn.execute("select partition_id, c_offset from handled order by n").fetchall()
+    assert rows == [(1, 1), (0, 1)]
