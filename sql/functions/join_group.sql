@@ -9,8 +9,8 @@ as $$
   select nextval(pg_get_serial_sequence('gapless.member', 'member_no'))::int
 $$;
 
-create or replace function gapless.join_group(
-  member_id uuid, member_no int, name text, capacity int, ttl interval,
+create or replace function gapless.join_groups(
+  member_id uuid, member_no int, name text, capacity int, partitions_per_worker int, ttl interval,
   groups text[], topics text[]
 )
 returns void
@@ -19,16 +19,35 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into gapless.member (member_id, member_no, name, capacity, ttl, expires_at, backend_pid)
+  insert into gapless.member (
+    member_id, member_no, name, capacity, partitions_per_worker, ttl, expires_at, backend_pid
+  )
     overriding system value
   values (
-    join_group.member_id, join_group.member_no, join_group.name, join_group.capacity,
-    join_group.ttl, clock_timestamp() + join_group.ttl, pg_backend_pid()
+    join_groups.member_id, join_groups.member_no, join_groups.name, join_groups.capacity,
+    join_groups.partitions_per_worker, join_groups.ttl, clock_timestamp() + join_groups.ttl,
+    pg_backend_pid()
   );
   insert into gapless.member_group (member_id, group_id, topic_id)
-  select join_group.member_id, u.group_id, gapless.topic_id(u.topic)
-  from unnest(join_group.groups, join_group.topics) as u (group_id, topic);
+  select join_groups.member_id, u.group_id, gapless.topic_id(u.topic)
+  from unnest(join_groups.groups, join_groups.topics) as u (group_id, topic);
 end
+$$;
+
+-- As programs called it that knew nothing of partitions_per_worker.
+create or replace function gapless.join_group(
+  member_id uuid, member_no int, name text, capacity int, ttl interval,
+  groups text[], topics text[]
+)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select gapless.join_groups(
+    join_group.member_id, join_group.member_no, join_group.name, join_group.capacity, 1,
+    join_group.ttl, join_group.groups, join_group.topics
+  )
 $$;
 
 -- Still here. Returns false when this member was evicted: kill the workers, join anew.

@@ -19,8 +19,16 @@ limit 1
 select gapless.create_group(%(group_id)s, %(topic)s, %(start)s)
 
 -- name: join
-select gapless.join_group(
-  %(member_id)s, %(member_no)s, %(name)s, %(capacity)s, %(ttl)s, %(groups)s, %(topics)s
+select gapless.join_groups(
+  %(member_id)s, %(member_no)s, %(name)s, %(capacity)s, %(partitions_per_worker)s, %(ttl)s,
+  %(groups)s, %(topics)s
+)
+
+-- name: sessions_needed
+-- returns: gapless.lease.room:Demand
+select supervisors, partitions, workers, max_connections, reserved
+from gapless.sessions_needed(
+  %(capacity)s, %(partitions_per_worker)s, %(groups)s, %(topics)s, %(total_partitions)s
 )
 
 -- name: beat

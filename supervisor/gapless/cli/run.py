@@ -23,6 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--capacity", type=int, metavar="N", help="take at most N partitions (default: no limit)"
     )
+    parser.add_argument(
+        "--partitions-per-worker",
+        type=int,
+        metavar="N",
+        help="let a worker process serve up to N partitions (default: 1)",
+    )
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
     parser.add_argument("--log-format", choices=("auto", "text", "json"))
     parser.add_argument(
@@ -30,7 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-_FLAGS = ("group_id", "instance_name", "capacity", "batch_size", "log_format")
+_FLAGS = (
+    "group_id",
+    "instance_name",
+    "capacity",
+    "partitions_per_worker",
+    "batch_size",
+    "log_format",
+)
 
 
 def main(args: argparse.Namespace) -> int:

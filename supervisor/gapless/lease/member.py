@@ -75,6 +75,7 @@ class Member:
         *,
         name: str,
         capacity: int | None,
+        partitions_per_worker: int = 1,
     ) -> None:
         self.member_id = uuid4()
         self._conn = conn
@@ -91,6 +92,7 @@ class Member:
             member_no=self._member_no,
             name=name,
             capacity=capacity,
+            partitions_per_worker=partitions_per_worker,
             ttl=timedelta(milliseconds=timing.ttl_ms),
             groups=[subscription.group_id for subscription in subscriptions],
             topics=[subscription.topic for subscription in subscriptions],

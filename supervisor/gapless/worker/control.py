@@ -22,6 +22,7 @@ from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError
 from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.room import require_room
 from gapless.log.topics import ensure_topic, find_topic
 from gapless.settings import Settings
 
@@ -87,10 +88,18 @@ class Control:
         """Connect and become a new member. Raises ConnectError, SchemaError, UsageError."""
         conn = self._connect()
         require_schema(conn)
+        settings = self._settings
+        require_room(
+            conn,
+            self._plan.handlers,
+            capacity=settings.capacity,
+            partitions_per_worker=settings.partitions_per_worker,
+            total_partitions=settings.total_partitions,
+        )
         self._subscriptions = self._subscribe(conn)
         self._become_member(conn)
         names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
-        log.info("supervisor: joined %s as %s", names, self._settings.name_for_people())
+        log.info("supervisor: joined %s as %s", names, settings.name_for_people())
 
     def tend(self) -> Event:
         """Beat and watch when due, reconnect when cut; say what became of us.
@@ -235,6 +244,7 @@ class Control:
             timing,
             name=settings.name_for_people(),
             capacity=settings.capacity,
+            partitions_per_worker=settings.partitions_per_worker,
         )
         if self._draining:
             self._member.drain()

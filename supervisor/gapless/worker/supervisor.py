@@ -31,6 +31,7 @@ log = logging.getLogger("gapless.supervisor")
 
 TICK_S = 0.25
 STOPPING_TICK_S = 0.02
+MANY_PARTITIONS = 16  # from here on one process each costs more than most want to pay
 SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
 
 
@@ -87,6 +88,7 @@ class Supervisor:
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
         self._dirty = True
+        self._is_hinted = plan.settings.partitions_per_worker > 1
 
     def run(self) -> int:
         """Supervise; return 0 when drained.
@@ -159,6 +161,7 @@ class Supervisor:
             if self._dirty:
                 self._leases = self._control.member.leases()
                 self._disown()
+                self._hint()
                 self._dirty = False
             self._reconcile()
             self._hear()  # what came with the answers just now makes no descriptor readable
@@ -171,6 +174,18 @@ class Supervisor:
         for lease in self._leases:
             if lease.owner == self._control.member.member_id and lease.partition not in running:
                 self._control.member.disown(lease.partition)
+
+    def _hint(self) -> None:
+        """Say once that one process for each partition costs much when they are many."""
+        me = self._control.member.member_id
+        wanted = sum(lease.target == me for lease in self._leases)
+        if wanted > MANY_PARTITIONS and not self._is_hinted:
+            self._is_hinted = True
+            log.warning(
+                "supervisor: %s partitions, each with a process and a session of its own: "
+                "partitionsPerWorker lets a worker serve several",
+                wanted,
+            )
 
     def _hear(self) -> None:
         for payload in self._control.heard():

@@ -1,0 +1,64 @@
+-- How many sessions the members that are present take, and one more that is about to join, when every partition
+-- is served; and how many the server admits to ordinary roles. A supervisor has two of its own: control
+-- and sequencer candidate. Topics that do not exist yet count with total_partitions.
+create or replace function gapless.sessions_needed(
+  capacity int, partitions_per_worker int, groups text[], topics text[], total_partitions int,
+  out supervisors bigint, out partitions bigint, out workers bigint,
+  out max_connections int, out reserved int
+)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with
+  fleet as (
+    select m.member_id, m.capacity, m.partitions_per_worker
+    from gapless.member m
+    where exists (
+      select from pg_locks k
+      where k.locktype = 'advisory' and k.classid = 7427002::oid and k.objid = m.member_no::oid
+        and k.objsubid = 2 and k.granted
+        and k.database = (select d.oid from pg_database d where d.datname = current_database())
+    )
+    union all
+    select null, sessions_needed.capacity, sessions_needed.partitions_per_worker
+  ),
+  memberships as (
+    select mg.member_id, mg.group_id, t.name as topic
+    from gapless.member_group mg
+    join gapless.topic t using (topic_id)
+    join fleet using (member_id)
+    union all
+    select null, u.group_id, u.topic
+    from unnest(sessions_needed.groups, sessions_needed.topics) as u (group_id, topic)
+  ),
+  shares as (
+    select
+      s.group_id, s.topic, f.partitions_per_worker,
+      least(p.partitions, sum(coalesce(f.capacity, p.partitions)) over same) as served,
+      count(*) over same as members
+    from memberships s
+    join fleet f on f.member_id is not distinct from s.member_id
+    left join gapless.topic t on t.name = s.topic
+    cross join lateral (
+      select coalesce(t.partitions, sessions_needed.total_partitions) as partitions
+    ) p
+    window same as (partition by s.group_id, s.topic)
+  ),
+  demands as (
+    select
+      min(served) as served,
+      sum(ceil(ceil(served::numeric / members) / partitions_per_worker)) as workers
+    from shares
+    group by group_id, topic
+  )
+  select
+    (select count(*) from fleet),
+    coalesce(sum(d.served), 0)::bigint,
+    coalesce(sum(least(d.served, d.workers)), 0)::bigint,
+    current_setting('max_connections')::int,
+    current_setting('superuser_reserved_connections')::int
+      + coalesce(current_setting('reserved_connections', true), '0')::int
+  from demands d
+$$;

@@ -1,0 +1,73 @@
+"""Whether the server admits as many sessions as the members of all groups take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.errors import ConnectError
+
+SESSIONS_PER_SUPERVISOR = 2  # control, and the candidate for the sequencer's role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What a fleet takes once it is complete, the member that is about to join included."""
+
+    supervisors: int
+    partitions: int
+    workers: int
+    max_connections: int
+    reserved: int
+
+    @property
+    def needed(self) -> int:
+        return self.workers + SESSIONS_PER_SUPERVISOR * self.supervisors
+
+    @property
+    def admitted(self) -> int:
+        return self.max_connections - self.reserved
+
+
+def require_room(
+    conn: Connection[Any],
+    groups_and_topics: Iterable[tuple[str, str]],
+    *,
+    capacity: int | None,
+    partitions_per_worker: int,
+    total_partitions: int,
+) -> None:
+    """Raise ConnectError, with the sum, if the server could not serve all partitions.
+
+    Better now than later: workers that get no session leave their partitions standing.
+    """
+    pairs = list(groups_and_topics)
+    params = {
+        "groups": [group for group, _ in pairs],
+        "topics": [topic for _, topic in pairs],
+        "capacity": capacity,
+        "partitions_per_worker": partitions_per_worker,
+        "total_partitions": total_partitions,
+    }
+    with conn.cursor(row_factory=class_row(Demand)) as cursor:
+        demand = cursor.execute(query("lease", "sessions_needed"), params).fetchone()
+    assert demand is not None
+    if demand.needed > demand.admitted:
+        raise ConnectError(_explain(demand))
+
+
+def _explain(demand: Demand) -> str:
+    supervisors = "supervisor" if demand.supervisors == 1 else "supervisors"
+    return (
+        f"{demand.partitions} partitions take {demand.workers} workers with a session each, and "
+        f"{demand.supervisors} {supervisors} take {SESSIONS_PER_SUPERVISOR} each: "
+        f"{demand.workers} + {SESSIONS_PER_SUPERVISOR * demand.supervisors} = {demand.needed} "
+        f"sessions, but the server admits {demand.admitted} (max_connections "
+        f"{demand.max_connections} less {demand.reserved} reserved); raise max_connections, or let "
+        "each worker serve several partitions (partitionsPerWorker), or set capacity"
+    )

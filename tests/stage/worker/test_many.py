@@ -1,0 +1,29 @@
+"""Many partitions: a hint, a refusal before anything is changed, and the way out of it."""
+
+from __future__ import annotations
+
+from stage.worker.fleet import Fleet
+
+
+def test_more_workers_than_the_server_admits_are_refused_at_the_start(fleet: Fleet) -> None:
+    most = fleet.value("select current_setting('max_connections')::int")
+    a = fleet.start("a", total_partitions=most)
+    assert a.ended() != 0
+    assert a.logged(f"{most} + 2 = {most + 2} sessions, but the server admits")
+    assert fleet.value("select count(*) from gapless.member") == 0
+    assert fleet.value("select count(*) from gapless.topic where name = 't'") == 0, "no change"
+
+
+def test_several_for_a_worker_fit_in(fleet: Fleet) -> None:
+    most = fleet.value("select current_setting('max_connections')::int")
+    a = fleet.start("a", total_partitions=most, partitions_per_worker=64)
+    fleet.until_owners(a=most, timeout_s=40)
+    assert not a.logged("partitionsPerWorker lets")
+    fleet.publish({}, {})
+    fleet.until_handled()
+
+
+def test_a_hint_above_sixteen_processes(fleet: Fleet) -> None:
+    a = fleet.start("a", total_partitions=17)
+    fleet.until_owners(a=17)
+    assert a.log().count("17 partitions, each with a process and a session of its own") == 1
