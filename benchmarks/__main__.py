@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import consume, idle, latency, publish, report, sequencing
+from benchmarks import consume, idle, latency, members, planning, publish, report, sequencing
 from benchmarks.figure import Figure
 from benchmarks.server import Setup, server, settings
 
@@ -20,6 +20,8 @@ BENCHMARKS: dict[str, Callable[[Setup], list[Figure]]] = {
     "consume": consume.run,
     "idle": idle.run,
     "sequencing": sequencing.run,
+    "members": members.run,
+    "planning": planning.run,
 }
 
 

@@ -22,8 +22,14 @@ class CpuMeter:
     """Counts, from its making, what the server, this process and its descendants use."""
 
     def __init__(self, dsn: str) -> None:
-        self._postmaster = _postmaster(dsn)
+        self._postmaster = postmaster(dsn)
         self._began_s = self._now_s()
+        self._began = self._server_s(), self._ours_s()
+
+    def used_s(self) -> tuple[float, float]:
+        """Return the CPU seconds of the server, and of this process with its descendants."""
+        server_s, ours_s = self._began
+        return self._server_s() - server_s, self._ours_s() - ours_s
 
     def used_us(self, events: float) -> float | None:
         """Return the CPU time since then for each of so many events; None if it cannot be had."""
@@ -35,8 +41,15 @@ class CpuMeter:
     def _now_s(self) -> float | None:
         if self._postmaster is None:
             return None
-        ours_s = process_time() + _descendants_s(os.getpid())
-        return ours_s + _own_s(self._postmaster) + _descendants_s(self._postmaster)
+        return self._ours_s() + self._server_s()
+
+    def _ours_s(self) -> float:
+        return process_time() + _descendants_s(os.getpid())
+
+    def _server_s(self) -> float:
+        if self._postmaster is None:
+            return 0.0
+        return _own_s(self._postmaster) + _descendants_s(self._postmaster)
 
 
 def cpu_figure(
@@ -53,7 +66,7 @@ def cpu_figure(
     return [figure] if figure.ours else []
 
 
-def _postmaster(dsn: str) -> int | None:
+def postmaster(dsn: str) -> int | None:
     """Return the process id of the server, if it runs on this machine."""
     with psycopg.connect(dsn) as conn:
         if not conn.info.host.startswith("/"):
@@ -62,6 +75,12 @@ def _postmaster(dsn: str) -> int | None:
         assert row is not None
         stat = _stat(row[0])
     return int(stat[1]) if stat else None
+
+
+def descendants(pid: int | None) -> list[int]:
+    """Return the processes below one."""
+    children = [] if pid is None else _children(pid)
+    return [below for child in children for below in (child, *descendants(child))]
 
 
 def _children(pid: int) -> list[int]:

@@ -45,6 +45,18 @@ select not exists (
       and k.database = (select d.oid from pg_database d where d.datname = current_database())
   )
 
+-- name: balanced
+-- Whether every partition of a group has the owner it is to have.
+select not exists (
+  select from gapless.lease l
+  where l.group_id = %(group_id)s and (l.owner is null or l.owner is distinct from l.target)
+)
+
+-- name: sessions
+-- Of gapless in this database.
+select count(*) from pg_stat_activity a
+where a.datname = current_database() and starts_with(a.application_name, 'gapless/')
+
 -- name: asleep
 -- Whether the sequencer sleeps: nothing is left to be sequenced.
 select exists (
@@ -115,3 +127,26 @@ select o.id, o.payload from baseline.notify_message_t o where o.id > %(last_id)s
 
 -- name: notify_publish
 insert into baseline.notify_message_t (payload) values (%(payload)s)
+
+-- name: many_partitions
+select gapless.create_group('many', 'many')
+from (select gapless.create_topic('many', %(partitions)s) offset 0) made
+
+-- name: forget_plan
+update gapless.lease set target = null, owner = null
+
+-- name: vacuum_lease
+vacuum gapless.lease
+
+-- name: join
+-- Without a session: plans are made for members, and only eviction looks for their locks.
+select gapless.join_groups(
+  %(member_id)s, gapless.next_member_no(), 'bench', null, 1, interval '1 hour',
+  array['many'], array['many']
+)
+
+-- name: leave
+select gapless.leave_group(%(member_id)s)
+
+-- name: plan
+select gapless.sync('many', gapless.topic_id('many'))
