@@ -40,6 +40,9 @@ from (
 join pg_roles r on r.rolname = current_user
 join pg_database d on d.datname = current_database()
 
+-- name: check_leases
+select invariant, place, problem from gapless.check_leases() order by 1, 2
+
 -- name: oldest
 -- Who holds the horizon: the session with the oldest snapshot or transaction. Sessions of other roles
 -- show nothing of themselves to those without pg_read_all_stats.

@@ -1,4 +1,4 @@
-"""A cast of members and workers for each test."""
+"""A cast of members and workers for each test; afterwards the invariants are checked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from psycopg import Connection
 
 from gapless.log.topics import Topic
 from stage.lease.cast import Cast
+from support.lease_checks import assert_sound, record
 
 
 @pytest.fixture
 def cast(dsn: str, conn: Connection, topic: Topic) -> Iterator[Cast]:
+    record(conn)
     with Cast(dsn, conn, topic).closing() as made:
         yield made
+    assert_sound(dsn, by_hand=True)

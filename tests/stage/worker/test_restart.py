@@ -18,6 +18,7 @@ from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries
+from support.lease_checks import assert_sound, record
 from support.patience import patience
 
 MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
@@ -47,12 +48,14 @@ def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
         admin.execute("drop database if exists test with (force)")
         admin.execute("create database test template gapless")
     made = Fleet(cluster.dsn("test"), connect(cluster.dsn("test"), role="test"), tmp_path)
+    record(made.conn)
     try:
         yield made
     finally:
         made.close()
         made.conn.close()
         print(made.logs())  # noqa: T201
+    assert_sound(made.dsn, by_hand=False)
 
 
 @pytest.mark.parametrize("how", ["fast", "immediate", "kill -9 a backend"])

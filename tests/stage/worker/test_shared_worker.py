@@ -18,8 +18,11 @@ where locktype = 'advisory' and classid = 7427003 and granted
 group by pid order by 2
 """
 STEAL = """
-update gapless.consumer_offsets set epoch = epoch + 1, token = gen_random_uuid()
-where partition_id = %s
+with taken as (
+  update gapless.lease set epoch = epoch + 1, token = gen_random_uuid() where partition_id = %s
+  returning *
+)
+select gapless.install_fence(group_id, topic_id, partition_id, epoch, token) from taken
 """
 
 
@@ -125,7 +128,7 @@ def test_a_fenced_partition_leaves_the_others_alone(fleet: Fleet) -> None:
     (worker,) = until(lambda: a.sequencer() and workers(a), "one worker")
     publish_everywhere(fleet)
     fleet.until_handled()
-    fleet.conn.execute(STEAL, [3])  # a fence nobody has: its worker must stop at once
+    fleet.conn.execute(STEAL, [3])  # a fence that no worker has: its worker must stop at once
     fleet.publish(partition=3, partitions=8)
     until(lambda: a.logged("g/t/3: fenced"), "fenced", within=a.log)
     publish_everywhere(fleet)

@@ -39,6 +39,16 @@ def wake_trigger(patient: Patient) -> Iterator[Finding]:
         yield ok("wake-trigger", "publishers wake the sequencer")
 
 
+def leases(patient: Patient) -> Iterator[Finding]:
+    """Whether members, leases and fences say the same."""
+    found = patient.conn.execute(query("doctor", "check_leases")).fetchall()
+    for invariant, place, problem in found[:_SHOWN_MAX]:
+        text = f"{plain(place)}: {plain(problem)} ({invariant})"
+        yield fail("leases", text, "keep the database as it is, and report this: it is a bug")
+    if not found:
+        yield ok("leases", "members, leases and fences agree")
+
+
 def chunks(patient: Patient) -> Iterator[Finding]:
     """Whether the next events have a chunk to go to."""
     found = rows(patient.conn, Chunks, query("doctor", "chunks"))[0]

@@ -32,6 +32,7 @@ _LOG = (
     log.sequencer,
     log.members,
     log.partitions,
+    log.leases,
 )
 
 
