@@ -1,79 +1,155 @@
-"""`gapless run` on a terminal: the live console, with the log's lines under 'lately'."""
+"""`gapless run` on a terminal: the live console, with the log's lines under 'lately'.
+
+The console is a process of its own: it has the terminal and a session for its looks, so neither a
+slow terminal nor a server that does not answer ever keeps the supervisor from its heartbeat. It
+outlives a supervisor that is killed for as long as it takes to put the terminal back.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import signal
 import sys
-from collections import deque
+import termios
+from time import monotonic, sleep
+from types import FrameType
+from typing import Any, NoReturn
 
-from gapless.db.connect import connect
-from gapless.status import LiveConsole, Looker
+from gapless.cli.log_pipe import LogPipe
+from gapless.cli.logs import set_up_logs
 from gapless.worker.control import Plan
 from gapless.worker.supervisor import Supervisor
 
-_FOOTER = "Ctrl-C drains: workers finish their batch and let go; once more ends them at once"
-_LAST_LINES = 20
-_CONNECT_TIMEOUT_S = 2  # the supervisor's loop waits for it when the server is away
+_FOOTER = "l lag  p partition  r rate  f group  space more   Ctrl-C drains, twice: now"
+_CONNECT_TIMEOUT_S = 5
+_END_S_MAX = 5.0
+_STOP_S_MAX = 1.0
+_TAKE_BACK = "\x1b[?1049l\x1b[?25h"  # leave the other screen, show the cursor
 
 
 def supervise_with_console(plan: Plan) -> int:
     """Run a supervisor under the live console; the terminal is as before on every way out."""
-    lines = _LogPipe()
-    console = LiveConsole(footer=_FOOTER)
-    looker = Looker(
-        lambda: connect(plan.dsn, role="console", connect_timeout_s=_CONNECT_TIMEOUT_S), console
-    )
+    lines = LogPipe()
+    console = _ConsoleProcess(plan.dsn, lines)
+    lines.write_here()
     try:
-        with looker, console:
-            return Supervisor(plan, _Observer(looker, console, lines)).run()
+        with console:
+            return Supervisor(plan, console).run()
     finally:
-        lines.collect()
-        for line in lines.last:
-            sys.stderr.write(f"{line}\n")
+        lines.close()
+        console.end()
 
 
-class _Observer:
-    """What the supervisor's loop tells of its turns."""
+class _ConsoleProcess:
+    """The console's process, as the supervisor's loop knows it; while in `with`, Ctrl-Z stops both.
 
-    def __init__(self, looker: Looker, console: LiveConsole, lines: _LogPipe) -> None:
-        self._looker = looker
-        self._console = console
+    Ctrl-Z: the console first, for it has the terminal to give back, then the supervisor.
+    """
+
+    def __init__(self, dsn: str, lines: LogPipe) -> None:
         self._lines = lines
+        self._stop_noted = False
+        self._modes: list[Any] | None = None
+        with contextlib.suppress(termios.error):
+            self._modes = termios.tcgetattr(0)
+        parent = os.getpid()
+        self._pid: int | None = os.fork()
+        if self._pid == 0:
+            _be_console(dsn, lines, parent)
+
+    def __enter__(self) -> None:
+        self._former = signal.signal(signal.SIGTSTP, self._note_stop)
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTSTP, self._former)
 
     def tick(self) -> None:
-        for line in self._lines.collect():
-            self._console.note(line)
-        self._looker.tick()
+        """See whether the console is still there, and whether Ctrl-Z was pressed."""
+        if self._has_ended(os.WNOHANG):
+            self._give_up()
+        if self._stop_noted:
+            self._stop_noted = False
+            self._stop()
 
     def filenos(self) -> list[int]:
-        return [*self._looker.filenos(), self._lines.reader]
+        return []  # the children write to the log's pipe too
+
+    def end(self) -> None:
+        """Wait until the console has put the terminal back; it ends with the log's lines."""
+        give_up_s = monotonic() + _END_S_MAX
+        while self._pid is not None and not self._has_ended(os.WNOHANG):
+            sleep(0.01)
+            if monotonic() > give_up_s:
+                os.kill(self._pid, signal.SIGKILL)
+                self._has_ended(0)
+                self._take_back()
+
+    def _note_stop(self, _signal: int, _frame: FrameType | None) -> None:
+        self._stop_noted = True
+
+    def _stop(self) -> None:
+        if self._pid is not None:
+            os.kill(self._pid, signal.SIGTSTP)
+            give_up_s = monotonic() + _STOP_S_MAX
+            while monotonic() < give_up_s and not self._has_stopped():
+                sleep(0.01)
+        os.kill(os.getpid(), signal.SIGSTOP)  # goes on here when continued
+        if self._pid is not None:
+            os.kill(self._pid, signal.SIGCONT)
+
+    def _has_stopped(self) -> bool:
+        return self._has_ended(os.WNOHANG | os.WUNTRACED)
+
+    def _has_ended(self, options: int) -> bool:
+        """Tell whether the console has ended, or has stopped where the options ask for that."""
+        if self._pid is None:
+            return True
+        pid, status = os.waitpid(self._pid, options)
+        if pid == 0:
+            return False
+        if not os.WIFSTOPPED(status):
+            self._pid = None
+            if os.WIFSIGNALED(status):
+                self._take_back()
+        return True
+
+    def _give_up(self) -> None:
+        """Go on without a console: the log's lines go where they go without a terminal."""
+        if not self._lines.is_closed:
+            self._lines.close()
+            set_up_logs("text")
+            logging.getLogger("gapless").warning("the console has ended; the supervisor goes on")
+
+    def _take_back(self) -> None:
+        """Put the terminal back in place of a console that was killed."""
+        if self._modes is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(0, termios.TCSANOW, self._modes)
+        sys.stdout.write(_TAKE_BACK)
+        sys.stdout.flush()
 
 
-class _LogPipe:
-    """The log of this process and its children, as lines; nobody waits when it is full."""
+def _be_console(dsn: str, lines: LogPipe, supervisor_pid: int) -> NoReturn:
+    """Be the console's process until the log's lines end; then say the last of them."""
+    code = 1
+    try:
+        # For the supervisor alone to act upon; a terminal that is gone ends the console too.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        lines.read_here(supervisor_pid)
+        # Rich is for this process alone: the workers need not carry it.
+        from gapless.db.connect import connect  # noqa: PLC0415
+        from gapless.status import accompany  # noqa: PLC0415
 
-    def __init__(self) -> None:
-        self.reader, writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        os.set_blocking(writer, False)
-        self.last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._rest = ""
-        handler = logging.StreamHandler(os.fdopen(writer, "w", encoding="utf-8", errors="replace"))
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        logging.raiseExceptions = False
-        log = logging.getLogger("gapless")
-        log.handlers = [handler]
-        log.setLevel(logging.INFO)
-        log.propagate = False
-
-    def collect(self) -> list[str]:
-        """Return the lines that came since the last call."""
-        text = self._rest
-        with contextlib.suppress(BlockingIOError):
-            while chunk := os.read(self.reader, 65536):
-                text += chunk.decode("utf-8", "replace")
-        *lines, self._rest = text.split("\n")
-        self.last.extend(lines)
-        return lines
+        code = accompany(
+            lambda: connect(dsn, role="console", connect_timeout_s=_CONNECT_TIMEOUT_S),
+            lines,
+            _FOOTER,
+        )
+        with contextlib.suppress(OSError):
+            sys.stderr.write("".join(f"{line}\n" for line in lines.last))
+            sys.stderr.flush()
+    finally:
+        os._exit(code)

@@ -15,13 +15,14 @@ from gapless.status.picture import export_svg
 from gapless.status.render import render
 from gapless.status.snapshot import Snapshot
 from gapless.status.text import to_text
-from gapless.status.watching import watch
+from gapless.status.watching import accompany, watch
 
 __all__ = [
     "History",
     "LiveConsole",
     "Looker",
     "Snapshot",
+    "accompany",
     "export_svg",
     "render",
     "snapshot",

@@ -118,9 +118,10 @@ def _members(before: Snapshot, after: Snapshot) -> Iterator[str]:
             yield f"{member.name} joined"
         elif member.condition != was[member_id].condition:
             yield f"{member.name} is {member.condition}"
+    why = {gone.member_id: f"is gone: {gone.reason}" for gone in after.evictions}
     for member_id, member in was.items():
         if member_id not in now:
-            yield f"{member.name} left"
+            yield f"{member.name} {why.get(member_id, 'left')}"
 
 
 def _troubles(before: Snapshot, after: Snapshot) -> Iterator[tuple[Kind, str]]:

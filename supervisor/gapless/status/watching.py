@@ -1,4 +1,4 @@
-"""`gapless status --watch`: one thread that waits for keys, signals and the next look."""
+"""The loop around the live console: one thread that waits for keys, signals and the next look."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import select
 import signal
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import Connection
 from rich.console import Console
@@ -16,6 +16,15 @@ from gapless.errors import UsageError
 from gapless.status.live import KEYS, LiveConsole
 from gapless.status.looker import Looker
 from gapless.status.terminal import Keyboard, Signals, Stopped, held_back, let_through
+
+
+class Lines(Protocol):
+    """Lines of a log that the console shows among what happened; with their end it ends too."""
+
+    has_ended: bool
+
+    def fileno(self) -> int: ...
+    def collect(self) -> list[str]: ...
 
 
 def watch(
@@ -39,6 +48,19 @@ def watch(
     console = LiveConsole(screen, footer=KEYS)
     looker = Looker(connect, console, interval_s=interval_s)
     looker.look()
+    return _show(looker, console, None)
+
+
+def accompany(connect: Callable[[], Connection[Any]], lines: Lines, footer: str) -> int:
+    """Show the live console beside a supervisor in another process, until its lines end.
+
+    It ends with them, not with q. A database that cannot be reached is shown, and is no error.
+    """
+    console = LiveConsole(footer=footer)
+    return _show(Looker(connect, console), console, lines)
+
+
+def _show(looker: Looker, console: LiveConsole, lines: Lines | None) -> int:
     try:
         with (
             held_back(),
@@ -48,17 +70,26 @@ def watch(
             console,
             let_through(),
         ):
-            _loop(looker, console, signals, keyboard)
+            _loop(looker, console, signals, keyboard, lines)
     except Stopped as stopped:
         return stopped.exit_code
     return 0
 
 
-def _loop(looker: Looker, console: LiveConsole, signals: Signals, keyboard: Keyboard) -> None:
+def _loop(
+    looker: Looker,
+    console: LiveConsole,
+    signals: Signals,
+    keyboard: Keyboard,
+    lines: Lines | None,
+) -> None:
     while True:
         looker.tick()
         pause_s = max(0.0, looker.due_s - monotonic())
-        select.select([signals.fileno(), *keyboard.filenos()], [], [], pause_s)
+        more = [] if lines is None else [lines.fileno()]
+        select.select([signals.fileno(), *keyboard.filenos(), *more], [], [], pause_s)
+        if lines is not None and not _pass_on(lines, console):
+            return
         noted = signals.take()
         if signal.SIGTSTP in noted:
             _suspend(console, signals, keyboard)
@@ -66,8 +97,16 @@ def _loop(looker: Looker, console: LiveConsole, signals: Signals, keyboard: Keyb
             if signal.SIGCONT in noted:
                 _reopen(console, keyboard)
             console.redraw()
-        if not all(console.press(key) for key in keyboard.pressed()):
+        stays = [console.press(key) for key in keyboard.pressed()]
+        if lines is None and not all(stays):
             return
+
+
+def _pass_on(lines: Lines, console: LiveConsole) -> bool:
+    """Show the lines that came; False when they have ended."""
+    for line in lines.collect():
+        console.note(line)
+    return not lines.has_ended
 
 
 def _suspend(console: LiveConsole, signals: Signals, keyboard: Keyboard) -> None:

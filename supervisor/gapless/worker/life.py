@@ -28,7 +28,8 @@ def settle(spec: ChildSpec, title: str) -> None:
     # supervisor alone decides what they mean. Not SIG_IGN: what handlers start would inherit it.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _leave_to_supervisor)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for each in (signal.SIGCHLD, signal.SIGTSTP):
+        signal.signal(each, signal.SIG_DFL)
     for fd in spec.close_fds:
         try:
             os.close(fd)
