@@ -43,6 +43,16 @@ begin
         and other.suspect_at < clock_timestamp() - evict.suspect_grace
     then
       delete from gapless.member m where m.member_id = other.member_id;
+      insert into gapless.eviction (member_id, name, reason)
+      values (
+        other.member_id, other.name,
+        case
+          when absent then 'its session ended'
+          else format('silent for %s s', round(extract(epoch from
+            clock_timestamp() - other.expires_at + other.ttl)::numeric, 1))
+        end
+      )
+      on conflict do nothing;
       evicted := evicted + 1;
     elsif (absent or silent) and not suspected then
       update gapless.member m
@@ -50,6 +60,9 @@ begin
       where m.member_id = other.member_id;
     end if;
   end loop;
+  if evicted > 0 then
+    delete from gapless.eviction e where e.evicted_ts < clock_timestamp() - interval '1 day';
+  end if;
   return evicted;
 end
 $$;

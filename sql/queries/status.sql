@@ -130,6 +130,14 @@ select v.member_id, v.name, v.state, v.up_s, v.beat_s, v.ttl_s, v.is_present, v.
 from gapless.members v
 order by v.member_no
 
+-- name: evictions
+-- The newest first: why a member is not there any more.
+-- returns: gapless.status.snapshot:Eviction
+select e.member_id, e.name, e.reason, e.evicted_ts
+from gapless.eviction e
+order by e.evicted_ts desc
+limit 20
+
 -- name: partitions
 -- Dead letters are counted up to 10000 for each partition (COUNT_MAX).
 -- returns: gapless.status.snapshot:Standing

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from gapless.status.history import POINTS_MAX, WINDOW_S, History
-from gapless.status.snapshot import Snapshot
+from gapless.status.snapshot import Eviction, Snapshot
 from gapless.status.words import (
     ASCII,
     UNICODE,
@@ -142,6 +142,20 @@ def test_an_evicted_owner_keeps_its_name() -> None:
         look([evicted], at_s=1, members=[presence("host-b")]),
         look([standing(0, "host-b", epoch=2)], at_s=2, members=[presence("host-b")]),
     ) == ["host-a left", "billing/orders/0: host-a → host-b, epoch 2"]
+
+
+def test_who_was_evicted_did_not_leave() -> None:
+    gone = presence("host-a")
+    eviction = Eviction(
+        member_id=gone.member_id,
+        name="host-a",
+        reason="silent for 9 s",
+        evicted_ts=look().server.taken_ts,
+    )
+    assert _told(
+        look(members=[gone, presence("host-b")]),
+        replace(look(members=[presence("host-b")], at_s=1), evictions=(eviction,)),
+    ) == ["host-a is gone: silent for 9 s"]
 
 
 def test_members_come_change_and_go() -> None:

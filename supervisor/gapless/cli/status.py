@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import terminal_columns
 from gapless.cli.screen import say, to_json
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 HELP = "members, partitions, lag, dead letters: now, or live with --watch"
 EXAMPLES = """\
@@ -16,6 +21,7 @@ examples:
   gapless status
   gapless status --watch
   gapless status --json | jq .totals.lag
+  gapless status --watch --json | jq -c .happenings[]
 """
 _INTERVAL_S_MIN = 0.1
 _INTERVAL_S_MAX = 3600.0
@@ -23,9 +29,10 @@ _INTERVAL_S_MAX = 3600.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    form.add_argument("-w", "--watch", action="store_true", help="stay, until q or Ctrl-C")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON; with --watch one document a look and line"
+    )
+    parser.add_argument("-w", "--watch", action="store_true", help="stay, until q or Ctrl-C")
     parser.add_argument(
         "--interval",
         type=_interval_s,
@@ -37,18 +44,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print one look, or show the live console."""
-    from gapless.status import snapshot, to_document, to_text, watch  # noqa: PLC0415 - not for --help
+    from gapless.status import (  # noqa: PLC0415 - not for --help
+        snapshot,
+        stream,
+        to_document,
+        to_text,
+        watch,
+    )
 
     settings = load_settings(args)
+
+    def connect() -> Connection[Any]:
+        return open_connection(args, "status", settings)
+
+    if args.watch and args.json:
+        stream(connect, _print_line, interval_s=args.interval)
     if args.watch:
-        return watch(lambda: open_connection(args, "status", settings), interval_s=args.interval)
-    with open_connection(args, "status", settings) as conn:
+        return watch(connect, interval_s=args.interval)
+    with connect() as conn:
         look = snapshot(conn)
     if args.json:
         say(to_json(to_document(look), indent=2))
     else:
         say(to_text(look, width=terminal_columns()).rstrip("\n"))
     return 0
+
+
+def _print_line(document: dict[str, Any]) -> None:
+    say(to_json(document))
+    sys.stdout.flush()
 
 
 def _interval_s(text: str) -> float:

@@ -14,6 +14,7 @@ from gapless.status.looker import Looker
 from gapless.status.picture import export_svg
 from gapless.status.render import render
 from gapless.status.snapshot import Snapshot
+from gapless.status.stream import stream
 from gapless.status.text import to_text
 from gapless.status.watching import accompany, watch
 
@@ -26,6 +27,7 @@ __all__ = [
     "export_svg",
     "render",
     "snapshot",
+    "stream",
     "to_document",
     "to_text",
     "watch",

@@ -5,7 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from gapless.status.history import History
+from gapless.status.news import Happening
 from gapless.status.snapshot import Change, Presence, Snapshot, Standing, TopicEnd
+
+
+def to_stream_document(snapshot: Snapshot, history: History) -> dict[str, Any]:
+    """Return what to_document() does, with what only several looks can tell.
+
+    totals       published_per_s and handled_per_s, too (null at the first look)
+    partitions   handled_per_s, too
+    """
+    document = to_document(snapshot)
+    document["totals"] |= {
+        "published_per_s": history.published(),
+        "handled_per_s": history.handled(),
+    }
+    for row, standing in zip(document["partitions"], snapshot.partitions, strict=True):
+        row["handled_per_s"] = history.rate(standing.key)
+    return document
 
 
 def to_document(snapshot: Snapshot) -> dict[str, Any]:
@@ -34,6 +52,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  waits_for (partitions to be finished first, after a change of their number)
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     dead_letters the newest: group, topic, partition, offset, error, at
+    evictions    the newest members that their peers gave up: member, member_id, reason, at
     """
     server, sequencer = snapshot.server, snapshot.sequencer
     return {
@@ -79,7 +98,21 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
             }
             for letter in snapshot.letters
         ],
+        "evictions": [
+            {
+                "member": gone.name,
+                "member_id": str(gone.member_id),
+                "reason": gone.reason,
+                "at": _iso(gone.evicted_ts),
+            }
+            for gone in snapshot.evictions
+        ],
     }
+
+
+def happening(news: Happening) -> dict[str, Any]:
+    """Return a line of news: at, kind, text."""
+    return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
 
 
 def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.status.snapshot import (
     Change,
+    Eviction,
     Pending,
     Presence,
     RecentLetter,
@@ -35,6 +36,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         server = _ask(conn, "server", Server)
         sequencing = _ask(conn, "sequencer", Sequencing)
         members = _ask(conn, "members", Presence)
+        evictions = _ask(conn, "evictions", Eviction)
         topics = _ask(conn, "topics", TopicEnd)
         conn.execute(query("status", "by_index"))
         partitions = _ask(conn, "partitions", Standing)
@@ -53,6 +55,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             partitions=tuple(partitions),
             letters=tuple(letters),
             changes=tuple(changes),
+            evictions=tuple(evictions),
         )
 
 

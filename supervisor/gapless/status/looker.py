@@ -1,4 +1,4 @@
-"""Takes a snapshot whenever one is due and shows it, whatever becomes of the connection."""
+"""Takes a snapshot whenever one is due and has it shown, whatever becomes of the connection."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import contextlib
 from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import psycopg
 from psycopg import Connection
 
 from gapless.errors import GaplessError
-from gapless.status.live import LiveConsole
 from gapless.status.look import snapshot
+from gapless.status.snapshot import Snapshot
 
 RETRY_S = 0.5
 
 
+class Display(Protocol):
+    """Who shows the snapshots, or why there is none newer."""
+
+    def update(self, snapshot: Snapshot, /) -> None: ...
+    def lost(self, trouble: str, /) -> None: ...
+
+
 class Looker:
-    """Feeds a LiveConsole; `tick()` it from any loop, such as the supervisor's. Use it in `with`.
+    """Feeds a display such as the LiveConsole; `tick()` it from any loop. Use it in `with`.
 
     A lost connection (a restart of the server) is shown and made again. Bound of a tick: a round
     trip, or what `connect` takes; give it a connect_timeout_s that the loop can bear.
@@ -28,7 +35,7 @@ class Looker:
     def __init__(
         self,
         connect: Callable[[], Connection[Any]],
-        console: LiveConsole,
+        console: Display,
         *,
         interval_s: float = 1.0,
     ) -> None:

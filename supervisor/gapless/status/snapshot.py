@@ -194,6 +194,16 @@ class RecentLetter:
         return f"{self.group_id}/{self.topic}/{self.partition_id}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """A member that its peers gave up, and why; one that left by itself was not evicted."""
+
+    member_id: UUID
+    name: str
+    reason: str
+    evicted_ts: datetime
+
+
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Everything as of one moment. `place` says where the database is: name, host and port."""
@@ -207,6 +217,7 @@ class Snapshot:
     partitions: tuple[Standing, ...]
     letters: tuple[RecentLetter, ...]
     changes: tuple[Change, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

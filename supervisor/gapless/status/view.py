@@ -82,7 +82,7 @@ def share(height: int, wanted: Wanted) -> Wanted:
     """
     members = min(wanted.members, max(2, height // 4))
     errors = min(wanted.errors, max(2, height // 10))
-    news = min(wanted.news, max(3, height // 6))
+    news = min(wanted.news, max(2, height // 5))
     partitions = min(wanted.partitions, max(1, height - members - errors - news))
     spare = height - members - errors - news - partitions
     more_members = min(wanted.members - members, max(0, spare))
