@@ -23,8 +23,8 @@ class _Json(logging.Formatter):
 
 
 def set_up_logs(form: str) -> None:
-    """Send the log to stderr as `text`, `json`, or `auto`: text on a terminal, JSON elsewhere."""
-    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
+    """Send the log to stderr as lines: `json`, or else text."""
+    as_json = form == "json"
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _Json()

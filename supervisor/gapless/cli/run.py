@@ -30,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let a worker process serve up to N partitions (default: 1)",
     )
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
-    parser.add_argument("--log-format", choices=("auto", "text", "json"))
+    parser.add_argument(
+        "--log-format",
+        choices=("auto", "text", "json"),
+        help="text or JSON lines; auto: the live console on a terminal, else text (default: auto)",
+    )
     parser.add_argument(
         "--no-console", action="store_true", help="log lines instead of the live console"
     )
@@ -68,7 +72,8 @@ def main(args: argparse.Namespace) -> int:
     # The default asks for nothing: a topic may have been given another number since.
     is_asked = loaded.sources["totalPartitions"] != "default"
     plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
-    if sys.stdout.isatty() and not args.no_console:
+    wants_console = settings.log_format == "auto" and not args.no_console
+    if sys.stdout.isatty() and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
         return supervise_with_console(plan)

@@ -70,7 +70,7 @@ class Settings:
     log_format: Literal["auto", "text", "json"] = _setting(
         Choice(words=("auto", "text", "json")), "auto"
     )
-    """How log lines look; auto is text on a terminal and JSON elsewhere."""
+    """How the log looks; auto is the live console on a terminal, and text elsewhere."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""

@@ -153,8 +153,9 @@ class Screen:
             yield _line(facts, f"{since} ago", where, what, "yellow")
 
     def _news(self, facts: Facts) -> Iterator[Text]:
-        """Yield what happened, newest first."""
-        for happening in list(reversed(facts.history.happenings))[:NEWS_MAX]:
+        """Yield what happened, newest first; of one look, the cause before its consequences."""
+        newest = sorted(facts.history.happenings, key=lambda each: each.ts, reverse=True)
+        for happening in newest[:NEWS_MAX]:
             at = f"{happening.ts.astimezone(self.time_zone):%H:%M:%S}"
             text = Text(f"{at}  ", style="dim")
             said = cut(clean(happening.text, facts.glyphs), facts.width - len(at) - 2, facts.glyphs)

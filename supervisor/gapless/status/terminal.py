@@ -144,8 +144,12 @@ class Keyboard:
         """Put the terminal back as it was."""
         saved, self._saved = self._saved, None
         if saved is not None:
+            # Blocked, so that it is let do this after the shell has taken the terminal: that is so
+            # when the job's leader was killed.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
             with contextlib.suppress(termios.error):  # it is gone
                 termios.tcsetattr(self._fd, termios.TCSADRAIN, saved)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def __enter__(self) -> Self:
         self.open()

@@ -1,0 +1,120 @@
+"""A pseudo terminal with a program in it, and a shell in small that gives the program the terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from fcntl import ioctl
+
+PATIENCE_S = 20.0
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
+SHOW_CURSOR = "\x1b[?25h"
+
+# It says when the program stopped, and continues it. argv: the program, and what it is given.
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    exec(sys.argv[1])
+    os._exit(run(*sys.argv[2:]))
+os.write(1, b"pid %d\\n" % pid)
+while True:
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    os.tcsetpgrp(0, os.getpgrp())
+    if not os.WIFSTOPPED(status):
+        break
+    os.write(1, b"stopped\\n")
+    os.read(0, 100)  # a line: go on
+    os.tcsetpgrp(0, pid)
+    os.killpg(pid, signal.SIGCONT)
+os.write(1, b"code %d\\n" % os.waitstatus_to_exitcode(status))
+os.read(0, 100)  # a line: end, and the terminal with it
+"""
+
+
+class Terminal:
+    """The other side of a pseudo terminal: what it was sent, and the keys typed into it."""
+
+    def __init__(self, fd: int, shell_pid: int) -> None:
+        self.fd = fd
+        self.shell_pid = shell_pid
+        self.text = ""
+        self.saved = termios.tcgetattr(fd)
+        self.pid = 0
+
+    def wait_for(self, happened: str | Callable[[], bool]) -> None:
+        """Read until a text comes that was not there yet, or until something is true."""
+        start = len(self.text)
+        give_up = time.monotonic() + PATIENCE_S
+        while not (happened in self.text[start:] if isinstance(happened, str) else happened()):
+            assert time.monotonic() < give_up, f"{happened!r} did not come: {self.text[-2000:]!r}"
+            self._read(0.1)
+
+    def keys(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether screen, cursor and modes are as before."""
+        return (
+            termios.tcgetattr(self.fd) == self.saved
+            and self.text.rfind(LEAVE) > self.text.rfind(ENTER)
+            and self.text.rfind(SHOW_CURSOR) > self.text.rfind(ENTER)
+        )
+
+    @property
+    def plain(self) -> str:
+        """What was shown, without escapes."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.text)
+
+    def close(self) -> None:
+        """Hang up; once only, for the number may be another file's by then."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def resize(self, rows: int, columns: int) -> None:
+        ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self, timeout_s: float) -> None:
+        if select.select([self.fd], [], [], timeout_s)[0]:
+            with suppress(OSError):
+                self.text += os.read(self.fd, 65536).decode(errors="replace")
+
+
+@contextmanager
+def in_terminal(program: str, *words: str, shows: str) -> Iterator[Terminal]:
+    """Run a program, which defines run(*words), in a pseudo terminal; yield once it `shows` that."""
+    shell_pid, fd = pty.fork()
+    if shell_pid == 0:
+        # A stale size in the environment must not count.
+        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "133", "LINES": "55"}
+        os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+        os.execve(sys.executable, [sys.executable, "-c", SHELL, program, *words], os.environ)
+    terminal = Terminal(fd, shell_pid)
+    terminal.resize(24, 80)
+    try:
+        terminal.wait_for(shows)
+        found = re.search(r"pid (\d+)", terminal.text)
+        assert found
+        terminal.pid = int(found[1])
+        yield terminal
+    finally:
+        for pid in (terminal.pid, shell_pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid or shell_pid, signal.SIGKILL)
+        os.waitpid(shell_pid, 0)
+        terminal.close()
