@@ -94,3 +94,16 @@ from flights_demo.handled h;
 
 -- name: drop_tables
 drop schema if exists flights_demo cascade;
+
+-- name: hourly_rows
+select carrier, airport, hour, departed, departed_late, delay_min_sum
+from flights_demo.hourly
+order by carrier, airport, hour
+
+-- name: topic_places
+-- Every place of the topic that holds an event.
+select s.partition_id, s.base_offset + u.n - 1
+from gapless.log_segment s
+join gapless.topic t using (topic_id)
+cross join unnest(s.message_ids) with ordinality as u (id, n)
+where t.name = 'flights'

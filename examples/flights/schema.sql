@@ -40,3 +40,14 @@ create table if not exists flights_demo.handled (
   c_offset bigint not null,
   handled_ts timestamptz not null default clock_timestamp()
 );
+
+-- Departures of each carrier from each airport in each hour: what the pipeline `hourly` writes.
+create table if not exists flights_demo.hourly (
+  carrier text collate "C" not null,
+  airport text collate "C" not null,
+  hour timestamptz not null,
+  departed int not null,
+  departed_late int not null,        -- 15 minutes late or more
+  delay_min_sum int not null,
+  primary key (carrier, airport, hour)
+);

@@ -87,3 +87,64 @@ select gapless.fence_batch(%(sink_id)s, %(batch_id)s, %(events)s)
 copy gapless.outbox_message_t
   (topic_id, key, host_id, user_id, transaction_id, event_type, payload, headers)
 from stdin (format csv)
+
+-- name: register_pipeline
+select gapless.register_pipeline(%(name)s, %(topics)s::text[], %(start)s, %(target)s)
+
+-- name: try_pipeline
+-- One run of a pipeline at a time; the lock ends with the session.
+select pg_try_advisory_lock(7427005, hashtext(%(name)s))
+
+-- name: pipeline
+-- returns: gapless.spark.pipeline.position:State
+select p.name, p.batch, p.planned, p.files
+from gapless.pipeline p
+where p.name = %(name)s
+
+-- name: pipelines
+-- returns: gapless.spark.pipeline.position:Standing
+select
+  p.name,
+  p.batch as batches,
+  p.events,
+  (
+    select coalesce(sum(g.lag), 0)::bigint from gapless.lag g
+    where g.group_id = 'pipeline.' || p.name
+  ) as lag,
+  exists (
+    select from pg_locks k
+    where k.locktype = 'advisory' and k.classid = 7427005::oid and k.objsubid = 2 and k.granted
+      and k.objid::bigint = hashtext(p.name)::bigint & 4294967295
+      and k.database = (select d.oid from pg_database d where d.datname = current_database())
+  ) as runs,
+  p.done_ts,
+  p.target,
+  p.error
+from gapless.pipeline p
+order by p.name
+
+-- name: plan_files
+select gapless.plan_files(%(name)s, %(batch)s, %(planned)s::jsonb, %(files)s::jsonb)
+
+-- name: end_batch
+select gapless.end_batch(
+  %(name)s, %(batch)s, %(topic_ids)s::int[], %(partition_ids)s::int[],
+  %(from_offsets)s::bigint[], %(to_offsets)s::bigint[], %(events)s
+)
+
+-- name: note_pipeline
+select gapless.note_pipeline(%(name)s, %(error)s)
+
+-- name: reset_pipeline
+select gapless.reset_pipeline(%(name)s, %(goal)s)
+
+-- name: behind
+-- The partitions a member owns in which there is something to handle.
+select c.group_id, c.topic_id, c.partition_id
+from gapless.lease l
+join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+where l.owner = %(member_id)s and c.next_offset <= (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+  order by s.base_offset desc limit 1
+)

@@ -71,7 +71,6 @@ POINTS = frozenset(
         "sink.staged",
         "sink.published",
         "sink.committed",
-        "pipeline.planned",
         "pipeline.written",
         "pipeline.moved",
         "pipeline.applied",

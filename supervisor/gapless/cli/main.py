@@ -33,6 +33,7 @@ COMMANDS = {
     "seek": "gapless.cli.seek",
     "replay": "gapless.cli.replay.command",
     "dlq": "gapless.cli.dlq.command",
+    "pipeline": "gapless.cli.pipeline",
     "doctor": "gapless.cli.doctor",
     "demo": "gapless.cli.demo.command",
     "uninstall": "gapless.cli.uninstall",

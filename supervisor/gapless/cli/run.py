@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from gapless.cli.context import load, server_dsn
+
+if TYPE_CHECKING:
+    from gapless.worker.control import Plan
 
 HELP = "run the handlers of an application; start as many as you like"
 
@@ -28,6 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="let a worker process serve up to N partitions (default: 1)",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("processes", "spark"),
+        default="processes",
+        help="where handlers run: processes of this machine, or tasks of Spark, with this as driver",
+    )
+    parser.add_argument(
+        "--master", default="local[*]", help="with --engine spark: where Spark runs (local[*])"
     )
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
     parser.add_argument(
@@ -72,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
     # The default asks for nothing: a topic may have been given another number since.
     is_asked = loaded.sources["totalPartitions"] != "default"
     plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
+    if args.engine == "spark":
+        return _run_on_spark(plan, tuple(references), args.master)
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
@@ -79,3 +94,21 @@ def main(args: argparse.Namespace) -> int:
         return supervise_with_console(plan)
     set_up_logs(settings.log_format)
     return Supervisor(plan).run()
+
+
+def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str) -> int:
+    """Be the driver of handlers that run as Spark tasks."""
+    import signal  # noqa: PLC0415 - not for --help
+    import threading  # noqa: PLC0415
+
+    from gapless.cli.logs import set_up_logs  # noqa: PLC0415
+    from gapless.spark.engine import Engine  # noqa: PLC0415
+    from gapless.spark.session import spark_session  # noqa: PLC0415
+
+    set_up_logs(plan.settings.log_format)
+    stop = threading.Event()
+    session = spark_session(master, name="gapless run")
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stop.set())
+    engine = Engine(plan, references, session.sparkContext)
+    return engine.run(lambda seconds: not stop.wait(seconds))

@@ -25,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="flights published per second; 0: as fast as it goes (default: 600)",
     )
     parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="also run two pipelines on Spark: a Parquet archive, and a table hour by hour",
+    )
+    parser.add_argument(
         "--keep", action="store_true", help="keep the database, and say how to look at it"
     )
 

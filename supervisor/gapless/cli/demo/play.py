@@ -15,6 +15,7 @@ from psycopg import Connection
 from rich.console import Console
 
 from gapless.cli.demo.flights import flights
+from gapless.cli.demo.pipelines import run_pipelines
 from gapless.cli.demo.producers import start_producers
 from gapless.cli.demo.report import measure, print_report
 from gapless.cli.demo.stage import Crew, crew, fresh_database, install
@@ -62,6 +63,8 @@ def _play(
             _run(conn, supervisors, show, start_producers(dsn, args.flights, args.speed))
         screen.print("Draining …")
     checks = flights("verify").verify(conn, truth)
+    if args.spark:
+        checks += run_pipelines(screen, conn, dsn, folder, args.flights)
     return print_report(screen, checks, measure(conn))
 
 

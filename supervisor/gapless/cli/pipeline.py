@@ -1,0 +1,123 @@
+"""The `pipeline` command: run pipelines on Spark, list them, say how far they are, start anew."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapless.cli.context import load_settings, open_connection, server_dsn
+from gapless.cli.parser import Parser, add_json
+from gapless.cli.screen import note, say, show
+
+HELP = "run pipelines on Spark: topics into Parquet, a table or a topic, exactly once"
+EXAMPLES = """\
+examples:
+  gapless pipeline list
+  gapless pipeline run archive
+  gapless pipeline run archive --once --master 'local[4]'
+  gapless pipeline status
+  gapless pipeline reset archive --to earliest
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRow:
+    """A line of `pipeline list`."""
+
+    pipeline: str
+    source: str
+    target: str
+    transform: str
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the verbs."""
+    verbs = parser.add_verbs("list")
+    listing = verbs.add_parser("list", help="list the pipelines of the file (also without a verb)")
+    listing.set_defaults(act=_list)
+    add_json(listing)
+    running = verbs.add_parser("run", help="run one until Ctrl-C; it goes on where it was")
+    running.set_defaults(act=_run)
+    running.add_argument("name")
+    running.add_argument("--once", action="store_true", help="do what there is, then end")
+    running.add_argument(
+        "--master", default="local[*]", help="where Spark runs (default: local[*], this machine)"
+    )
+    standing = verbs.add_parser("status", help="show how far all are that ever ran here")
+    standing.set_defaults(act=_status)
+    add_json(standing)
+    resetting = verbs.add_parser("reset", help="let one begin anew; what it wrote stays")
+    resetting.set_defaults(act=_reset)
+    resetting.add_argument("name")
+    resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
+    for each in (listing, running):
+        each.add_argument(
+            "--file", type=Path, default=Path("pipelines.yml"), help="default: pipelines.yml"
+        )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    code: int = args.act(args)
+    return code
+
+
+def _list(args: argparse.Namespace) -> int:
+    from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415 - not for --help
+
+    rows = [
+        PipelineRow(
+            pipeline=each.name,
+            source=", ".join(each.topics),
+            target=str(each.target),
+            transform=each.transform or ("sql" if each.sql else "-"),
+        )
+        for each in load_pipelines(args.file).values()
+    ]
+    show(PipelineRow, rows, as_json=args.json, empty="no pipeline")
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+    from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415
+    from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
+
+    pipelines = load_pipelines(args.file)
+    if args.name not in pipelines:
+        raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")
+    dsn = server_dsn(args, load_settings(args))
+    stop = threading.Event()
+    if not args.once:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda *_: stop.set())
+    events = run_pipeline(
+        pipelines[args.name],
+        dsn,
+        master=args.master,
+        tell=note,
+        wait=None if args.once else lambda seconds: not stop.wait(seconds),
+    )
+    say(f"{args.name}: {events:,} events")
+    return 0
+
+
+def _status(args: argparse.Namespace) -> int:
+    from gapless.spark.pipeline.position import Standing, standings  # noqa: PLC0415 - see above
+
+    with open_connection(args, "pipeline") as conn:
+        found = standings(conn)
+    show(Standing, found, as_json=args.json, empty="no pipeline ever ran in this database")
+    return 0
+
+
+def _reset(args: argparse.Namespace) -> int:
+    from gapless.spark.pipeline.position import reset  # noqa: PLC0415 - see above
+
+    with open_connection(args, "pipeline") as conn:
+        reset(conn, args.name, args.to)
+    say(f"{args.name} goes on at the {args.to} event")
+    return 0

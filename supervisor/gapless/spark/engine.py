@@ -1,0 +1,237 @@
+"""Handlers on Spark: the driver is a member of the group and holds the leases, tasks do the steps.
+
+Supervisors and drivers may share a group: both are members, and whoever is to have a partition
+takes its lock, its lease and its fence as a worker does. The driver's session holds the locks; when
+the driver dies they are free, and a successor's fence keeps out what its tasks still run (I7).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.consume.step import Limits
+from gapless.db.connect import connect, is_transient
+from gapless.db.queries import query
+from gapless.errors import ConnectError
+from gapless.keys import Partition
+from gapless.lease import hold
+from gapless.lease.member import Lease
+from gapless.log.catch_up import sequence_if_alone
+from gapless.settings import Settings
+from gapless.spark.task import Report, Work, run_tasks
+from gapless.worker.control import Control, Plan
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+log = logging.getLogger("gapless.spark")
+
+QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
+FULL_ROUND_S = 10.0  # so often all partitions are tried: a retry may be due without new events
+TURN_S = 0.05
+
+
+@dataclass(slots=True)
+class _Owned:
+    """A partition this driver holds; `alone`: so many events are to be handled one by one."""
+
+    lease_no: int
+    held: hold.Held
+    alone: int
+
+
+class Engine:
+    """Runs a plan's handlers as Spark tasks until told to stop; `run()` returns when drained."""
+
+    def __init__(self, plan: Plan, references: tuple[str, ...], context: SparkContext) -> None:
+        self._plan = plan
+        self._references = references
+        self._context = context
+        self._control = Control(plan)
+        self._conn: Connection[Any] | None = None  # holds the advisory locks of what is owned
+        self._owned: dict[Partition, _Owned] = {}
+        self._round: Future[list[Report]] | None = None
+        self._at_work: list[Partition] = []
+        self._full_due_s = 0.0
+        self._draining = False
+
+    def run(self, wait: Callable[[float], bool]) -> int:
+        """Work until `wait` (sleep so many seconds at most) returns False; 0 when drained."""
+        self._control.join()
+        with ThreadPoolExecutor(1, "gapless-round") as pool:
+            while not (self._draining and self._round is None and not self._owned):
+                self._turn(pool)
+                if not wait(TURN_S) and not self._draining:
+                    log.info("driver: draining")
+                    self._draining = True
+                    self._control.drain()
+        self._control.leave()
+        if self._conn is not None:
+            self._conn.close()
+        return 0
+
+    def _turn(self, pool: ThreadPoolExecutor) -> None:
+        if self._control.tend() == "lost":
+            self._forget()  # no longer a member: our tasks are fenced by whoever takes over
+        try:
+            self._end_round()
+            if self._control.is_member:
+                conn = self._session()
+                sequence_if_alone(conn)
+                self._take_and_give(conn, self._control.member.leases())
+                self._begin_round(conn, pool)
+        except (psycopg.Error, ConnectError) as error:
+            if not is_transient(error):
+                raise
+            log.warning("driver: connection lost, will be back: %s", _line(error))
+            self._forget()
+
+    def _session(self) -> Connection[Any]:
+        if self._conn is None or self._conn.closed:
+            self._owned.clear()  # the locks went with the session
+            self._conn = connect(self._plan.dsn, role="spark driver")
+        return self._conn
+
+    def _forget(self) -> None:
+        self._owned.clear()
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+
+    # -- leases ------------------------------------------------------------------------------------
+
+    def _take_and_give(self, conn: Connection[Any], leases: list[Lease]) -> None:
+        me = self._control.member.member_id
+        wanted = {lease.partition: lease for lease in leases if lease.target == me}
+        for partition, owned in list(self._owned.items()):
+            if partition not in self._at_work and (partition not in wanted or self._draining):
+                hold.release(conn, owned.held.assignment, owned.lease_no)
+                del self._owned[partition]
+        if self._draining:
+            return
+        for partition, lease in wanted.items():
+            if partition not in self._owned and partition not in self._at_work:
+                self._take(conn, lease)
+
+    def _take(self, conn: Connection[Any], lease: Lease) -> None:
+        hold.announce(conn, lease.partition)
+        if not hold.try_lock(conn, lease.lease_no):
+            if lease.owner is None:
+                hold.break_zombie(conn, lease.partition)
+            return
+        assignment = hold.take(conn, lease.partition, self._control.member.member_id)
+        held = None
+        if assignment is not None:
+            try:
+                held = hold.install(conn, assignment)
+            except psycopg.errors.LockNotAvailable:
+                held = None  # a task of the former owner is still at it: the next turn tries again
+        if held is None:
+            hold.unlock(conn, lease.lease_no)
+            return
+        alone = self._limits(lease.partition).batch_size if held.unclean else 0
+        self._owned[lease.partition] = _Owned(lease_no=lease.lease_no, held=held, alone=alone)
+        log.info("%s: acquired, epoch %s", lease.partition, held.assignment.epoch)
+
+    # -- rounds ------------------------------------------------------------------------------------
+
+    def _begin_round(self, conn: Connection[Any], pool: ThreadPoolExecutor) -> None:
+        """Start one Spark job for all partitions that have something to do, a task for each."""
+        if self._round is not None or self._draining or not self._owned:
+            return
+        chosen = list(self._owned)
+        if monotonic() < self._full_due_s:
+            behind = self._behind(conn)
+            chosen = [each for each in chosen if _key(each) in behind]
+        else:
+            self._full_due_s = monotonic() + FULL_ROUND_S
+        if chosen:
+            self._at_work = chosen
+            self._round = pool.submit(self._job, [self._work(each) for each in chosen])
+
+    def _job(self, works: list[Work]) -> list[Report]:
+        reports: list[Report] = (
+            self._context.parallelize(works, len(works)).mapPartitions(run_tasks).collect()
+        )
+        return reports
+
+    def _end_round(self) -> None:
+        if self._round is None or not self._round.done():
+            return
+        finished, self._round = self._round, None
+        at_work, self._at_work = self._at_work, []
+        error = finished.exception()
+        if error is not None:
+            # Which task killed its executor is not known: all go on with care (I8).
+            log.warning("driver: a round failed, trying again with care: %s", _line(error))
+            for partition in at_work:
+                if partition in self._owned:
+                    self._owned[partition].alone = self._limits(partition).batch_size
+            return
+        for report in finished.result():
+            self._note(report)
+
+    def _note(self, report: Report) -> None:
+        owned = self._owned.get(report.partition)
+        if owned is None:
+            return
+        owned.alone = max(0, owned.alone - report.events) if report.events else 0
+        if report.dead:
+            log.warning("%s: %s units to the dead letter queue", report.partition, report.dead)
+        if report.fenced and self._conn is not None:
+            # Another owner, or another attempt of the same task was faster: take it anew or not.
+            log.warning("%s: fenced", report.partition)
+            hold.release(self._conn, owned.held.assignment, owned.lease_no)
+            del self._owned[report.partition]
+
+    def _behind(self, conn: Connection[Any]) -> set[tuple[str, int, int]]:
+        rows = conn.execute(
+            query("spark", "behind"), {"member_id": self._control.member.member_id}
+        ).fetchall()
+        return {(group_id, topic_id, partition_id) for group_id, topic_id, partition_id in rows}
+
+    def _work(self, partition: Partition) -> Work:
+        owned = self._owned[partition]
+        return Work(
+            dsn=self._plan.dsn,
+            references=self._references,
+            name=self._handler(partition).name,
+            assignment=owned.held.assignment,
+            limits=self._limits(partition),
+            max_processing_ms=self._settings.max_processing_ms,
+            quota_s=QUOTA_S,
+            alone=owned.alone,
+        )
+
+    def _limits(self, partition: Partition) -> Limits:
+        handler, settings = self._handler(partition), self._settings
+        return Limits(
+            batch_size=handler.batch_size or settings.batch_size,
+            group_by=handler.group_by or settings.group_by,
+            stream_above_events=settings.stream_above_events,
+            units_per_commit=settings.max_units_per_savepoint_batch,
+        )
+
+    def _handler(self, partition: Partition) -> Handler:
+        return self._plan.handlers[partition.group_id, partition.topic]
+
+    @property
+    def _settings(self) -> Settings:
+        return self._plan.settings
+
+
+def _key(partition: Partition) -> tuple[str, int, int]:
+    return partition.group_id, partition.topic_id, partition.partition_id
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__

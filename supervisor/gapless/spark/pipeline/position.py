@@ -1,0 +1,183 @@
+"""A pipeline's position: in the database, moved in the transaction of a batch's effects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.errors import GaplessError, UsageError
+from gapless.spark.offsets import Offsets, count, from_json, to_json
+from gapless.spark.options import read_options
+from gapless.spark.pipeline.document import Pipeline
+from gapless.spark.place import End, cut, find_ends, latest, require_kept, settle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where a pipeline is: batches done; with files, those of the batch at hand, and its end."""
+
+    name: str
+    batch: int
+    planned: Any
+    files: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A line of `gapless pipeline status`."""
+
+    name: str
+    batches: int
+    events: int
+    lag: int
+    runs: bool
+    done_ts: datetime | None
+    target: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch: number, and the range of the log from `start` to before `end`."""
+
+    number: int
+    start: Offsets
+    end: Offsets
+    ends: tuple[End, ...]
+
+    @property
+    def events(self) -> int:
+        return count(self.start, self.end)
+
+
+def register(conn: Connection[Any], pipeline: Pipeline) -> None:
+    """Make the pipeline known. Raises UsageError for a topic that does not exist."""
+    find_ends(conn, read_options({"url": conn.info.dsn, "subscribe": ",".join(pipeline.topics)}))
+    conn.execute(
+        query("spark", "register_pipeline"),
+        {
+            "name": pipeline.name,
+            "topics": list(pipeline.topics),
+            "start": pipeline.start,
+            "target": str(pipeline.target),
+        },
+    )
+
+
+def lock(conn: Connection[Any], name: str) -> None:
+    """Be the one run of the pipeline while `conn` lives; UsageError if there is another."""
+    row = conn.execute(query("spark", "try_pipeline"), {"name": name}).fetchone()
+    if row != (True,):
+        raise UsageError(f"pipeline {name} is running already, here or on another machine")
+
+
+def state(conn: Connection[Any], name: str) -> State:
+    """Return where the pipeline is. Raises UsageError for one that never ran here."""
+    with conn.cursor(row_factory=class_row(State)) as cursor:
+        found = cursor.execute(query("spark", "pipeline"), {"name": name}).fetchone()
+    if found is None:
+        raise UsageError(f"pipeline {name} has never run in this database")
+    return found
+
+
+def standings(conn: Connection[Any]) -> list[Standing]:
+    """Return how far all pipelines are that ever ran here."""
+    with conn.cursor(row_factory=class_row(Standing)) as cursor:
+        return cursor.execute(query("spark", "pipelines")).fetchall()
+
+
+def next_batch(conn: Connection[Any], pipeline: Pipeline) -> Batch:
+    """Settle the next batch: up to a consistent cut, at most batch_events events, maybe none.
+
+    A batch whose files are written already is returned as it was. Raises HoleError when retention
+    dropped what the pipeline has not read.
+    """
+    settle(conn)
+    at = state(conn, pipeline.name)
+    options = read_options({"url": conn.info.dsn, "subscribe": ",".join(pipeline.topics)})
+    ends = find_ends(conn, options)
+    start = _position(conn, pipeline, ends)
+    if at.planned is not None:
+        end = from_json(at.planned)
+    else:
+        end = latest(ends)
+        if count(start, end) > pipeline.batch_events:
+            end = cut(conn, start, ends, pipeline.batch_events)
+    return Batch(number=at.batch, start=start, end=end, ends=tuple(ends))
+
+
+def plan_files(conn: Connection[Any], name: str, batch: Batch, files: list[list[str]]) -> None:
+    """Write the files of a batch down, so that it is finished by moving them."""
+    params = {
+        "name": name,
+        "batch": batch.number,
+        "planned": json.dumps(to_json(batch.end)),
+        "files": json.dumps(files),
+    }
+    row = conn.execute(query("spark", "plan_files"), params).fetchone()
+    if row is None or not row[0]:
+        raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
+
+
+def end_batch(conn: Connection[Any], name: str, batch: Batch) -> None:
+    """Move the pipeline past a batch, in the caller's transaction; GaplessError if fenced."""
+    moved = [
+        (end.topic_id, end.partition_id, before, after)
+        for end in batch.ends
+        for before in (batch.start[end.topic][end.partition_id],)
+        for after in (batch.end.get(end.topic, {}).get(end.partition_id, before),)
+    ]
+    topic_ids, partition_ids, before, after = map(list, zip(*moved, strict=True))
+    params = {
+        "name": name,
+        "batch": batch.number,
+        "topic_ids": topic_ids,
+        "partition_ids": partition_ids,
+        "from_offsets": before,
+        "to_offsets": after,
+        "events": batch.events,
+    }
+    try:
+        conn.execute(query("spark", "end_batch"), params)
+    except psycopg.Error as error:
+        if error.sqlstate == "GL409":
+            raise GaplessError(str(error.diag.message_primary)) from error
+        raise
+
+
+def note(conn: Connection[Any], name: str, error: str | None) -> None:
+    """Say what stops the pipeline; None: a run of it begins."""
+    conn.execute(query("spark", "note_pipeline"), {"name": name, "error": error})
+
+
+def reset(conn: Connection[Any], name: str, goal: str) -> None:
+    """Put a pipeline to `earliest` or `latest`. Raises UsageError while it runs, or half-way."""
+    state(conn, name)
+    lock(conn, name)
+    try:
+        conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": goal})
+    except psycopg.Error as error:
+        if error.sqlstate == "GL409":
+            raise UsageError(str(error.diag.message_primary)) from error
+        raise
+
+
+def _position(conn: Connection[Any], pipeline: Pipeline, ends: list[End]) -> Offsets:
+    rows = conn.execute(
+        query("spark", "position"),
+        {"group_id": f"pipeline.{pipeline.name}", "topics": list(pipeline.topics)},
+    ).fetchall()
+    at: Offsets = {}
+    for topic, partition_id, offset in rows:
+        at.setdefault(topic, {})[partition_id] = offset
+    for end in ends:  # a partition that is new since
+        at.setdefault(end.topic, {}).setdefault(end.partition_id, 1)
+    require_kept(at, ends, fail=True)
+    return at

@@ -1,0 +1,199 @@
+"""Run a pipeline: batch after batch, each a fixed range, transformed and written exactly once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection
+
+from gapless.errors import GaplessError, UsageError
+from gapless.failpoints import hit
+from gapless.spark.events import check_columns
+from gapless.spark.offsets import to_json
+from gapless.spark.pipeline.document import Pipeline
+from gapless.spark.pipeline.files import Files
+from gapless.spark.pipeline.position import (
+    Batch,
+    end_batch,
+    lock,
+    next_batch,
+    note,
+    register,
+    state,
+)
+from gapless.spark.pipeline.rows import stage_events
+from gapless.spark.pipeline.table import Table
+from gapless.spark.session import explained, spark_session
+from gapless.spark.sink import publish_messages
+from gapless.spark.source import open_control
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Told = Callable[[str], None]
+_FIRST_POLL_S = 1.0
+
+
+def run_pipeline(
+    pipeline: Pipeline,
+    dsn: str,
+    *,
+    master: str,
+    tell: Told,
+    wait: Callable[[float], bool] | None = None,
+) -> int:
+    """Run until all there is is done or, with `wait`, until that returns False; return the events.
+
+    wait: sleeps so many seconds at most; False means stop. tell: takes a line of progress.
+    Raises UsageError or GaplessError in one sentence; what is committed stays so.
+    """
+    transform = load_transform(pipeline)  # before Spark is started for nothing
+    with closing(open_control(dsn)) as conn:
+        register(conn, pipeline)
+        lock(conn, pipeline.name)
+        note(conn, pipeline.name, None)
+        with _noted(conn, pipeline.name):
+            spark = spark_session(master, name=f"gapless pipeline {pipeline.name}")
+            return _Run(pipeline, dsn, conn, spark, transform, tell).loop(wait)
+
+
+class _Run:
+    """One run of a pipeline, which holds the pipeline's lock by its session."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        dsn: str,
+        conn: Connection[Any],
+        spark: SparkSession,
+        transform: Callable[[DataFrame], DataFrame],
+        tell: Told,
+    ) -> None:
+        self._pipeline = pipeline
+        self._dsn = dsn
+        self._conn = conn
+        self._spark = spark
+        self._transform = transform
+        self._tell = tell
+        self._files = Files(spark, pipeline) if pipeline.target.kind == "parquet" else None
+
+    def loop(self, wait: Callable[[float], bool] | None) -> int:
+        if self._files is not None:
+            self._files.begin(self._conn)
+        done = 0
+        while True:
+            batch = next_batch(self._conn, self._pipeline)
+            if batch.events:
+                began_s = monotonic()
+                self._do(batch)
+                done += batch.events
+                self._tell(
+                    f"batch {batch.number}: {batch.events:,} events to "
+                    f"{self._pipeline.target}, {monotonic() - began_s:.1f} s"
+                )
+            elif wait is None:
+                return done
+            if wait is not None and not wait(0.0 if batch.events else _FIRST_POLL_S):
+                return done
+
+    def _do(self, batch: Batch) -> None:
+        target = self._pipeline.target
+        if self._files is not None:
+            if state(self._conn, self._pipeline.name).files is None:
+                self._files.write(self._conn, batch, self._frame(batch))
+            self._files.finish(self._conn, batch)
+            return
+        df = self._frame(batch)
+        if target.kind == "table":
+            table = Table(self._pipeline)
+            rows = table.write(self._conn, self._dsn, df)
+            hit("pipeline.written")
+            table.finish(self._conn, batch, df.columns, rows)
+            return
+        check_columns(df.columns, topic=target.where)
+        staged = stage_events(df, self._dsn, target.where)
+        hit("pipeline.written")
+        with self._conn.transaction():
+            publish_messages(self._conn, staged)
+            hit("pipeline.applied")
+            end_batch(self._conn, self._pipeline.name, batch)
+        hit("pipeline.done")
+
+    def _frame(self, batch: Batch) -> DataFrame:
+        """Return the batch's events, transformed."""
+        options = {
+            "url": self._dsn,
+            "subscribe": ",".join(self._pipeline.topics),
+            "columns": ",".join(self._pipeline.columns),
+            "startingOffsets": json.dumps(to_json(batch.start)),
+            "endingOffsets": json.dumps(to_json(batch.end)),
+        }
+        df = self._spark.read.format("gapless").options(**options).load()
+        return self._transform(df)
+
+
+def load_transform(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
+    """Return the function that the pipeline's sql or transform means; neither: rows as they are."""
+    if pipeline.sql is not None:
+        text = pipeline.sql
+
+        def by_sql(df: DataFrame) -> DataFrame:
+            df.createOrReplaceTempView("events")
+            return df.sparkSession.sql(text.rstrip().removesuffix(";"))
+
+        return by_sql
+    if pipeline.transform is None:
+        return lambda df: df
+    return _function(pipeline.name, pipeline.transform)
+
+
+def _function(name: str, reference: str) -> Callable[[DataFrame], DataFrame]:
+    module, _, attribute = reference.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"pipeline {name}: transform {reference!r} cannot be had ({error}): "
+            "write module:function"
+        ) from error
+    if not callable(found):
+        raise UsageError(f"pipeline {name}: transform {reference!r} is no function")
+
+    def transform(df: DataFrame) -> DataFrame:
+        made: DataFrame = found(df)
+        if not hasattr(made, "mapInArrow"):
+            raise UsageError(
+                f"pipeline {name}: {reference} returned {type(made).__name__}, no DataFrame"
+            )
+        return made
+
+    return transform
+
+
+@contextmanager
+def _noted(conn: Connection[Any], name: str) -> Iterator[None]:
+    """Note for status what ends a run, and say it in one sentence whatever Spark wrapped it in."""
+    try:
+        yield
+    except GaplessError as error:
+        _note(conn, name, error)
+        raise
+    except Exception as error:
+        plain = explained(error)
+        _note(conn, name, plain)
+        raise plain from error
+
+
+def _note(conn: Connection[Any], name: str, error: GaplessError) -> None:
+    if not conn.closed:
+        note(conn, name, str(error)[:500])

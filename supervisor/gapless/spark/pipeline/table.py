@@ -1,0 +1,130 @@
+"""A table in the log's own database: a batch's rows and the pipeline's position are one commit.
+
+key: a row with the same key is replaced; its columns in `add` are added to instead. Without a key
+rows are only inserted. The transform gives each key once in a batch: it aggregates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import Connection, sql
+
+from gapless.errors import UsageError
+from gapless.failpoints import hit
+from gapless.spark.pipeline.document import Pipeline
+from gapless.spark.pipeline.position import Batch, end_batch
+from gapless.spark.pipeline.rows import stage_rows
+from gapless.spark.sink import Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TOKEN = sql.Identifier("gapless_token")
+
+
+class Table:
+    """The table a pipeline writes to, and the unlogged one beside it that tasks send rows to."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        schema, _, name = pipeline.target.where.rpartition(".")
+        digest = hashlib.sha256(pipeline.name.encode()).hexdigest()[:16]
+        where = [schema] if schema else []
+        self._table = sql.Identifier(*where, name)
+        self._stage = sql.Identifier(*where, f"gapless_stage_{digest}")
+
+    def write(self, conn: Connection[Any], dsn: str, df: DataFrame) -> list[Staged]:
+        """Send a batch's rows to the stage, which is made anew: what was in it is of lost runs.
+
+        Raises UsageError for a table that is not there, or has other columns.
+        """
+        self._check(df.columns)
+        names = sql.SQL(", ").join(map(sql.Identifier, df.columns))
+        conn.execute(sql.SQL("drop table if exists {}").format(self._stage))
+        try:
+            conn.execute(
+                sql.SQL(
+                    "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
+                ).format(self._stage, _TOKEN, names, self._table)
+            )
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise UsageError(
+                f"table {self._pipeline.target.where} does not exist: create it first"
+            ) from error
+        except psycopg.errors.UndefinedColumn as error:
+            raise UsageError(
+                f"table {self._pipeline.target.where}: {error.diag.message_primary}"
+            ) from error
+        return stage_rows(df, dsn, self._stage)
+
+    def finish(
+        self, conn: Connection[Any], batch: Batch, columns: Sequence[str], staged: list[Staged]
+    ) -> None:
+        """Bring the rows into the table and move the pipeline, in one transaction."""
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
+        with conn.transaction():
+            for each in staged:
+                if each.rows:
+                    with conn.cursor().copy(copy_in) as copy:
+                        copy.write(each.rows)
+            try:
+                merged = conn.execute(
+                    self._merge(columns), {"tokens": [each.token for each in staged]}
+                ).rowcount
+            except psycopg.errors.CardinalityViolation as error:
+                raise UsageError(
+                    f"the transform of {self._pipeline.name} gives a key twice in a batch: "
+                    f"aggregate by {', '.join(self._pipeline.target.key)}"
+                ) from error
+            except psycopg.errors.InvalidColumnReference as error:
+                raise UsageError(
+                    f"table {self._pipeline.target.where} needs a primary key or unique index of "
+                    f"exactly ({', '.join(self._pipeline.target.key)})"
+                ) from error
+            if merged != sum(each.events for each in staged):
+                raise UsageError(
+                    f"stage {merged} of {sum(each.events for each in staged)} rows: the server has "
+                    "crashed since they were sent; run the pipeline again"
+                )
+            conn.execute(sql.SQL("drop table {}").format(self._stage))
+            hit("pipeline.applied")
+            end_batch(conn, self._pipeline.name, batch)
+        hit("pipeline.done")
+
+    def _check(self, columns: Sequence[str]) -> None:
+        target = self._pipeline.target
+        for name in (*target.key, *target.add):
+            if name not in columns:
+                raise UsageError(
+                    f"pipeline {self._pipeline.name}: the transform gives no column {name!r}, "
+                    f"which key or add names; it gives {', '.join(columns)}"
+                )
+
+    def _merge(self, columns: Sequence[str]) -> sql.Composed:
+        target = self._pipeline.target
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        insert = sql.SQL(
+            "insert into {} as t ({}) select {} from {} where {} = any (%(tokens)s)"
+        ).format(self._table, names, names, self._stage, _TOKEN)
+        if not target.key:
+            return insert
+        changes = [
+            _change(name, add=name in target.add) for name in columns if name not in target.key
+        ]
+        # A key alone: nothing to change, but the row counts as written.
+        changes = changes or [_change(target.key[0], add=False)]
+        keys = sql.SQL(", ").join(map(sql.Identifier, target.key))
+        return insert + sql.SQL(" on conflict ({}) do update set {}").format(
+            keys, sql.SQL(", ").join(changes)
+        )
+
+
+def _change(name: str, *, add: bool) -> sql.Composed:
+    column = sql.Identifier(name)
+    if add:
+        return sql.SQL("{0} = coalesce(t.{0}, 0) + coalesce(excluded.{0}, 0)").format(column)
+    return sql.SQL("{0} = excluded.{0}").format(column)

@@ -1,0 +1,45 @@
+"""The pipelines of `gapless demo --spark`, against figures computed straight from the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection
+from rich.console import Console
+
+from gapless.cli.demo.flights import flights
+from gapless.cli.demo.pipelines import run_pipelines
+from gapless.cli.demo.producers import _publish_share
+from gapless.cli.demo.stage import install
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FLIGHTS = 600
+
+
+def test_archive_and_hours_agree_with_the_file(
+    spark: SparkSession, conn: Connection, dsn: str, tmp_path: Path
+) -> None:
+    install(conn)
+    module = flights("flights")
+    for share in range(3):
+        _share(dsn, share)
+    assert module.read_flights
+    checks: list[Any] = run_pipelines(Console(quiet=True), conn, dsn, tmp_path, FLIGHTS)
+    assert [check.name for check in checks] == ["hours", "archive"]
+    for check in checks:
+        assert check.expected_count == check.actual_count > 100
+        assert not check.differences
+
+
+def _share(dsn: str, share: int) -> None:
+    import signal
+    from time import monotonic
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        _publish_share(dsn, FLIGHTS, 0, share, monotonic())
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,194 @@
+"""Pipelines: every event once in every kind of target, whatever point a run is cut off at."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from psycopg import Connection
+
+from gapless import failpoints
+from gapless.errors import GaplessError, UsageError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.topics import Topic, ensure_topic
+from gapless.spark.pipeline.document import load_pipelines
+from gapless.spark.pipeline.position import reset, standings
+from gapless.spark.pipeline.run import run_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS = 100
+DOCUMENT = """
+pipelines:
+  archive:
+    from: outbox
+    batchEvents: 60
+    sql: select *, date(timestamp) as day from events
+    to:
+      parquet: {folder}/archive
+      partitionBy: day
+  totals:
+    from: outbox
+    batchEvents: 60
+    columns: [key, value]
+    transform: pipeline_transforms:totals
+    to:
+      table: totals
+      key: key
+      add: [n, total]
+  again:
+    from: outbox
+    batchEvents: 60
+    sql: select key, value, transaction_id from events
+    to:
+      topic: again
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_armed() -> Iterator[None]:
+    yield
+    failpoints.arm({})
+
+
+class World:
+    """A log of 100 events, the three pipelines over it, and what must be in their targets."""
+
+    def __init__(self, conn: Connection, dsn: str, folder: Path) -> None:
+        self._conn = conn
+        self._dsn = dsn
+        self._folder = folder
+        self.file = folder / "pipelines.yml"
+        self.file.write_text(DOCUMENT.format(folder=folder))
+        self.pipelines = load_pipelines(self.file)
+        conn.execute("create table totals (key text primary key, n bigint, total bigint)")
+        ensure_topic(conn, "again", partitions=2)
+        self.publish(0)
+
+    def publish(self, first: int) -> None:
+        for start in range(first, first + EVENTS, 10):
+            batch = [NewEvent(payload={"n": n}, key=f"k{n % 7}") for n in range(start, start + 10)]
+            publish(self._conn, "outbox", batch)
+
+    def run(self, name: str) -> int:
+        return run_pipeline(self.pipelines[name], self._dsn, master="local[2]", tell=lambda _: None)
+
+    def numbers(self, name: str) -> list[int]:
+        """What has arrived, by the numbers of the events (of totals: their count and sum)."""
+        if name == "archive":
+            return sorted(json.loads(row["value"])["n"] for row in self.rows())
+        if name == "again":
+            found = self._conn.execute(
+                "select (payload ->> 'n')::int from gapless.outbox_message_t"
+                " join gapless.topic using (topic_id) where name = 'again' order by 1"
+            ).fetchall()
+            return [n for (n,) in found]
+        return list(
+            self._conn.execute(
+                "select coalesce(sum(n), 0), coalesce(sum(total), 0) from totals"
+            ).fetchall()[0]
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The archive as any reader of Parquet sees it, Spark or not."""
+        import pyarrow.dataset as ds
+
+        folder = self._folder / "archive"
+        if not folder.exists():
+            return []
+        rows: list[dict[str, Any]] = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
+        return rows
+
+    @staticmethod
+    def all_of(name: str, events: int) -> list[int]:
+        numbers = list(range(events))
+        return [events, sum(numbers)] if name == "totals" else numbers
+
+
+@pytest.fixture
+def world(spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> World:
+    return World(conn, dsn, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["archive", "totals", "again"])
+def test_cut_off_anywhere_every_event_arrives_once(
+    world: World, conn: Connection, name: str
+) -> None:
+    points = ["pipeline.written", "pipeline.moved", "pipeline.applied", "pipeline.done"]
+    for point in points:
+        if point == "pipeline.moved" and name != "archive":
+            continue
+        failpoints.arm({point: "raise"})
+        with pytest.raises(GaplessError, match=point):
+            world.run(name)
+        seen = world.numbers(name)
+        if name == "totals":
+            assert seen[0] <= EVENTS, f"doubled after {point}"
+        else:
+            assert len(seen) == len(set(seen)), f"doubled after {point}"
+    failpoints.arm({})
+    standing = {each.name: each for each in standings(conn)}[name]
+    assert "failpoint" in (standing.error or "")
+    world.run(name)
+    assert world.numbers(name) == world.all_of(name, EVENTS)
+    world.publish(EVENTS)
+    assert world.run(name) == EVENTS
+    assert world.numbers(name) == world.all_of(name, 2 * EVENTS)
+    standing = {each.name: each for each in standings(conn)}[name]
+    assert (standing.events, standing.lag, standing.error) == (2 * EVENTS, 0, None)
+
+
+def test_killed_for_real_between_two_files(
+    world: World, conn: Connection, dsn: str, tmp_path: Path
+) -> None:
+    """SIGKILL when some files have their names and others do not; another run finishes them."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "gapless", "pipeline", "run", "archive", "--once"),
+            *("--file", str(world.file), "--master", "local[2]", "--dsn", dsn),
+        ],
+        env={
+            **os.environ,
+            "GAPLESS_FAILPOINTS": "pipeline.moved=kill",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    before = {path.name for path in (tmp_path / "archive").rglob("*.parquet")}
+    assert before
+    world.run("archive")
+    assert world.numbers("archive") == world.all_of("archive", EVENTS)
+    assert before <= {path.name for path in (tmp_path / "archive").rglob("*.parquet")}
+    assert len({(row["partition"], row["offset"]) for row in world.rows()}) == EVENTS
+
+
+def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -> None:
+    world.run("totals")
+    conn.execute("select pg_advisory_lock(7427005, hashtext('totals'))")
+    with pytest.raises(UsageError, match="running already"):
+        world.run("totals")
+    conn.execute("select pg_advisory_unlock(7427005, hashtext('totals'))")
+    conn.execute("truncate totals")
+    reset(conn, "totals", "earliest")
+    conn.execute("select pg_advisory_unlock(7427005, hashtext('totals'))")
+    assert world.run("totals") == EVENTS
+    assert world.numbers("totals") == world.all_of("totals", EVENTS)
+
+
+def test_a_transform_that_fails_is_one_sentence(world: World, conn: Connection) -> None:
+    conn.execute("drop table totals")
+    with pytest.raises(UsageError, match="table totals does not exist"):
+        world.run("totals")

@@ -1,0 +1,59 @@
+"""The YAML of pipelines: what is wrong is said in one line, with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gapless.errors import ConfigError
+from gapless.spark.pipeline.document import Target, load_pipelines
+
+_GOOD = "from: a\n    to: {topic: b}"
+
+
+def _load(tmp_path: Path, body: str) -> Path:
+    path = tmp_path / "pipelines.yml"
+    path.write_text(body)
+    return path
+
+
+def test_a_pipeline(tmp_path: Path) -> None:
+    path = _load(
+        tmp_path,
+        "pipelines:\n  p:\n    from: [a, b]\n    to: {table: t, key: k, add: [n]}\n"
+        "  q:\n    from: a\n    to: {parquet: out}\n",
+    )
+    found = load_pipelines(path)
+    assert found["p"].topics == ("a", "b")
+    assert found["p"].target == Target(kind="table", where="t", key=("k",), add=("n",))
+    assert found["q"].target.where == str(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("pipelines: [", "is not YAML"),
+        ("other: 1", "no section pipelines"),
+        ("pipelines:\n  p: 1", "keys are wanted"),
+        ("pipelines:\n  p:\n    form: a\n    to: {topic: b}", "did you mean from"),
+        ("pipelines:\n  p:\n    from: a", "one of parquet"),
+        ("pipelines:\n  p:\n    from: a\n    to: {topic: b, table: c}", "one of parquet"),
+        ("pipelines:\n  p:\n    to: {topic: b}", "name a topic"),
+        (f"pipelines:\n  'p q':\n    {_GOOD}", "a name has"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    start: noon", "earliest or latest"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    batchEvents: 0", "1 or more"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    columns: [vlaue]", "did you mean value"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    sql: s\n    transform: m:f", "not both"),
+        ("pipelines:\n  p:\n    from: a\n    to: {table: t, add: [n]}", "add needs key"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, body: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as refused:
+        load_pipelines(_load(tmp_path, body))
+    assert "\n" not in str(refused.value)
+
+
+def test_no_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--file names another"):
+        load_pipelines(tmp_path / "nowhere.yml")
