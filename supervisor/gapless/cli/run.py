@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("processes", "spark"),
         default="processes",
-        help="where handlers run: processes of this machine, or tasks of Spark, with this as driver",
+        help="where handlers run: processes of this machine, or tasks of Spark, driven from here",
     )
     parser.add_argument(
         "--master", default="local[*]", help="with --engine spark: where Spark runs (local[*])"

@@ -38,6 +38,7 @@ log = logging.getLogger("gapless.spark")
 QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
 FULL_ROUND_S = 10.0  # so often all partitions are tried: a retry may be due without new events
 TURN_S = 0.05
+TAKE_EVERY_S = 0.25  # to ask for a partition is to notify its owner: not every turn
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class Engine:
         self._round: Future[list[Report]] | None = None
         self._at_work: list[Partition] = []
         self._full_due_s = 0.0
+        self._take_due_s = 0.0
         self._draining = False
 
     def run(self, wait: Callable[[float], bool]) -> int:
@@ -116,8 +118,9 @@ class Engine:
             if partition not in self._at_work and (partition not in wanted or self._draining):
                 hold.release(conn, owned.held.assignment, owned.lease_no)
                 del self._owned[partition]
-        if self._draining:
+        if self._draining or monotonic() < self._take_due_s:
             return
+        self._take_due_s = monotonic() + TAKE_EVERY_S
         for partition, lease in wanted.items():
             if partition not in self._owned and partition not in self._at_work:
                 self._take(conn, lease)
