@@ -14,6 +14,14 @@ from benchmarks import consume, idle, latency, members, planning, publish, repor
 from benchmarks.figure import Figure
 from benchmarks.server import Setup, server, settings
 
+
+def _spark(setup: Setup) -> list[Figure]:
+    """Load Spark only when it is measured: it is an extra, and slow to import."""
+    from benchmarks import spark  # noqa: PLC0415
+
+    return spark.run(setup)
+
+
 BENCHMARKS: dict[str, Callable[[Setup], list[Figure]]] = {
     "publish": publish.run,
     "latency": latency.run,
@@ -22,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[Setup], list[Figure]]] = {
     "sequencing": sequencing.run,
     "members": members.run,
     "planning": planning.run,
+    "spark": _spark,
 }
 
 

@@ -150,3 +150,15 @@ select gapless.leave_group(%(member_id)s)
 
 -- name: plan
 select gapless.sync('many', gapless.topic_id('many'))
+
+-- name: jdbc_all
+select o.id, o.key, o.payload::text as value, o.created_ts, o.headers::text as headers,
+  coalesce(o.transaction_id, gapless.transaction_uuid(o.xid))::text as transaction_id,
+  o.event_type, o.host_id, o.user_id, o.topic_id
+from gapless.outbox_message_t o
+
+-- name: jdbc_three
+select o.id, o.topic_id, o.id as place, o.payload::text as value from gapless.outbox_message_t o
+
+-- name: copy_events
+copy gapless.outbox_message_t (topic_id, key, event_type, payload) from stdin (format csv)

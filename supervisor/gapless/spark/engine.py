@@ -27,6 +27,7 @@ from gapless.lease import hold
 from gapless.lease.member import Lease
 from gapless.log.catch_up import sequence_if_alone
 from gapless.settings import Settings
+from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work, run_tasks
 from gapless.worker.control import Control, Plan
 
@@ -38,6 +39,7 @@ log = logging.getLogger("gapless.spark")
 QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
 FULL_ROUND_S = 10.0  # so often all partitions are tried: a retry may be due without new events
 TURN_S = 0.05
+PAUSE_S_MAX = 30.0  # between rounds that fail
 TAKE_EVERY_S = 0.25  # to ask for a partition is to notify its owner: not every turn
 
 
@@ -64,6 +66,8 @@ class Engine:
         self._at_work: list[Partition] = []
         self._full_due_s = 0.0
         self._take_due_s = 0.0
+        self._round_due_s = 0.0
+        self._failures = 0
         self._draining = False
 
     def run(self, wait: Callable[[float], bool]) -> int:
@@ -149,7 +153,8 @@ class Engine:
 
     def _begin_round(self, conn: Connection[Any], pool: ThreadPoolExecutor) -> None:
         """Start one Spark job for all partitions that have something to do, a task for each."""
-        if self._round is not None or self._draining or not self._owned:
+        is_due = monotonic() >= self._round_due_s
+        if self._round is not None or self._draining or not self._owned or not is_due:
             return
         chosen = list(self._owned)
         if monotonic() < self._full_due_s:
@@ -175,11 +180,14 @@ class Engine:
         error = finished.exception()
         if error is not None:
             # Which task killed its executor is not known: all go on with care (I8).
-            log.warning("driver: a round failed, trying again with care: %s", _line(error))
+            self._failures += 1
+            self._round_due_s = monotonic() + min(PAUSE_S_MAX, 0.5 * 2**self._failures)
+            log.warning("driver: a round failed, trying again with care: %s", sentence(error))
             for partition in at_work:
                 if partition in self._owned:
                     self._owned[partition].alone = self._limits(partition).batch_size
             return
+        self._failures = 0
         for report in finished.result():
             self._note(report)
 

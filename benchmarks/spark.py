@@ -1,0 +1,206 @@
+"""Spark, local[2]: reading against Spark's JDBC source, writing against COPY, micro-batches.
+
+JDBC needs its driver, which GAPLESS_BENCH_JDBC_JAR names (Debian: libpostgresql-jdbc-java), and a
+server that listens on TCP (--dsn); without them reading is measured alone. Both read the same rows, in as many Spark partitions, and aggregate
+every column they read.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from time import perf_counter
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from benchmarks.figure import Figure, Target, alternate
+from benchmarks.fill import fill_outbox
+from benchmarks.queries import query
+from benchmarks.server import Setup
+from gapless.db.connect import connect
+from gapless.log.publish import publish
+from gapless.log.topics import ensure_topic
+from gapless.spark.session import spark_session
+
+PARTS = 10
+PAYLOAD_BYTES = 300
+JDBC = "Spark's JDBC source"
+COPY = "COPY, one stream"
+_TEXT = ("key", "value", "headers", "transaction_id", "event_type", "host_id", "user_id")
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Start Spark, then read, write, and run small micro-batches."""
+    jar = os.environ.get("GAPLESS_BENCH_JDBC_JAR")
+    conf = {"spark.driver.memory": "1g", **({"spark.jars": jar} if jar else {})}
+    began_s = perf_counter()
+    spark = spark_session("local[2]", name="bench", conf=conf)
+    started_s = perf_counter() - began_s
+    events = 200_000 if setup.quick else 1_000_000
+    try:
+        figures = [
+            Figure(
+                what="start of a Spark session",
+                unit="s",
+                ours=(started_s,),
+            ),
+            *_reading(setup, spark, events, has_jdbc=jar is not None and _is_tcp(setup)),
+            _writing(setup, spark, events // 2),
+            _micro_batch(setup, spark),
+        ]
+    finally:
+        spark.stop()
+    return figures
+
+
+def _reading(setup: Setup, spark: Any, events: int, *, has_jdbc: bool) -> list[Figure]:
+    with setup.database("spark_read") as dsn:
+        fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=20)
+        figures = []
+        for what, columns, ratio in (
+            ("all columns", None, 0.9),
+            ("three columns", ("partition", "offset", "value"), 1.2),
+        ):
+            runs: dict[str, Callable[[], float]] = {
+                "ours": partial(_rate, events, partial(_ours, spark, dsn, events, columns))
+            }
+            if has_jdbc:
+                runs[JDBC] = partial(_rate, events, partial(_jdbc, spark, dsn, events, columns))
+            for warm_up in runs.values():
+                warm_up()
+            results = alternate(setup.rounds, runs)
+            figures.append(
+                Figure(
+                    what=f"reading {events} events of {PAYLOAD_BYTES} B, {what}",
+                    unit="events/s",
+                    ours=results["ours"],
+                    baseline=results.get(JDBC, ()),
+                    against=JDBC if has_jdbc else "",
+                    target=Target("ratio", at_least=ratio) if has_jdbc else None,
+                )
+            )
+        return figures
+
+
+def _is_tcp(setup: Setup) -> bool:
+    return not str(conninfo_to_dict(setup.dsn).get("host", "")).startswith("/")
+
+
+def _rate(events: int, read: Callable[[], int]) -> float:
+    began_s = perf_counter()
+    assert read() == events
+    return events / (perf_counter() - began_s)
+
+
+def _ours(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) -> int:
+    reader = spark.read.format("gapless").option("url", dsn).option("subscribe", "outbox")
+    reader = reader.option("recordsPerTask", -(-events // PARTS))
+    if columns is not None:
+        reader = reader.option("columns", ",".join(columns))
+    return _consume(reader.load())
+
+
+def _jdbc(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) -> int:
+    given = conninfo_to_dict(dsn)
+    where = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given['dbname']}"
+    rows = query("jdbc_three" if columns else "jdbc_all").decode()
+    reader = spark.read.format("jdbc").options(
+        url=f"jdbc:postgresql://{where}",
+        user=given["user"],
+        driver="org.postgresql.Driver",
+        dbtable=f"({rows}) t",
+        partitionColumn="id",
+        lowerBound=1,
+        upperBound=events,
+        numPartitions=PARTS,
+        fetchsize=10_000,
+    )
+    return _consume(reader.load().drop("id"))
+
+
+def _consume(df: Any) -> int:
+    """Count, and touch every column, so that none is left unread."""
+    touched = [f"sum(length({name}))" if name in _TEXT else f"max({name})" for name in df.columns]
+    return int(df.selectExpr("count(*)", *touched).collect()[0][0])
+
+
+def _writing(setup: Setup, spark: Any, events: int) -> Figure:
+    body = f"concat('{{\"pad\": \"', repeat('x', {PAYLOAD_BYTES - 11}), '\"}}')"
+    df = spark.range(0, events, 1, 2).selectExpr(
+        "concat('key-', id) as key", "'bench' as event_type", f"{body} as value"
+    )
+    results = alternate(
+        setup.rounds,
+        {
+            "ours": partial(_written, setup, events, partial(_sink, df)),
+            COPY: partial(_written, setup, events, partial(_copy, events)),
+        },
+    )
+    return Figure(
+        what=f"writing {events} events of {PAYLOAD_BYTES} B",
+        unit="events/s",
+        ours=results["ours"],
+        baseline=results[COPY],
+        against=COPY,
+        target=Target("ratio", at_least=0.6),
+    )
+
+
+def _written(setup: Setup, events: int, write: Callable[[str], None]) -> float:
+    with setup.database("spark_write") as dsn:
+        with connect(dsn, role="bench") as conn:
+            ensure_topic(conn, "outbox", partitions=8)
+        began_s = perf_counter()
+        write(dsn)
+        return events / (perf_counter() - began_s)
+
+
+def _sink(df: Any, dsn: str) -> None:
+    df.write.format("gapless").options(url=dsn, topic="outbox").mode("append").save()
+
+
+def _copy(events: int, dsn: str) -> None:
+    """Send the same rows as ready CSV: what the server takes, without making the rows."""
+    text = _rows(events)
+    with (
+        psycopg.connect(dsn, autocommit=True) as conn,
+        conn.cursor() as cursor,
+        cursor.copy(query("copy_events")) as copy,
+    ):
+        copy.write(text)
+
+
+@cache
+def _rows(events: int) -> str:
+    body = '{""pad"": ""' + "x" * (PAYLOAD_BYTES - 11) + '""}'
+    return "".join(f'1,key-{n},bench,"{body}"\n' for n in range(events))
+
+
+def _micro_batch(setup: Setup, spark: Any) -> Figure:
+    """One event at a time through a stream: what a micro-batch costs before it does anything."""
+    seconds: list[float] = []
+    with (
+        setup.database("spark_stream") as dsn,
+        tempfile.TemporaryDirectory() as folder,
+        connect(dsn, role="bench") as conn,
+    ):
+        ensure_topic(conn, "outbox", partitions=8)
+        stream = (
+            spark.readStream.format("gapless")
+            .options(url=dsn, subscribe="outbox", startingOffsets="earliest")
+            .load()
+            .writeStream.foreachBatch(lambda df, _: df.collect())
+            .option("checkpointLocation", folder)
+            .start()
+        )
+        for n in range(10 if setup.quick else 30):
+            publish(conn, "outbox", {"n": n}, key=str(n))
+            stream.processAllAvailable()
+        done = [each for each in stream.recentProgress if each.numInputRows]
+        seconds = [each.durationMs["triggerExecution"] / 1000 for each in done[2:]]
+        stream.stop()
+    return Figure(what="micro-batch of one event, trigger", unit="s", ours=tuple(seconds))
