@@ -1,8 +1,8 @@
 """Spark, local[2]: reading against Spark's JDBC source, writing against COPY, micro-batches.
 
 JDBC needs its driver, which GAPLESS_BENCH_JDBC_JAR names (Debian: libpostgresql-jdbc-java), and a
-server that listens on TCP (--dsn); without them reading is measured alone. Both read the same rows, in as many Spark partitions, and aggregate
-every column they read.
+server that listens on TCP (--dsn); without them reading is measured alone. Both read the same rows,
+in as many Spark partitions, and aggregate every column they read.
 """
 
 from __future__ import annotations

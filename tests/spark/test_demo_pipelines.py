@@ -10,8 +10,9 @@ from rich.console import Console
 
 from gapless.cli.demo.flights import flights
 from gapless.cli.demo.pipelines import run_pipelines
-from gapless.cli.demo.producers import _publish_share
+from gapless.cli.demo.producers import _event
 from gapless.cli.demo.stage import install
+from gapless.log.publish import publish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,22 +25,10 @@ def test_archive_and_hours_agree_with_the_file(
 ) -> None:
     install(conn)
     module = flights("flights")
-    for share in range(3):
-        _share(dsn, share)
-    assert module.read_flights
+    for flight in module.read_flights(FLIGHTS):
+        publish(conn, "flights", [_event(flight, event) for event in module.events_of(flight)])
     checks: list[Any] = run_pipelines(Console(quiet=True), conn, dsn, tmp_path, FLIGHTS)
     assert [check.name for check in checks] == ["hours", "archive"]
     for check in checks:
         assert check.expected_count == check.actual_count > 100
         assert not check.differences
-
-
-def _share(dsn: str, share: int) -> None:
-    import signal
-    from time import monotonic
-
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        _publish_share(dsn, FLIGHTS, 0, share, monotonic())
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -33,7 +33,7 @@ def test_every_effect_once_although_a_task_is_killed(
     for n in range(EVENTS):
         extra = {KILLER: {"kill": str(killed)}, BAD: {"bad": True}}.get(n, {})
         publish(conn, "outbox", [NewEvent(payload={"n": n, **extra}, key=str(n))])
-    reference = "spark_handlers:note"
+    reference = f"{Path(__file__).parents[1] / 'spark_handlers.py'}:note"
     settings = Settings(total_partitions=4)
     plan = make_plan(settings, dsn, load_handlers(reference))
     give_up_s = time.monotonic() + PATIENCE_S

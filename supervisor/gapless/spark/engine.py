@@ -50,6 +50,7 @@ class _Owned:
     lease_no: int
     held: hold.Held
     alone: int
+    troubled: bool = False  # status says why it does not go on
 
 
 class Engine:
@@ -186,6 +187,7 @@ class Engine:
             for partition in at_work:
                 if partition in self._owned:
                     self._owned[partition].alone = self._limits(partition).batch_size
+                    self._report(self._owned[partition], f"retrying: {sentence(error)}")
             return
         self._failures = 0
         for report in finished.result():
@@ -195,6 +197,7 @@ class Engine:
         owned = self._owned.get(report.partition)
         if owned is None:
             return
+        self._report(owned, None)
         owned.alone = max(0, owned.alone - report.events) if report.events else 0
         if report.dead:
             log.warning("%s: %s units to the dead letter queue", report.partition, report.dead)
@@ -203,6 +206,12 @@ class Engine:
             log.warning("%s: fenced", report.partition)
             hold.release(self._conn, owned.held.assignment, owned.lease_no)
             del self._owned[report.partition]
+
+    def _report(self, owned: _Owned, error: str | None) -> None:
+        """Say in the lease why the partition does not go on; None: it goes on."""
+        if self._conn is not None and (error is not None or owned.troubled):
+            hold.report_error(self._conn, owned.held.assignment, error)
+            owned.troubled = error is not None
 
     def _behind(self, conn: Connection[Any]) -> set[tuple[str, int, int]]:
         rows = conn.execute(

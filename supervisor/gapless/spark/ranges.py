@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Some neighbouring offsets of a partition, both ends inclusive."""
+    """Some neighbouring offsets of a partition, both ends inclusive.
+
+    archive: the folder they are read from, because the log has dropped them; None is the log.
+    """
 
     topic: str
     topic_id: int
     partition_id: int
     first_offset: int
     last_offset: int
+    archive: str | None = None
 
     @property
     def events(self) -> int:
@@ -72,10 +76,4 @@ def _even(each: Range, events_max: int) -> list[Range]:
 
 
 def _part(each: Range, first: int, last: int) -> Range:
-    return Range(
-        topic=each.topic,
-        topic_id=each.topic_id,
-        partition_id=each.partition_id,
-        first_offset=first,
-        last_offset=last,
-    )
+    return replace(each, first_offset=first, last_offset=last)

@@ -10,6 +10,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
+from gapless.spark.archive import read_archived
 from gapless.spark.fetch import Wanted, read_ranges
 from gapless.spark.offsets import EARLIEST, LATEST, Offsets, Place
 from gapless.spark.options import ReadOptions
@@ -73,9 +74,11 @@ def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) ->
     """Return where a batch begins: earliest unless an option says otherwise."""
     if options.starting_ts is not None:
         return at_moment(conn, options.starting_ts, ends)
-    if options.starting is None:
-        return earliest(ends)
-    return resolve(conn, options.starting, ends, option="startingOffsets", otherwise=EARLIEST)
+    place = options.starting or Place(kind="earliest")
+    if place.kind == "earliest":
+        # With an archive the log begins where it once began.
+        return {} if options.archive is not None else earliest(ends)
+    return resolve(conn, place, ends, option="startingOffsets", otherwise=EARLIEST)
 
 
 def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
@@ -92,8 +95,56 @@ def tasks_between(
     options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]
 ) -> list[Task]:
     """Return the tasks that read from one place to another. Raises HoleError for dropped events."""
-    begin = require_kept(start, ends, fail=options.fail_on_data_loss)
+    dropped = _dropped(options, start, end, ends)
+    kept = start if options.archive is None else earliest_of(start, ends)
+    begin = require_kept(kept, ends, fail=options.fail_on_data_loss)
     ranges = [
+        *dropped,
+        *_live(begin, end, ends),
+    ]
+    return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
+
+
+def read_task(options: ReadOptions, task: Task) -> Iterator[pa.RecordBatch]:
+    """Read what a task was given; runs where Spark's tasks run."""
+    archived = [each for each in task if each.archive is not None]
+    for each in archived:
+        yield from read_archived(wanted(options), each)
+    yield from read_ranges(wanted(options), [each for each in task if each.archive is None])
+
+
+def earliest_of(start: Offsets, ends: list[End]) -> Offsets:
+    """Return a place, or where the log begins if that is later."""
+    return {
+        topic: {
+            end.partition_id: max(end.first_offset, start.get(topic, {}).get(end.partition_id, 1))
+            for end in ends
+            if end.topic == topic
+        }
+        for topic in {end.topic for end in ends}
+    }
+
+
+def _dropped(options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
+    """Return what is to be read from the archive: from `start` to where the log begins."""
+    if options.archive is None:
+        return []
+    return [
+        Range(
+            topic=each.topic,
+            topic_id=each.topic_id,
+            partition_id=each.partition_id,
+            first_offset=start.get(each.topic, {}).get(each.partition_id, 1),
+            last_offset=min(each.first_offset, end.get(each.topic, {}).get(each.partition_id, 1))
+            - 1,
+            archive=options.archive,
+        )
+        for each in ends
+    ]
+
+
+def _live(begin: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
+    return [
         Range(
             topic=each.topic,
             topic_id=each.topic_id,
@@ -103,9 +154,3 @@ def tasks_between(
         )
         for each in ends
     ]
-    return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
-
-
-def read_task(options: ReadOptions, task: Task) -> Iterator[pa.RecordBatch]:
-    """Read what a task was given; runs where Spark's tasks run."""
-    return read_ranges(wanted(options), task)

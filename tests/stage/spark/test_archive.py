@@ -1,0 +1,96 @@
+"""A read that spans an archive and the live log is one; an archive that lost something is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless.errors import HoleError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("adbc_driver_postgresql")
+
+from gapless.spark import bulk  # noqa: E402 - after the skip
+from gapless.spark.options import read_options  # noqa: E402
+from gapless.spark.source import plan_batch, read_task  # noqa: E402
+
+KEPT = 30  # offsets up to here are dropped from the log
+
+
+@pytest.fixture(autouse=True)
+def no_session_left() -> Iterator[None]:
+    yield
+    bulk.close()
+
+
+def _batches(dsn: str, **given: str) -> list[Any]:
+    options = read_options({"url": dsn, "subscribe": "outbox", "recordsPerTask": "17", **given})
+    return [batch for task in plan_batch(options) for batch in read_task(options, task)]
+
+
+def _rows(batches: list[Any]) -> list[dict[str, Any]]:
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+
+
+@pytest.fixture
+def archived(dsn: str, conn: Connection, topic: Topic, tmp_path: Path) -> list[dict[str, Any]]:
+    """The rows of a log whose beginning is in tmp_path / archive, and in the log no more."""
+    import pyarrow.parquet as pq
+
+    for start in range(0, 200, 20):
+        events = [
+            NewEvent(payload={"n": n}, key=str(n), event_type=f"t{n % 2}", headers={"n": n})
+            for n in range(start, start + 20)
+        ]
+        publish(conn, "outbox", events)
+        sequence(conn)
+    before = _batches(dsn)
+    folder = tmp_path / "archive" / "day=2026-01-01"
+    folder.mkdir(parents=True)
+    for number, batch in enumerate(before):
+        pq.write_table(pa.Table.from_batches([batch]), folder / f"a-{number:05d}.parquet")
+    conn.execute("delete from gapless.log_segment where last_offset <= %s", [KEPT])
+    return _rows(before)
+
+
+def test_archive_and_log_are_one(dsn: str, archived: list[dict[str, Any]], tmp_path: Path) -> None:
+    live = _rows(_batches(dsn))
+    assert 0 < len(live) < len(archived)
+    with pytest.raises(HoleError, match="no longer in the log"):
+        _batches(dsn, startingOffsets='{"outbox": {"0": 1}}')
+    assert _rows(_batches(dsn, archive=str(tmp_path / "archive"))) == archived
+    some = _rows(
+        _batches(
+            dsn,
+            archive=str(tmp_path / "archive"),
+            columns="partition,offset,value",
+            eventTypes="t1",
+        )
+    )
+    assert some == [
+        {name: row[name] for name in ("partition", "offset", "value")}
+        for row in archived
+        if row["event_type"] == "t1"
+    ]
+
+
+@pytest.mark.parametrize("damage", ["lost", "doubled"])
+def test_an_archive_that_is_not_whole_is_refused(
+    dsn: str, archived: list[dict[str, Any]], tmp_path: Path, damage: str
+) -> None:
+    first = min((tmp_path / "archive").rglob("*.parquet"))
+    if damage == "lost":
+        first.unlink()
+    else:
+        first.with_name("copy.parquet").write_bytes(first.read_bytes())
+    with pytest.raises(HoleError, match="is not complete"):
+        _batches(dsn, archive=str(tmp_path / "archive"))

@@ -1,0 +1,88 @@
+"""Positions of queries and pipelines: they move forward, once, and never a handlers' group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.errors import GaplessError, UsageError
+from gapless.log.publish import publish
+from gapless.log.topics import Topic
+from gapless.spark.options import read_options
+from gapless.spark.pipeline import position
+from gapless.spark.pipeline.document import Pipeline, Target
+from gapless.spark.place import find_ends, record_position, settle
+from support.group import owner
+
+PIPELINE = Pipeline(
+    name="p",
+    topics=("outbox",),
+    start="earliest",
+    columns=("value",),
+    batch_events=5,
+    sql=None,
+    transform=None,
+    target=Target(kind="topic", where="elsewhere"),
+)
+
+
+@pytest.fixture
+def registered(conn: Connection, topic: Topic) -> Connection:
+    for n in range(12):
+        publish(conn, "outbox", {"n": n}, key=str(n))
+    position.register(conn, PIPELINE)
+    return conn
+
+
+def test_a_batch_ends_once(registered: Connection) -> None:
+    batch = position.next_batch(registered, PIPELINE)
+    assert batch.events == 5
+    position.end_batch(registered, "p", batch)
+    with pytest.raises(GaplessError, match="not at batch 0 any more"):
+        position.end_batch(registered, "p", batch)
+    moved = replace(batch, number=1)  # the right number, but the offsets of before
+    with pytest.raises(GaplessError, match="moved to other offsets"):
+        position.end_batch(registered, "p", moved)
+    assert position.next_batch(registered, PIPELINE).start == batch.end
+    (standing,) = position.standings(registered)
+    assert (standing.batches, standing.events, standing.lag) == (1, 5, 7)
+
+
+def test_files_that_are_written_down_are_kept(registered: Connection) -> None:
+    batch = position.next_batch(registered, PIPELINE)
+    position.plan_files(registered, "p", batch, [["a", "b"]])
+    with pytest.raises(GaplessError, match="has moved on"):
+        position.plan_files(registered, "p", batch, [["c", "d"]])
+    for n in range(12):
+        publish(registered, "outbox", {"n": n}, key=str(n))
+    again = position.next_batch(registered, PIPELINE)
+    assert (again.start, again.end) == (batch.start, batch.end), "the batch that was written"
+    with pytest.raises(UsageError, match="on their way"):
+        position.reset(registered, "p", "earliest")
+
+
+def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
+    position.lock(registered, "p")
+    with connect(dsn, role="test") as other:
+        with pytest.raises(UsageError, match="running already"):
+            position.lock(other, "p")
+        (standing,) = position.standings(other)
+        assert standing.runs
+
+
+def test_a_handlers_group_is_not_moved(conn: Connection, dsn: str, topic: Topic) -> None:
+    publish(conn, "outbox", {}, key="a")
+    settle(conn)
+    ends = find_ends(conn, read_options({"url": dsn, "subscribe": "outbox"}))
+    at = {"outbox": {end.partition_id: end.next_offset for end in ends}}
+    record_position(conn, "query", at)
+    record_position(conn, "query", {"outbox": {end.partition_id: 1 for end in ends}})
+    rows = conn.execute("select sum(next_offset) from gapless.consumer_offsets").fetchone()
+    assert rows == (5,), "a position never goes back"
+    with owner(dsn, "billing", topic), pytest.raises(UsageError, match="belongs to handlers"):
+        record_position(conn, "billing", at)
+    with pytest.raises(UsageError, match="groupId"):
+        record_position(conn, "not a name", at)
