@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from itertools import count
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, NamedTuple
 
 import psycopg
@@ -12,79 +12,99 @@ from psycopg import Connection
 from psycopg.types.string import ByteaBinaryLoader
 
 import gapless
-from benchmarks.cpu import CpuMeter, cpu_figure
+from benchmarks.cost import Cost, Meter, cost_figures
+from benchmarks.drain import drain, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
-from benchmarks.supervised import supervised
-from gapless.consume.handler import Handler, UnitFunction
+from gapless.consume.handler import Handler
 from gapless.consume.step import Limits, step
-from gapless.consume.unit import Unit
+from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.topics import Topic, ensure_topic
 
-BATCH = 1000
 PAYLOAD_BYTES = 300
-TOPIC = "consume"
+UNIT_SIZES = (1, 10)
+BATCHES = (1000, 100)
 
 RAW = "psycopg reading the same ids"
 STEP = "step() in this process"
-STEP_EVENTS = "step(), handler looks at every event"
+STEP_BATCH = "step(), one call a batch"
+STEP_EVENTS = "step(), payloads decoded"
 WORKER = "a worker process"
 
-ROUNDS_EACH = 3  # they are short: more of them, closer together
-
-_group_numbers = count(1)
+_Rates = dict[str, tuple["_Rate", ...]]
 
 
 class _Rate(NamedTuple):
-    """Events per second, and the CPU time that each takes on both sides, if that is known."""
+    """Events per second, and what one costs."""
 
     per_s: float
-    cpu_us: float | None
+    cost: Cost
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Fill one partition, one event a commit, and read it over and over."""
-    events = 50_000 if setup.quick else 200_000
+    """Fill one partition a unit size, and read it over and over."""
+    events = setup.pick(2_000, 40_000, 200_000)
+    figures: list[Figure] = []
     with setup.database("consume") as dsn, connect(dsn, role="bench") as conn:
-        topic = ensure_topic(conn, TOPIC, partitions=1)
-        fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES)
-        results = alternate(
-            setup.rounds * ROUNDS_EACH,
-            {
-                RAW: partial(_raw, dsn, topic),
-                STEP: partial(_steps, dsn, topic, _noop),
-                STEP_EVENTS: partial(_steps, dsn, topic, _every_event),
-                WORKER: partial(_worker, dsn, events),
-            },
-        )
+        for unit_size in UNIT_SIZES:
+            topic = ensure_topic(conn, f"units-of-{unit_size}", partitions=1)
+            _fill(dsn, topic, events, unit_size)
+            for batch in BATCHES:
+                results = alternate(
+                    setup.rounds, _ways(setup, dsn, topic, batch, events, unit_size)
+                )
+                figures += _figures(results, f"units of {unit_size}, batch {batch}")
+    return figures
+
+
+def _fill(dsn: str, topic: Topic, events: int, unit_size: int) -> None:
+    fill_outbox(
+        dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=unit_size
+    )
+
+
+def _ways(
+    setup: Setup, dsn: str, topic: Topic, batch: int, events: int, unit_size: int
+) -> dict[str, Callable[[], _Rate]]:
+    """Return the ways to read a topic that are compared; the slower ones for one size only."""
+    ways: dict[str, Callable[[], _Rate]] = {
+        RAW: partial(_raw, dsn, topic, batch),
+        STEP: partial(_steps, dsn, topic, batch, noop),
+    }
+    if unit_size == UNIT_SIZES[0]:
+        ways[STEP_BATCH] = partial(_steps, dsn, topic, batch, _noop_batch, batch=True)
+        if batch == BATCHES[0] or setup.size == "full":
+            ways[STEP_EVENTS] = partial(_steps, dsn, topic, batch, _every_event)
+            ways[WORKER] = partial(_worker, dsn, topic, batch, events)
+    return ways
+
+
+def _figures(results: _Rates, what: str) -> list[Figure]:
     target = Target("ratio", at_least=0.6)
-    return [
-        *(
-            Figure(
-                what=f"consume, batch {BATCH}: {name}",
-                unit="events/s",
-                ours=tuple(rate.per_s for rate in results[name]),
-                baseline=tuple(rate.per_s for rate in results[RAW]),
-                against=RAW,
-                target=bound,
-            )
-            for name, bound in ((STEP, target), (STEP_EVENTS, None), (WORKER, target))
-        ),
-        *cpu_figure(
-            f"consume, batch {BATCH}: {STEP}",
-            (rate.cpu_us for rate in results[STEP]),
-            (rate.cpu_us for rate in results[RAW]),
-            RAW,
-        ),
+    figures = [
+        Figure(
+            what=f"{what}: {name}",
+            unit="events/s",
+            ours=tuple(rate.per_s for rate in results[name]),
+            baseline=tuple(rate.per_s for rate in results[RAW]),
+            against=RAW,
+            target=None if name == STEP_EVENTS else target,
+        )
+        for name in results
+        if name != RAW
     ]
+    raw = [rate.cost for rate in results[RAW]]
+    ours = [rate.cost for rate in results[STEP]]
+    cpu, wal = cost_figures(f"{what}: {STEP}", ours, raw, RAW)
+    return [*figures, cpu, wal] if what.startswith("units of 1,") else [*figures, cpu]
 
 
-def _noop(_unit: Unit, _conn: Connection[Any]) -> None:
+def _noop_batch(_batch: Batch, _conn: Connection[Any]) -> None:
     pass
 
 
@@ -93,39 +113,45 @@ def _every_event(unit: Unit, _conn: Connection[Any]) -> None:
         event.payload_json  # noqa: B018 - having it is the point
 
 
-def _handler(function: UnitFunction) -> Handler:
+def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool) -> Handler:
     """Return a handler of a group that has read nothing yet."""
-    group = f"consume-{next(_group_numbers)}"
-    return gapless.handler(topic=TOPIC, group=group, batch_size=BATCH)(function)
+    decorate = gapless.handler(
+        topic=topic.name,
+        group=new_group("consume"),
+        batch_size=batch_size,
+        batch=batch,  # type: ignore[call-overload]
+    )
+    made: Handler = decorate(function)
+    return made
 
 
-def _raw(dsn: str, topic: Topic) -> _Rate:
+def _raw(dsn: str, topic: Topic, batch_size: int) -> _Rate:
     """Read all rows in batches by id arrays: binary, JSON left as text, one statement a batch."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         found = conn.execute(query("ids"), {"topic_id": topic.topic_id}).fetchall()
         ids = [message_id for (message_id,) in found]
-        batches = [ids[at : at + BATCH] for at in range(0, len(ids), BATCH)]
+        batches = [ids[at : at + batch_size] for at in range(0, len(ids), batch_size)]
         cursor = conn.cursor(binary=True)
         cursor.adapters.register_loader("json", ByteaBinaryLoader)
         cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)
-        meter, began_s = CpuMeter(dsn), monotonic()
+        meter, began_s = Meter(dsn), monotonic()
         for batch in batches:
             rows = cursor.execute(query("raw_read"), {"ids": batch}).fetchall()
             assert len(rows) == len(batch)
-        return _Rate(len(ids) / (monotonic() - began_s), meter.used_us(len(ids)))
+        return _Rate(len(ids) / (monotonic() - began_s), meter.of(len(ids)))
 
 
-def _steps(dsn: str, topic: Topic, function: UnitFunction) -> _Rate:
+def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: bool = False) -> _Rate:
     """Loop over step() as the owner of the partition."""
-    handler = _handler(function)
-    limits = Limits(batch_size=BATCH)
+    handler = _handler(topic, batch_size, function, batch=batch)
+    limits = Limits(batch_size=batch_size)
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
         events = 0
-        meter, began_s = CpuMeter(dsn), monotonic()
+        meter, began_s = Meter(dsn), monotonic()
         while (done := step(conn, held.assignment, handler, limits)).outcome == "done":
             events += done.events
-        rate = _Rate(events / (monotonic() - began_s), meter.used_us(events))
+        rate = _Rate(events / (monotonic() - began_s), meter.of(events))
         member.leave()
         return rate
 
@@ -145,17 +171,7 @@ def _take(conn: Connection[Any], handler: Handler, topic: Topic) -> tuple[Member
     return member, held
 
 
-def _worker(dsn: str, events: int) -> _Rate:
-    """Let a supervisor's worker read everything; count from the first progress that is seen."""
-    handler = _handler(_noop)
-    samples: list[tuple[float, int]] = []
-    with supervised(dsn, handler, total_partitions=1), psycopg.connect(dsn) as conn:
-        conn.autocommit = True
-        while not samples or samples[-1][1] < events:
-            row = conn.execute(query("progress"), {"group_id": handler.group}).fetchone()
-            assert row is not None
-            samples.append((monotonic(), row[0]))
-            sleep(0.02)  # a look costs the machine as much as handling 100 events
-    first = next(sample for sample in samples if sample[1])
-    last = next(sample for sample in samples if sample[1] == events)
-    return _Rate((last[1] - first[1]) / (last[0] - first[0]), None)
+def _worker(dsn: str, topic: Topic, batch_size: int, events: int) -> _Rate:
+    """Let a supervisor's worker read everything."""
+    handler = _handler(topic, batch_size, noop, batch=False)
+    return _Rate(*drain(dsn, [handler], events=events, partitions=1))

@@ -23,7 +23,8 @@ class Target:
         return low and (self.at_most is None or value <= self.at_most)
 
     def __str__(self) -> str:
-        bound = f"≥ {self.at_least:g}" if self.at_least is not None else f"≤ {self.at_most:g}"
+        sign, limit = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
+        bound = f"{sign} {limit:g}" if (limit or 0) < 10_000 else f"{sign} {(limit or 0) / 1000:g}k"
         return f"{bound}x" if self.of == "ratio" else bound
 
 
@@ -31,8 +32,8 @@ class Target:
 class Figure:
     """Measurements of one thing, in the order they were made.
 
-    ours, baseline: one value a round; round n of both ran one right after the other. baseline is
-    empty when there is nothing to compare with.
+    ours, baseline: one value a round; round n of both ran one right after the other. Either is
+    empty when it could not be had: no rival installed, no CPU clock on this system.
     """
 
     what: str
@@ -45,7 +46,7 @@ class Figure:
     @property
     def ratios(self) -> tuple[float, ...]:
         """Return ours/baseline round by round: neighbours in time share the machine's mood."""
-        if not self.baseline or not all(self.baseline):
+        if not self.baseline or not self.ours or not all(self.baseline):
             return ()
         return tuple(ours / base for ours, base in zip(self.ours, self.baseline, strict=True))
 
@@ -54,6 +55,8 @@ class Figure:
         if self.target is None:
             return ""
         values = self.ratios if self.target.of == "ratio" else self.ours
+        if not values:
+            return ""
         return "met" if self.target.met(median(values)) else "missed"
 
 

@@ -1,90 +1,124 @@
-"""Idle: what a supervisor with 8 partitions costs the server while nobody publishes."""
+"""Idle: what 8 partitions cost while nobody publishes, against 8 busy pollers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from time import sleep
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
-from psycopg import Connection
 
+from benchmarks import counters
+from benchmarks.cpu import CpuMeter
+from benchmarks.crew import crew
+from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
 from gapless import handler
-from gapless.consume.unit import Unit
 
 PARTITIONS = 8
-SETTLE_S = 3.0
 NOBODY = "nobody connected"
+POLLING = f"{counters.NAME}, polled without rest"
+
+idle = handler(topic="outbox", group="idle")(noop)
 
 
-class _Activity(NamedTuple):
+class _Counts(NamedTuple):
     xids: int
     wal_bytes: int
     transactions: int
     beats: int
 
 
-@handler(topic="outbox", group="idle")
-def noop(_unit: Unit, _conn: Connection[Any]) -> None:
-    """Never called: there are no events."""
+class _Activity(NamedTuple):
+    """What happened meanwhile. cpu_percent: of one core, server and clients."""
+
+    counts: _Counts
+    cpu_percent: float | None
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Watch the server's counters, with the supervisor and without."""
-    duration_s = 15 if setup.quick else 60
+    """Watch the server's counters, with nobody, with the rival, and with the supervisor."""
+    duration_s = setup.pick(1, 8, 60)
+    settle_s = setup.pick(0.1, 3, 3)
     with setup.database("idle") as dsn:
-        _watch_supervised(dsn, 0)  # what a new database does once, it does now
+        counters.create(dsn, PARTITIONS)
+        _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now
         results = alternate(
-            1 if setup.quick else 2,
+            setup.pick(1, 1, 2),
             {
                 NOBODY: partial(_watch, dsn, duration_s),
-                "ours": partial(_watch_supervised, dsn, duration_s),
+                POLLING: partial(_watch_polled, dsn, duration_s),
+                "ours": partial(_watch_supervised, dsn, duration_s, settle_s),
             },
         )
 
     def figure(
-        what: str, unit: str, value: Callable[[_Activity], float], target: Target | None = None
+        what: str,
+        unit: str,
+        value: Callable[[_Activity], float | None],
+        against: str = NOBODY,
+        target: Target | None = None,
     ) -> Figure:
+        ours, rival = (
+            tuple(found for each in results[name] if (found := value(each)) is not None)
+            for name in ("ours", against)
+        )
         return Figure(
-            what=f"idle, {PARTITIONS} partitions: {what}",
+            what=f"{PARTITIONS} partitions: {what}",
             unit=unit,
-            ours=tuple(value(each) for each in results["ours"]),
-            baseline=tuple(value(each) for each in results[NOBODY]),
-            against=NOBODY,
+            ours=ours,
+            baseline=rival,
+            against=against,
             target=target,
         )
 
     whole = f"in {duration_s} s"
+    silent = Target("value", at_most=2)
+    tenth = Target("ratio", at_most=0.1)
     return [
-        figure(
-            "xids beside heartbeats", whole, lambda a: a.xids - a.beats, Target("value", at_most=2)
-        ),
-        figure("heartbeats", whole, lambda a: a.beats),
-        figure("WAL bytes", whole, lambda a: a.wal_bytes),
-        figure("transactions, reading ones too", "/s", lambda a: a.transactions / duration_s),
+        figure("xids but heartbeats", whole, lambda a: _xids(a.counts), NOBODY, silent),
+        figure("heartbeats", whole, lambda a: a.counts.beats),
+        figure("WAL", f"bytes {whole}", lambda a: a.counts.wal_bytes),
+        figure("WAL", f"bytes {whole}", lambda a: a.counts.wal_bytes, POLLING, tenth),
+        figure("transactions", "/s", lambda a: a.counts.transactions / duration_s),
+        figure("CPU", "% of a core", lambda a: a.cpu_percent),
+        figure("CPU", "% of a core", lambda a: a.cpu_percent, POLLING, tenth),
     ]
 
 
-def _watch_supervised(dsn: str, duration_s: float) -> _Activity:
-    with supervised(dsn, noop, total_partitions=PARTITIONS):
-        sleep(SETTLE_S)
+def _xids(counts: _Counts) -> int:
+    return counts.xids - counts.beats
+
+
+def _watch_supervised(dsn: str, duration_s: float, settle_s: float) -> _Activity:
+    with supervised(dsn, idle, total_partitions=PARTITIONS):
+        sleep(settle_s)
         return _watch(dsn, duration_s)
 
 
+def _watch_polled(dsn: str, duration_s: float) -> _Activity:
+    with psycopg.connect(dsn) as conn:
+        conn.execute(query("counters_join"), {"groups": ["idle"]})
+    with crew([counters.poller(dsn, "idle", n, 100) for n in range(PARTITIONS)]) as pollers:
+        activity = _watch(dsn, duration_s)
+        pollers.stop()
+    return activity
+
+
 def _watch(dsn: str, duration_s: float) -> _Activity:
-    before = _activity(dsn)
+    before, meter = _counts(dsn), CpuMeter(dsn)
     sleep(duration_s)
-    after = _activity(dsn)
-    return _Activity(*(b - a for a, b in zip(before, after, strict=True)))
+    cpu_us = meter.used_us(max(duration_s, 1e-3))
+    counts = _Counts(*(b - a for a, b in zip(before, _counts(dsn), strict=True)))
+    return _Activity(counts, None if cpu_us is None else cpu_us / 1e4)
 
 
-def _activity(dsn: str) -> _Activity:
+def _counts(dsn: str) -> _Counts:
     with psycopg.connect(dsn, autocommit=True) as conn:
         row = conn.execute(query("activity")).fetchone()
     assert row is not None
-    return _Activity(*row)
+    return _Counts(*row)

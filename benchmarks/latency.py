@@ -1,150 +1,158 @@
-"""Latency from commit to handler, 100 events a second, open loop, against bare LISTEN/NOTIFY.
-
-Counted from the moment the event was to be sent, whether the producer was late or not, so a stall
-is charged to every event it delayed.
-"""
+"""Latency to the handler, open loop, against bare LISTEN/NOTIFY and against busy polling."""
 
 from __future__ import annotations
 
 import json
-import os
-import struct
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from time import monotonic, monotonic_ns, sleep
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-import multiprocess
 import psycopg
 from psycopg import Connection
 
 import gapless
+from benchmarks import counters
+from benchmarks.cost import Cost, Meter, cost_figures
+from benchmarks.crew import Cue, Job, crew
 from benchmarks.figure import Figure, Target, alternate, quantile
+from benchmarks.openloop import Notebook, Send, late_ms, notebooks, send_all, wait_for_all
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
 from gapless.consume.unit import Unit
 from gapless.db.listen import listen
 
-RATE_PER_S = 100
-WARM_UP_EVENTS = 50
-PATIENCE_S = 30.0
-TOPIC = "outbox"
+RATES_PER_S = (100, 1000)
+PARTITIONS = 4
+PAYLOAD = "x" * 300
 
-_RECORD = struct.Struct("=qq")  # event number, monotonic ns at which its handler was called
-_Quantiles = tuple[float, float]
+NOTIFY = "bare LISTEN/NOTIFY"
+POLLING = f"{counters.NAME}, polled without rest"
+
+
+class _Latency(NamedTuple):
+    """p50 and p99 in ms; what an event cost."""
+
+    p50: float
+    p99: float
+    cost: Cost
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Measure p50 and p99, one pair a round."""
-    events = RATE_PER_S * (5 if setup.quick else 30)
-    with setup.database("latency") as dsn:
-        with psycopg.connect(dsn) as conn:
-            conn.execute(baseline("notify"))
-        results = alternate(
-            setup.rounds,
-            {
-                "bare LISTEN/NOTIFY": partial(_notify, dsn, events),
-                "ours": partial(_ours, dsn, events),
-            },
-        )
-    return [
-        Figure(
-            what=f"latency to the handler, {RATE_PER_S} events/s: {name}",
+    """Measure each rate, one of each kind a round."""
+    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.5, 3.0), (1.0, 30.0))
+    figures: list[Figure] = []
+    for per_s in RATES_PER_S:
+        with setup.database("latency") as dsn:
+            with psycopg.connect(dsn) as conn:
+                conn.execute(baseline("notify"))
+            counters.create(dsn, PARTITIONS)
+            kinds = {NOTIFY: _notified, POLLING: _polled, "ours": _ours}
+            results = alternate(
+                setup.rounds,
+                {
+                    name: partial(_measure, dsn, per_s, (warm_up_s, duration_s), kind)
+                    for name, kind in kinds.items()
+                },
+            )
+        figures += _figures(results, f"{per_s}/s")
+    return figures
+
+
+def _figures(results: dict[str, tuple[_Latency, ...]], what: str) -> list[Figure]:
+    def figure(
+        name: str, value: Callable[[_Latency], float], against: str, target: Target | None
+    ) -> Figure:
+        return Figure(
+            what=f"{what}, commit to handler: {name}",
             unit="ms",
-            ours=tuple(each[at] for each in results["ours"]),
-            baseline=tuple(each[at] for each in results["bare LISTEN/NOTIFY"]),
-            against="bare LISTEN/NOTIFY",
-            target=Target("value", at_most=target_ms),
+            ours=tuple(map(value, results["ours"])),
+            baseline=tuple(map(value, results[against])),
+            against=against,
+            target=target,
         )
-        for at, (name, target_ms) in enumerate((("p50", 5), ("p99", 25)))
+
+    costs = {name: [each.cost for each in rounds] for name, rounds in results.items()}
+    p50, p99 = attrgetter("p50"), attrgetter("p99")
+    return [
+        figure("p50", p50, NOTIFY, Target("value", at_most=3)),
+        figure("p99", p99, NOTIFY, Target("value", at_most=15)),
+        figure("p50", p50, POLLING, Target("ratio", at_most=1)),
+        figure("p99", p99, POLLING, Target("ratio", at_most=1)),
+        *cost_figures(f"{what}, commit to handler", costs["ours"], costs[POLLING], POLLING),
     ]
 
 
-def _ours(dsn: str, events: int) -> _Quantiles:
-    with _arrivals() as (write, read):
-
-        @gapless.handler(topic=TOPIC, group="latency")
-        def record(unit: Unit, _: Connection[Any]) -> None:
-            for event in unit:
-                write(event.payload["n"])
-
-        def send(conn: Connection[Any], n: int) -> None:
-            gapless.publish(conn, TOPIC, {"n": n}, key=str(n))
-
-        with supervised(dsn, record, total_partitions=8):
-            return _measure(dsn, events, send, read)
+_Kind = Callable[[str, Notebook], Any]  # a context manager that yields how to send
 
 
-def _notify(dsn: str, events: int) -> _Quantiles:
-    with _arrivals() as (write, read):
-        context = multiprocess.get_context("fork")
-        listener = context.Process(target=_listen, args=(dsn, write))
-        listener.start()
-
-        def send(conn: Connection[Any], n: int) -> None:
-            conn.execute(query("notify_publish"), {"payload": json.dumps({"n": n})})
-
-        try:
-            return _measure(dsn, events, send, read)
-        finally:
-            listener.kill()
-            listener.join()
-
-
-def _listen(dsn: str, write: Callable[[int], None]) -> None:
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        listen(conn, "baseline_notify")
-        seen_id = 0
-        while True:
-            rows = conn.execute(query("heard"), {"last_id": seen_id}).fetchall()
-            for message_id, payload in rows:
-                write(payload["n"])
-                seen_id = message_id
-            next(conn.notifies(timeout=1.0, stop_after=1), None)
+def _measure(dsn: str, per_s: int, times_s: tuple[float, float], kind: _Kind) -> _Latency:
+    """Send for the two times after each other; the first only warms up."""
+    warm_up, counted = (int(each * per_s) for each in times_s)
+    total = warm_up + counted
+    with notebooks() as (sent, arrived), kind(dsn, arrived) as send:
+        meter = Meter(dsn)
+        due = send_all(dsn, total, per_s, send, sent)
+        wait_for_all(arrived, total)
+        cost = meter.of(total)
+        waited_ms = late_ms(due, arrived.read(), warm_up)
+    return _Latency(quantile(waited_ms, 0.5), quantile(waited_ms, 0.99), cost)
 
 
 @contextmanager
-def _arrivals() -> Iterator[tuple[Callable[[int], None], Callable[[], dict[int, int]]]]:
-    """Yield a way for another process to record an event's arrival, and a way to read them all."""
-    descriptor, name = tempfile.mkstemp(prefix="gapless-bench-")
-    os.close(descriptor)
-    appending = os.open(name, os.O_WRONLY | os.O_APPEND)
+def _ours(dsn: str, arrived: Notebook) -> Iterator[Send]:
+    @gapless.handler(topic="outbox", group="latency")
+    def record(unit: Unit, _: Connection[Any]) -> None:
+        for event in unit:
+            arrived.write(event.payload["n"])
 
-    def write(n: int) -> None:
-        os.write(appending, _RECORD.pack(n, monotonic_ns()))
+    def send(conn: Connection[Any], n: int) -> None:
+        gapless.publish(conn, "outbox", {"n": n, "pad": PAYLOAD}, key=str(n))
 
-    def read() -> dict[int, int]:
-        return dict(_RECORD.iter_unpack(Path(name).read_bytes()))
-
-    try:
-        yield write, read
-    finally:
-        os.close(appending)
-        Path(name).unlink()
+    with supervised(dsn, record, total_partitions=PARTITIONS):
+        yield send
 
 
-def _measure(
-    dsn: str,
-    events: int,
-    send: Callable[[Connection[Any], int], None],
-    read: Callable[[], dict[int, int]],
-) -> _Quantiles:
-    """Send open loop, wait until all have arrived, return p50 and p99 in ms."""
-    total = events + WARM_UP_EVENTS
-    began_ns = monotonic_ns()
-    due_ns = [began_ns + n * 1_000_000_000 // RATE_PER_S for n in range(total)]
+@contextmanager
+def _polled(dsn: str, arrived: Notebook) -> Iterator[Send]:
+    def see(rows: counters.Rows) -> None:
+        for _, payload, _ in rows:
+            arrived.write(json.loads(payload)["n"])
+
+    def send(conn: Connection[Any], n: int) -> None:
+        payload = json.dumps({"n": n, "pad": PAYLOAD}).encode()
+        counters.write(conn, n % PARTITIONS, [payload])
+
+    with psycopg.connect(dsn) as conn:
+        conn.execute(query("counters_join"), {"groups": ["latency"]})
+        conn.execute(query("counters_skip"), {"groups": ["latency"]})
+    jobs = [counters.poller(dsn, "latency", n, 100, see) for n in range(PARTITIONS)]
+    with crew(jobs) as pollers:
+        yield send
+        pollers.stop()
+
+
+@contextmanager
+def _notified(dsn: str, arrived: Notebook) -> Iterator[Send]:
+    def send(conn: Connection[Any], n: int) -> None:
+        payload = json.dumps({"n": n, "pad": PAYLOAD})
+        conn.execute(query("notify_publish"), {"payload": payload})
+
+    jobs: list[Job] = [partial(_listen, dsn, arrived)]
+    with crew(jobs) as listening:
+        yield send
+        listening.stop()
+
+
+def _listen(dsn: str, arrived: Notebook, cue: Cue) -> int:
+    heard = 0
     with psycopg.connect(dsn, autocommit=True) as conn:
-        for n, due in enumerate(due_ns):
-            sleep(max(0, due - monotonic_ns()) / 1e9)
-            send(conn, n)
-    give_up_s = monotonic() + PATIENCE_S
-    while len(arrived := read()) < total:
-        if monotonic() > give_up_s:
-            raise TimeoutError(f"{total - len(arrived)} of {total} events did not arrive")
-        sleep(0.05)
-    late_ms = [(arrived[n] - due_ns[n]) / 1e6 for n in range(WARM_UP_EVENTS, total)]
-    return quantile(late_ms, 0.5), quantile(late_ms, 0.99)
+        listen(conn, "baseline_notify")
+        cue.begin()
+        while cue.going():
+            for notify in conn.notifies(timeout=0.1, stop_after=1):
+                arrived.write(json.loads(notify.payload)["n"])
+                heard += 1
+    return heard

@@ -1,15 +1,16 @@
-"""Publishing: 16 clients, one 1 KB event a commit, against plain INSERT and the classic outbox."""
+"""Publishing: 16 clients, one 1 KB event a commit, on a fast disk and with slow commits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
-from psycopg import Connection
 
-from benchmarks.cpu import CpuMeter, cpu_figure
+from benchmarks import counters
+from benchmarks.cost import Cost, Meter, cost_figures
+from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
@@ -17,7 +18,6 @@ from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
 from gapless import handler
 from gapless.consume.handler import Handler
-from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
@@ -28,60 +28,76 @@ PAYLOAD_BYTES = 1000
 SLOW_COMMIT_MS = 2.0
 
 PLAIN = "plain INSERT, no trigger"
-CLASSIC = "classic outbox: counter row, NOTIFY a statement"
-HANDSHAKE = "handshake only, nobody sequences"
-AWAKE = "sequencer running, consumers idle-awake"
-CONSUMING = f"sequencer running, {PARTITIONS} workers consuming"
+CLASSIC = "one counter row + NOTIFY"
+COUNTERS = counters.NAME
+HANDSHAKE = "nobody sequences"
+AWAKE = "sequenced, nobody consumes"
+CONSUMING = f"sequenced, {PARTITIONS} workers consume"
 
 
 class _Rates(NamedTuple):
-    """Events per second: published, and handled while they were published; CPU of all that takes.
+    """Events per second: published, and handled while they were published; what one costs.
 
-    cpu_us: a published event, its offset and its handling included; None when it is not known.
+    The cost of an event includes its offset and its handling, where there is any.
     """
 
     published: float
     handled: float
-    cpu_us: float | None
+    cost: Cost
 
 
 _Results = Mapping[str, tuple[_Rates, ...]]
 
-
-@handler(topic="elsewhere", group="awake")
-def idle(_unit: Unit, _conn: Connection[Any]) -> None:
-    """Serve a topic nobody publishes to."""
-
-
-@handler(topic="outbox", group="consuming", batch_size=1000)
-def noop(_unit: Unit, _conn: Connection[Any]) -> None:
-    """Consume and do nothing."""
+idle = handler(topic="elsewhere", group="awake")(noop)
+consuming = handler(topic="outbox", group="consuming", batch_size=1000)(noop)
 
 
 def run(setup: Setup) -> list[Figure]:
     """Measure with the disk as it is, then with slow commits."""
-    fast = _measure(setup, setup.commit_delay_ms, [PLAIN, HANDSHAKE, AWAKE, CONSUMING])
-    slow = _measure(setup, SLOW_COMMIT_MS, [PLAIN, AWAKE, CONSUMING, CLASSIC])
-    delayed = f", commit_delay {SLOW_COMMIT_MS:g} ms"
-    return [
-        _published(fast, HANDSHAKE, PLAIN),
-        _published(fast, AWAKE, PLAIN, Target("ratio", at_least=0.75)),
-        _published(fast, CONSUMING, PLAIN),
-        _handled(fast),
-        *_cpu(fast, AWAKE),
-        *_cpu(fast, CONSUMING),
-        _published(slow, AWAKE, PLAIN, condition=delayed),
-        _published(slow, AWAKE, CLASSIC, Target("ratio", at_least=8), delayed),
-        _published(slow, CONSUMING, CLASSIC, condition=delayed),
-        _handled(slow, delayed),
+    rivals = [PLAIN, CLASSIC, COUNTERS, AWAKE, CONSUMING]
+    fast = _measure(
+        setup, setup.commit_delay_ms, setup.pick([PLAIN, AWAKE], rivals, [*rivals, HANDSHAKE])
+    )
+    figures = _compared(fast, "batch 1", 0.8)
+    if HANDSHAKE in fast:
+        figures.append(_published(fast, "batch 1", HANDSHAKE, PLAIN))
+    if setup.size == "tiny":
+        return figures
+    slow_ms = setup.commit_delay_ms or SLOW_COMMIT_MS
+    slow = _measure(setup, slow_ms, rivals)
+    return figures + _compared(slow, f"batch 1, commit + {slow_ms:g} ms", 0.9, classic=8, counter=2)
+
+
+def _compared(
+    results: _Results,
+    what: str,
+    plain: float,
+    *,
+    classic: float | None = None,
+    counter: float | None = None,
+) -> list[Figure]:
+    """Return the figures of all runs there were; targets bound the ratios to the rivals."""
+    bounds = {PLAIN: plain, CLASSIC: classic, COUNTERS: counter}
+    figures = [
+        _published(results, what, AWAKE, rival, Target("ratio", at_least=bound) if bound else None)
+        for rival, bound in bounds.items()
+        if rival in results
     ]
+    figures += _costs(results, what, AWAKE, PLAIN)
+    if CONSUMING in results:
+        figures += [
+            *(_published(results, what, CONSUMING, rival) for rival in bounds),
+            _handled(results, what),
+            *_costs(results, what, CONSUMING, COUNTERS),
+        ]
+    return figures
 
 
 def _published(
-    results: _Results, ours: str, against: str, target: Target | None = None, condition: str = ""
+    results: _Results, what: str, ours: str, against: str, target: Target | None = None
 ) -> Figure:
     return Figure(
-        what=f"publish{condition}: {ours}",
+        what=f"{what}: {ours}",
         unit="events/s",
         ours=tuple(rates.published for rates in results[ours]),
         baseline=tuple(rates.published for rates in results[against]),
@@ -90,9 +106,9 @@ def _published(
     )
 
 
-def _handled(results: _Results, condition: str = "") -> Figure:
+def _handled(results: _Results, what: str) -> Figure:
     return Figure(
-        what=f"publish{condition}: handled meanwhile",
+        what=f"{what}: handled meanwhile",
         unit="events/s",
         ours=tuple(rates.handled for rates in results[CONSUMING]),
         baseline=tuple(rates.published for rates in results[CONSUMING]),
@@ -100,13 +116,12 @@ def _handled(results: _Results, condition: str = "") -> Figure:
     )
 
 
-def _cpu(results: _Results, ours: str) -> list[Figure]:
-    """Return what an event costs from its publishing to its end."""
-    return cpu_figure(
-        f"publish: {ours}",
-        (rates.cpu_us for rates in results[ours]),
-        (rates.cpu_us for rates in results[PLAIN]),
-        PLAIN,
+def _costs(results: _Results, what: str, ours: str, against: str) -> list[Figure]:
+    return cost_figures(
+        f"{what}: {ours}",
+        [rates.cost for rates in results[ours]],
+        [rates.cost for rates in results[against]],
+        against,
     )
 
 
@@ -115,17 +130,21 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("plain"))
             conn.execute(baseline("classic"))
+        counters.create(dsn, PARTITIONS)
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=PARTITIONS)
             create_chunks(conn)
-        load = _Load(dsn, duration_s=3 if setup.quick else 10)
+        load = _Load(dsn, duration_s=setup.pick(1, 2, 10))
         runs = {
             PLAIN: partial(load.run, "plain"),
             CLASSIC: partial(load.run, "classic"),
+            COUNTERS: partial(load.run, "counters", range(PARTITIONS)),
             HANDSHAKE: partial(load.run, "gapless"),
             AWAKE: partial(load.run_supervised, idle),
-            CONSUMING: partial(load.run_supervised, noop),
+            CONSUMING: partial(load.run_supervised, consuming),
         }
+        if setup.size != "tiny":
+            load.warm_up()
         return alternate(setup.rounds, {name: runs[name] for name in names})
 
 
@@ -136,37 +155,49 @@ class _Load:
         self._dsn = dsn
         self._duration_s = duration_s
 
-    def run(self, script: str) -> _Rates:
-        """Publish while nobody reads; give the offsets afterwards, for the next run's sake."""
-        meter = CpuMeter(self._dsn)
-        published = self._publish(script)
-        cpu_us = meter.used_us(published * self._duration_s)
+    def warm_up(self) -> None:
+        """Make the server read its programs and catalogues, and grow its first files."""
+        for script, partitions in (("plain", ()), ("counters", range(PARTITIONS)), ("gapless", ())):
+            self._publish(script, partitions, duration_s=1)
         _catch_up(self._dsn)
-        return _Rates(published, 0.0, cpu_us)
+
+    def run(self, script: str, partitions: range | tuple[int, ...] = ()) -> _Rates:
+        """Publish while nobody reads; give the offsets afterwards, for the next run's sake."""
+        meter = Meter(self._dsn)
+        published = self._publish(script, partitions)
+        cost = meter.of(published * self._duration_s)
+        _catch_up(self._dsn)
+        return _Rates(published, 0.0, cost)
 
     def run_supervised(self, served: Handler) -> _Rates:
         """Publish beside a supervisor; wait until everything is handled that is to be handled."""
         with supervised(self._dsn, served, total_partitions=PARTITIONS):
             self._wait_for_rest(served)
-            meter = CpuMeter(self._dsn)
+            meter = Meter(self._dsn)
             before = self._progress(served)
             published = self._publish("gapless")
             handled = (self._progress(served) - before) / self._duration_s
             self._wait_for_rest(served)
-            cpu_us = meter.used_us(published * self._duration_s)
-        return _Rates(published, handled, cpu_us)
+            cost = meter.of(published * self._duration_s)
+        return _Rates(published, handled, cost)
 
     def _wait_for_rest(self, served: Handler) -> None:
         wait_for(self._dsn, "asleep", bool)
         wait_for(self._dsn, "lag", lambda lag: lag == 0, group_id=served.group)
 
-    def _publish(self, script: str) -> float:
+    def _publish(
+        self,
+        script: str,
+        partitions: range | tuple[int, ...] = (),
+        duration_s: int | None = None,
+    ) -> float:
         return transactions_per_s(
             self._dsn,
             script,
             clients=CLIENTS,
-            duration_s=self._duration_s,
+            duration_s=duration_s or self._duration_s,
             payload_bytes=PAYLOAD_BYTES,
+            partitions=partitions,
         )
 
     def _progress(self, served: Handler) -> int:

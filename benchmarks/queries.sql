@@ -122,9 +122,6 @@ from (
 ) n
 where n.id = o.id
 
--- name: heard
-select o.id, o.payload from baseline.notify_message_t o where o.id > %(last_id)s order by o.id
-
 -- name: notify_publish
 insert into baseline.notify_message_t (payload) values (%(payload)s)
 
@@ -162,3 +159,128 @@ select o.id, o.topic_id, o.id as place, o.payload::text as value from gapless.ou
 
 -- name: copy_events
 copy gapless.outbox_message_t (topic_id, key, event_type, payload) from stdin (format csv)
+
+-- name: wal_bytes
+select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint
+
+-- name: progress_of_groups
+select coalesce(sum(c.next_offset - 1), 0)::bigint from gapless.consumer_offsets c
+where c.group_id = any (%(groups)s)
+
+-- name: counters_write
+-- One statement: raise the partition's counter by the batch, insert below the offsets it gave.
+with reserved as (
+  update baseline.partition_counter c set next_offset = c.next_offset + cardinality(%(payloads)b::bytea[])
+  where c.partition_id = %(partition_id)s
+  returning c.next_offset - cardinality(%(payloads)b::bytea[]) as first_offset
+)
+insert into {table} (c_offset, payload)
+select r.first_offset + u.n - 1, u.payload
+from reserved r
+cross join unnest(%(payloads)b::bytea[]) with ordinality u (payload, n)
+
+-- name: counters_claim
+-- Raise the group's offset by what there is, at most so many; the range is the claimer's.
+with tip as (
+  select t.next_offset from baseline.partition_counter t where t.partition_id = %(partition_id)s
+),
+wanted as (
+  select c.next_offset as first_offset,
+    least(%(events)s::bigint, greatest(0, (select t.next_offset from tip t) - c.next_offset)) as events
+  from baseline.partition_offsets c
+  where c.group_id = %(group_id)s and c.partition_id = %(partition_id)s
+  for update
+)
+update baseline.partition_offsets c set next_offset = w.first_offset + w.events
+from wanted w
+where c.group_id = %(group_id)s and c.partition_id = %(partition_id)s
+returning w.first_offset, c.next_offset - 1 as last_offset
+
+-- name: counters_read
+select p.c_offset, p.payload, p.created_at from {table} p
+where p.c_offset between %(first)s and %(last)s
+order by p.c_offset
+
+-- name: counters_join
+insert into baseline.partition_offsets (group_id, partition_id)
+select g.group_id, c.partition_id
+from baseline.partition_counter c
+cross join unnest(%(groups)s::text[]) g (group_id)
+on conflict do nothing
+
+-- name: counters_progress
+select coalesce(sum(c.next_offset - 1), 0)::bigint from baseline.partition_offsets c
+where c.group_id = any (%(groups)s)
+
+-- name: counters_fill
+with raised as (
+  update baseline.partition_counter c set next_offset = c.next_offset + %(events)s
+  where c.partition_id = %(partition_id)s
+  returning c.next_offset - %(events)s as first_offset
+)
+insert into {table} (c_offset, payload)
+select r.first_offset + i - 1, convert_to('{{"pad":"' || repeat('x', %(payload_bytes)s - 10) || '"}}', 'UTF8')
+from raised r
+cross join generate_series(1, %(events)s) i
+
+-- name: vacuum
+vacuum analyze
+
+-- name: copy_plain
+copy baseline.plain_message_t (topic_id, payload, key, event_type) from stdin
+
+-- name: queue_fill
+insert into {table} (payload)
+select json_build_object('pad', repeat('x', %(payload_bytes)s - 10))
+from generate_series(1, %(events)s)
+
+-- name: queue_take
+update {table} j set status = 'taken', taken_ts = clock_timestamp()
+where j.id in (
+  select n.id from {table} n where n.status = 'new' order by n.id limit %(events)s
+  for update skip locked
+)
+returning j.id, j.payload
+
+-- name: queue_done
+update {table} j set status = 'done', done_ts = clock_timestamp() where j.id = any (%(ids)s)
+
+-- name: queue_delete
+delete from {table} j
+where j.id in (
+  select n.id from {table} n order by n.id limit %(events)s for update skip locked
+)
+returning j.id, j.payload
+
+-- name: counters_skip
+-- Let groups begin at the end of the log.
+update baseline.partition_offsets c set next_offset = t.next_offset
+from baseline.partition_counter t
+where t.partition_id = c.partition_id and c.group_id = any (%(groups)s)
+
+-- name: queue_truncate
+truncate {table} restart identity
+
+-- name: hold_snapshot
+-- What an unrelated transaction does that stays open: its snapshot holds back every vacuum.
+select count(*) from pg_class
+
+-- name: fence
+-- Who may claim for one partition of a group now.
+select c.epoch, c.token from gapless.consumer_offsets c
+where c.group_id = %(group_id)s and c.topic_id = 1 and c.partition_id = 0
+
+-- name: probe_claim
+select gapless.claim(%(group_id)s, 1, 0, %(epoch)s, %(token)s, 100)
+
+-- name: pgmq_create
+select pgmq.create('bench')
+
+-- name: pgmq_send
+select count(*) from pgmq.send_batch('bench', %(payloads)s::jsonb[])
+
+-- name: pgmq_read
+select msg_id, message from pgmq.read('bench', 600, %(events)s)
+
+-- name: pgmq_delete
+select count(*) from pgmq.delete('bench', %(ids)s::bigint[])

@@ -1,84 +1,107 @@
-"""Figures as a table for people and as JSON for programs."""
+"""Figures as tables for people, as JSON for programs, as SVG for eyes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from benchmarks.chart import Chart, bars
 from benchmarks.figure import Figure
 
 _VERDICT = {"met": "[green]met[/]", "missed": "[red]missed[/]", "": ""}
+NOTHING = "–"  # noqa: RUF001
+
+Groups = Mapping[str, Sequence[Figure]]
 
 
-def table(figures: Sequence[Figure]) -> Table:
-    """Return medians with their spread, ratios round by round, and targets."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column("what", max_width=46)
-    shown.add_column("unit")
-    shown.add_column("ours", justify="right")
-    shown.add_column("baseline", justify="right")
-    shown.add_column("against", max_width=28)
-    shown.add_column("ratio", justify="right")
-    shown.add_column("target", justify="right")
-    shown.add_column("")
+def table(name: str, figures: Sequence[Figure]) -> Table:
+    """Return medians, below them their spread; ratios are those of the rounds. 100 columns wide."""
+    shown = Table(box=None, pad_edge=False, header_style="bold", width=100)
+    shown.add_column(name, ratio=1)
+    for column, width in (("ours", 13), ("rival", 13), ("ratio", 12), ("target", 8)):
+        shown.add_column(column, justify="right", width=width)
     for figure in figures:
+        against = f", vs {figure.against}" if figure.against else ""
+        target = "" if figure.target is None else escape(str(figure.target))
         shown.add_row(
-            figure.what,
-            figure.unit,
-            _with_spread(figure.ours),
-            _with_spread(figure.baseline),
-            figure.against,
-            _with_spread(figure.ratios),
-            "" if figure.target is None else str(figure.target),
-            _VERDICT[figure.verdict],
+            f"{escape(figure.what)}\n[dim]{escape(figure.unit + against)}[/]",
+            _two_lines(figure.ours),
+            _two_lines(figure.baseline),
+            _two_lines(figure.ratios) if figure.against else "",
+            f"{target}\n{_VERDICT[figure.verdict]}",
         )
     return shown
 
 
-def document(figures: Sequence[Figure], circumstances: dict[str, Any]) -> dict[str, Any]:
+def document(groups: Groups, circumstances: dict[str, Any]) -> dict[str, Any]:
     """Return everything that was measured, every round of it."""
     return {
         **circumstances,
         "figures": [
             {
+                "benchmark": name,
                 **asdict(figure),
-                "median": median(figure.ours),
+                "median": median(figure.ours) if figure.ours else None,
                 "ratios": figure.ratios,
                 "ratio": median(figure.ratios) if figure.ratios else None,
                 "verdict": figure.verdict,
             }
+            for name, figures in groups.items()
             for figure in figures
         ],
     }
 
 
-def show(
-    figures: Sequence[Figure], circumstances: dict[str, Any], path: Path, console: Console
-) -> None:
-    """Print the table and write the JSON to `path`."""
-    console.print(table(figures))
+def write_json(path: Path, groups: Groups, circumstances: dict[str, Any]) -> None:
+    """Write every round to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document(figures, circumstances), indent=2) + "\n")
-    console.print(f"every round: {path}")
+    path.write_text(json.dumps(document(groups, circumstances), indent=2) + "\n")
 
 
-def _with_spread(values: Sequence[float]) -> str:
-    """Return the median, and below it the lowest and the highest."""
+def write_svg(folder: Path, groups: Groups, charts: Sequence[Chart]) -> list[str]:
+    """Write the curves, and the ratios of each benchmark as bars; return the files' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {chart.name: chart.svg() for chart in charts}
+    for name, figures in groups.items():
+        rates = [each for each in figures if each.ratios and each.unit.endswith("/s")]
+        ratios = {f"{each.what} / {each.against}": median(each.ratios) for each in rates}
+        if shown := {label: value for label, value in ratios.items() if value > 0}:
+            pictures[name] = bars(f"{name}: rate, ours / rival", shown)
+    for name, svg in pictures.items():
+        (folder / f"{name}.svg").write_text(svg)
+    return [f"{name}.svg" for name in pictures]
+
+
+def show(console: Console, groups: Groups) -> None:
+    """Print one table a benchmark."""
+    for name, figures in groups.items():
+        console.print()
+        console.print(table(name, figures))
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the lowest and the highest, or nothing when they are one."""
+    low, high = number(min(values)), number(max(values))
+    return "" if low == high else f"{low} … {high}"
+
+
+def number(value: float) -> str:
+    """Return three significant digits, short enough for a narrow column."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):.3g}{letter}"
+    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _two_lines(values: Sequence[float]) -> str:
     if not values:
-        return ""
-    if len(values) == 1 or min(values) == max(values):
-        return _number(median(values))
-    return f"{_number(median(values))}\n[dim]{_number(min(values))} … {_number(max(values))}[/]"
-
-
-def _number(value: float) -> str:
-    if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", " ")
-    return f"{value:.3g}"
+        return NOTHING
+    return f"{number(median(values))}\n[dim]{spread(values)}[/]"

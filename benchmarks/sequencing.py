@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from benchmarks.figure import Figure, alternate
+from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
@@ -30,7 +30,7 @@ def run(setup: Setup) -> list[Figure]:
 
 def _backlog(setup: Setup) -> Figure:
     """Sequence copies of the same database, so that every round finds the same backlog."""
-    events = 100_000 if setup.quick else 500_000
+    events = setup.pick(2_000, 100_000, 500_000)
     with setup.database("backlog") as dsn:
         fill_outbox(dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False)
         with psycopg.connect(dsn) as conn:
@@ -43,11 +43,12 @@ def _backlog(setup: Setup) -> Figure:
             },
         )
     return Figure(
-        what=f"sequencing {events} pending events in one run",
+        what=f"{events} pending events in one run",
         unit="events/s",
         ours=results["ours"],
         baseline=results[IN_PLACE],
         against=IN_PLACE,
+        target=Target("value", at_least=200_000),
     )
 
 
@@ -69,7 +70,7 @@ def _number_in_place(conn: Connection[Any]) -> int:
 
 def _empty(setup: Setup) -> list[Figure]:
     figures = []
-    for chunks in (1, MANY_CHUNKS):
+    for chunks in (1, setup.pick(3, MANY_CHUNKS, MANY_CHUNKS)):
         with setup.database("empty") as dsn, connect(dsn, role="bench") as conn:
             made = _fill_chunks(dsn, conn, chunks)
             results = alternate(
@@ -86,6 +87,7 @@ def _empty(setup: Setup) -> list[Figure]:
                 ours=results["ours"],
                 baseline=results["select 1"],
                 against="select 1",
+                target=Target("value", at_most=0.3),
             )
         )
     return figures

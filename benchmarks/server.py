@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import psycopg
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
+from benchmarks.chart import Chart
 from benchmarks.queries import query
 from gapless.db.connect import connect
 from gapless.db.embedded import embedded
@@ -32,21 +34,33 @@ OPTIONS = {
 }
 
 
+Size = Literal["tiny", "quick", "full"]
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """What a benchmark is given.
 
-    quick: fewer and shorter rounds.
+    size: tiny is for the tests (does it run?), quick for a look, full for figures to publish.
     commit_delay_ms: a commit takes so much longer, as on a slow disk or with a replica.
+    minutes: how long the held snapshot is held; None: as the size says.
+    charts: where a benchmark puts its curves.
     """
 
     dsn: str
-    quick: bool
-    commit_delay_ms: float
+    size: Size = "full"
+    commit_delay_ms: float = 0.0
+    minutes: float | None = None
+    charts: list[Chart] = field(default_factory=list)
+
+    def pick(self, tiny: T, quick: T, full: T) -> T:
+        """Return the one of the three that fits the size."""
+        return {"tiny": tiny, "quick": quick, "full": full}[self.size]
 
     @property
     def rounds(self) -> int:
-        return 3 if self.quick else 5
+        return self.pick(1, 3, 5)
 
     @contextmanager
     def database(

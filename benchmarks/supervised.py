@@ -23,12 +23,12 @@ _fork = multiprocess.get_context("fork")
 
 
 @contextmanager
-def supervised(dsn: str, handler: Handler, **settings: Any) -> Iterator[None]:
-    """Run a supervisor with one handler; inside the block all its partitions are owned.
+def supervised(dsn: str, *handlers: Handler, **settings: Any) -> Iterator[None]:
+    """Run a supervisor with handlers; inside the block all their partitions are owned.
 
     At the end it drains; one that does not is killed, which is an error.
     """
-    process = _fork.Process(target=_supervise, args=(dsn, handler, settings), name="bench")
+    process = _fork.Process(target=_supervise, args=(dsn, handlers, settings), name="bench")
     process.start()
 
     def is_ready(owned: bool) -> bool:
@@ -37,7 +37,8 @@ def supervised(dsn: str, handler: Handler, **settings: Any) -> Iterator[None]:
         return owned
 
     try:
-        wait_for(dsn, "owned", is_ready, group_id=handler.group)
+        for handler in handlers:
+            wait_for(dsn, "owned", is_ready, group_id=handler.group)
         yield
     finally:
         process.terminate()
@@ -49,20 +50,26 @@ def supervised(dsn: str, handler: Handler, **settings: Any) -> Iterator[None]:
         raise RuntimeError(f"the supervisor ended with exit code {process.exitcode}")
 
 
-def wait_for(dsn: str, name: str, enough: Callable[[Any], bool], **params: object) -> None:
-    """Look every 10 ms until a query's value is enough. Raises TimeoutError after PATIENCE_S."""
-    give_up_s = monotonic() + PATIENCE_S
+def wait_for(
+    dsn: str,
+    name: str,
+    enough: Callable[[Any], bool],
+    patience_s: float = PATIENCE_S,
+    **params: object,
+) -> None:
+    """Look every 10 ms until a query's value is enough. Raises TimeoutError when it never is."""
+    give_up_s = monotonic() + patience_s
     with psycopg.connect(dsn, autocommit=True) as conn:
         while True:
             row = conn.execute(query(name), params).fetchone()
             if row is not None and enough(row[0]):
                 return
             if monotonic() > give_up_s:
-                raise TimeoutError(f"waited {PATIENCE_S:g} s for {name} {params}: {row}")
+                raise TimeoutError(f"waited {patience_s:g} s for {name} {params}: {row}")
             sleep(0.01)
 
 
-def _supervise(dsn: str, handler: Handler, settings: dict[str, Any]) -> None:
+def _supervise(dsn: str, handlers: tuple[Handler, ...], settings: dict[str, Any]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    plan = make_plan(Settings(**settings), dsn, [handler])
+    plan = make_plan(Settings(**settings), dsn, handlers)
     os._exit(Supervisor(plan).run())

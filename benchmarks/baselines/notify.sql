@@ -1,5 +1,6 @@
--- The shortest way from a commit to a listener that PostgreSQL has: NOTIFY in the publishing
--- transaction, one consumer, who reads what is above the last id it saw (and so loses late commits).
+-- The shortest way from a commit to a listener that PostgreSQL has: the event itself in a NOTIFY of
+-- the publishing transaction. Nobody can read it later, and commits that notify queue behind each
+-- other.
 create schema if not exists baseline;
 
 create table baseline.notify_message_t (
@@ -12,11 +13,11 @@ returns trigger
 language plpgsql
 as $$
 begin
-  perform pg_notify('baseline_notify', '');
+  perform pg_notify('baseline_notify', new.payload::text);
   return null;
 end
 $$;
 
 create trigger notify_listener
   after insert on baseline.notify_message_t
-  for each statement execute function baseline.notify_listener();
+  for each row execute function baseline.notify_listener();

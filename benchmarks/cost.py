@@ -1,0 +1,68 @@
+"""What an event costs: CPU of all that takes part, and WAL bytes. Steadier than rates are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from benchmarks.cpu import CpuMeter
+from benchmarks.figure import Figure
+from benchmarks.queries import query
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Per event. cpu_us: server and clients; None where it cannot be had."""
+
+    cpu_us: float | None
+    wal_bytes: float
+
+
+class Meter:
+    """Counts from its making on."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._wal = wal_bytes(dsn)
+        self._cpu = CpuMeter(dsn)
+
+    def of(self, events: float) -> Cost:
+        """Return what each of so many events cost since then."""
+        cpu_us = self._cpu.used_us(events)
+        return Cost(cpu_us, (wal_bytes(self._dsn) - self._wal) / events)
+
+
+def wal_bytes(dsn: str) -> int:
+    """Return how much WAL the server has written so far."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        row = conn.execute(query("wal_bytes")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def cost_figures(
+    what: str, ours: Sequence[Cost], baseline: Sequence[Cost] = (), against: str = ""
+) -> list[Figure]:
+    """Return CPU and WAL an event as figures; lower is better."""
+
+    def cpu(costs: Sequence[Cost]) -> tuple[float, ...]:
+        return tuple(cost.cpu_us for cost in costs if cost.cpu_us is not None)
+
+    return [
+        Figure(
+            what=what,
+            unit="µs CPU/event",
+            ours=cpu(ours),
+            baseline=cpu(baseline),
+            against=against,
+        ),
+        Figure(
+            what=what,
+            unit="WAL bytes/event",
+            ours=tuple(cost.wal_bytes for cost in ours),
+            baseline=tuple(cost.wal_bytes for cost in baseline),
+            against=against,
+        ),
+    ]

@@ -1,0 +1,115 @@
+"""Processes that work side by side until they are told to stop: writers, pollers, queue workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import multiprocess
+
+from benchmarks.cost import Meter
+
+PATIENCE_S = 60.0
+
+_fork = multiprocess.get_context("fork")
+
+
+class Cue:
+    """What a job is given: it gets ready, calls begin(), and goes on while going() is true."""
+
+    def __init__(self, barrier: Any, stop: Any) -> None:
+        self._barrier = barrier
+        self._stop = stop
+        self._ended_s: float | None = None
+
+    def begin(self) -> None:
+        """Wait until all are ready, and then until they may."""
+        self._barrier.wait(PATIENCE_S)
+        self._barrier.wait(PATIENCE_S)
+
+    def going(self) -> bool:
+        return not self._stop.is_set()
+
+    def rest(self, for_s: float) -> None:
+        """Sleep, but not beyond the end."""
+        self._stop.wait(for_s)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def did(self) -> None:
+        """Say that something was done now, for a job that takes its time to return."""
+        self._ended_s = monotonic()
+
+    @property
+    def ended_s(self) -> float:
+        """When the job did something last."""
+        return monotonic() if self._ended_s is None else self._ended_s
+
+
+Job = Callable[[Cue], int]
+
+
+class Crew:
+    """A crew at work. Once it was stopped or joined: `done` by all, and the time that took."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._cue = Cue(_fork.Barrier(len(jobs) + 1), _fork.Event())
+        self._results = _fork.SimpleQueue()
+        self._processes = [_fork.Process(target=self._run, args=(job,)) for job in jobs]
+        self._began_s = 0.0
+        self.meter: Meter | None = None
+        self.done = 0
+        self.took_s = 0.0
+
+    def start(self, metered_dsn: str | None) -> None:
+        """Start all; return when they have begun, all at once."""
+        for process in self._processes:
+            process.start()
+        self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
+        self.meter = Meter(metered_dsn) if metered_dsn else None
+        self._began_s = monotonic()
+        self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001
+
+    def stop(self) -> None:
+        """Let all finish what they are doing. Raises RuntimeError for one that failed."""
+        self._cue.stop()
+        self.join()
+
+    def join(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait for jobs that end by themselves."""
+        for process in self._processes:
+            process.join(patience_s)
+        codes = [process.exitcode for process in self._processes]
+        if any(codes) or None in codes:
+            raise RuntimeError(f"a process of the benchmark ended with {codes}")
+        results = [self._results.get() for _ in self._processes]
+        self.done = sum(done for done, _ in results)
+        self.took_s = max(ended_s for _, ended_s in results) - self._began_s
+
+    def kill(self) -> None:
+        """End whoever is left."""
+        for process in self._processes:
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def _run(self, job: Job) -> None:
+        done = job(self._cue)
+        self._results.put((done, self._cue.ended_s))
+
+
+@contextmanager
+def crew(jobs: Sequence[Job], metered_dsn: str | None = None) -> Iterator[Crew]:
+    """Run jobs in a process each; they have begun when the block is entered.
+
+    metered_dsn: make a meter of that server at the moment they begin.
+    """
+    made = Crew(jobs)
+    try:
+        made.start(metered_dsn)
+        yield made
+    finally:
+        made.kill()

@@ -1,0 +1,97 @@
+"""How fast a log is read to its end, counted from the first progress that is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import Connection
+
+import gapless
+from benchmarks import counters
+from benchmarks.cost import Cost, Meter
+from benchmarks.crew import crew
+from benchmarks.queries import query
+from benchmarks.supervised import supervised
+from gapless.consume.handler import Handler
+from gapless.consume.unit import Unit
+
+PATIENCE_S = 600.0
+LOOK_EVERY_S = 0.02  # a look costs the machine as much as handling 100 events
+
+_group_numbers = count(1)
+
+
+class Drained(NamedTuple):
+    """Events per second, all groups together, and what one costs."""
+
+    per_s: float
+    cost: Cost
+
+
+def noop(_unit: Unit, _conn: Connection[Any]) -> None:
+    """Handle an event by doing nothing."""
+
+
+def new_group(prefix: str) -> str:
+    """Return the name of a group that has read nothing yet."""
+    return f"{prefix}-{next(_group_numbers)}"
+
+
+def noop_handler(topic: str, batch_size: int) -> Handler:
+    """Return a handler that does nothing, for a group of its own."""
+    return gapless.handler(topic=topic, group=new_group("drain"), batch_size=batch_size)(noop)
+
+
+def drain(dsn: str, handlers: Sequence[Handler], *, events: int, partitions: int) -> Drained:
+    """Let a supervisor handle `events` events, summed over the groups of its handlers."""
+    groups = [handler.group or "" for handler in handlers]
+    began_s = monotonic()
+    with supervised(dsn, *handlers, total_partitions=partitions):
+        return watch(dsn, "progress_of_groups", groups, events, began_s)
+
+
+def drain_counters(
+    dsn: str, groups: Sequence[str], *, events: int, partitions: int, batch: int
+) -> Drained:
+    """Let one poller a group and partition read `events` events, summed over the groups."""
+    counters.join(dsn, groups)
+    began_s = monotonic()
+    jobs = [
+        counters.poller(dsn, group, partition_id, batch)
+        for group in groups
+        for partition_id in range(partitions)
+    ]
+    with crew(jobs) as pollers:
+        drained = watch(dsn, "counters_progress", groups, events, began_s)
+        pollers.stop()
+    return drained
+
+
+def watch(dsn: str, name: str, groups: Sequence[str], events: int, began_s: float) -> Drained:
+    """Look at a progress until it is `events`; return the rate since it was first above 0.
+
+    began_s: when it began, for when all was done at the first look.
+    """
+    give_up_s = monotonic() + PATIENCE_S
+    with psycopg.connect(dsn, autocommit=True) as conn:
+
+        def progress() -> int:
+            row = conn.execute(query(name), {"groups": list(groups)}).fetchone()
+            assert row is not None
+            if monotonic() > give_up_s:
+                raise TimeoutError(f"{row[0]} of {events} events after {PATIENCE_S:g} s")
+            return int(row[0])
+
+        while not (first := progress()):
+            sleep(LOOK_EVERY_S)
+        first_s, meter = monotonic(), Meter(dsn)
+        if first >= events:
+            return Drained(events / (first_s - began_s), Cost(None, 0))
+        while progress() < events:
+            sleep(LOOK_EVERY_S)
+        rest = events - first
+        return Drained(rest / (monotonic() - first_s), meter.of(rest))

@@ -1,0 +1,224 @@
+"""Five groups read the same four partitions, against a counter a partition with polling readers.
+
+The rival's published load: 10 writers of 100 events a batch, readers of 200 a batch, 1 KB each. It
+has no handler, no units and no leases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+from time import sleep
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import Connection
+
+import gapless
+from benchmarks import counters
+from benchmarks.cost import Cost, cost_figures
+from benchmarks.crew import Cue, Job, crew
+from benchmarks.drain import Drained, drain, drain_counters, new_group, noop_handler
+from benchmarks.figure import Figure, Target, alternate
+from benchmarks.fill import fill_outbox
+from benchmarks.queries import query
+from benchmarks.server import Setup
+from benchmarks.supervised import supervised
+from gapless import NewEvent
+from gapless.db.connect import connect
+from gapless.log.sequence import create_chunks, sequence
+from gapless.log.topics import ensure_topic
+
+PARTITIONS = 4
+GROUPS = 5
+WRITERS = 10
+WRITE_BATCH = 100
+READ_BATCH = 200
+PAYLOAD_BYTES = 1000
+PAYLOAD = b'{"pad":"' + b"x" * (PAYLOAD_BYTES - 10) + b'"}'
+
+RIVAL = counters.NAME
+
+
+class _Live(NamedTuple):
+    """Events per second written, and read by all groups together; what a written one costs."""
+
+    written: float
+    read: float
+    cost: Cost
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Read a full log, then read while it is written."""
+    return [*_drained(setup), *_live(setup)]
+
+
+def _drained(setup: Setup) -> list[Figure]:
+    events, groups = setup.pick(2_000, 20_000, 100_000), setup.pick(1, GROUPS, GROUPS)
+    with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
+        topic = ensure_topic(conn, "groups", partitions=PARTITIONS)
+        fill_outbox(
+            dsn,
+            topic.topic_id,
+            events=events,
+            payload_bytes=PAYLOAD_BYTES,
+            events_a_commit=WRITE_BATCH,
+        )
+        counters.create(dsn, PARTITIONS)
+        counters.fill(dsn, partitions=PARTITIONS, events=events, payload_bytes=PAYLOAD_BYTES)
+        results = alternate(
+            setup.rounds,
+            {
+                RIVAL: partial(_drain_rival, dsn, groups, groups * events),
+                "ours": partial(_drain_ours, dsn, groups, groups * events),
+            },
+        )
+    what = f"{groups} groups, {PARTITIONS} partitions: a full log"
+    return [
+        Figure(
+            what=what,
+            unit="events/s",
+            ours=tuple(each.per_s for each in results["ours"]),
+            baseline=tuple(each.per_s for each in results[RIVAL]),
+            against=RIVAL,
+            target=Target("ratio", at_least=1),
+        ),
+        *cost_figures(
+            what,
+            [each.cost for each in results["ours"]],
+            [each.cost for each in results[RIVAL]],
+            RIVAL,
+        ),
+    ]
+
+
+def _drain_ours(dsn: str, groups: int, events: int) -> Drained:
+    handlers = [noop_handler("groups", READ_BATCH) for _ in range(groups)]
+    return drain(dsn, handlers, events=events, partitions=PARTITIONS)
+
+
+def _drain_rival(dsn: str, groups: int, events: int) -> Drained:
+    names = [new_group("rival") for _ in range(groups)]
+    return drain_counters(dsn, names, events=events, partitions=PARTITIONS, batch=READ_BATCH)
+
+
+def _live(setup: Setup) -> list[Figure]:
+    duration_s = setup.pick(0.5, 4, 20)
+    writers, groups = setup.pick(2, WRITERS, WRITERS), setup.pick(1, GROUPS, GROUPS)
+    with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
+        ensure_topic(conn, "live", partitions=PARTITIONS)
+        create_chunks(conn)
+        counters.create(dsn, PARTITIONS)
+        results = alternate(
+            setup.rounds,
+            {
+                RIVAL: partial(_live_rival, dsn, writers, groups, duration_s),
+                "ours": partial(_live_ours, dsn, writers, groups, duration_s),
+            },
+        )
+    ours, rival = results["ours"], results[RIVAL]
+    what = f"{writers} writers, {groups} groups: "
+
+    def figure(name: str, value: Callable[[_Live], float], target: Target | None = None) -> Figure:
+        return Figure(
+            what=what + name,
+            unit="events/s",
+            ours=tuple(map(value, ours)),
+            baseline=tuple(map(value, rival)),
+            against=RIVAL,
+            target=target,
+        )
+
+    return [
+        figure("written", attrgetter("written"), Target("ratio", at_least=1)),
+        figure("read, all groups together", attrgetter("read"), Target("ratio", at_least=1)),
+        *cost_figures(
+            what + "written and read", [x.cost for x in ours], [x.cost for x in rival], RIVAL
+        ),
+    ]
+
+
+def _live_ours(dsn: str, writers: int, groups: int, duration_s: float) -> _Live:
+    with connect(dsn, role="bench") as conn:
+        while sequence(conn):
+            pass
+    handlers = [_latest(noop_handler("live", READ_BATCH)) for _ in range(groups)]
+    with supervised(dsn, *handlers, total_partitions=PARTITIONS):
+        names = [handler.group or "" for handler in handlers]
+        jobs: list[Job] = [partial(_write_ours, dsn)] * writers
+        return _measure(dsn, duration_s, jobs, names, "progress_of_groups")
+
+
+def _latest(handler: gapless.Handler) -> gapless.Handler:
+    """Return the handler with a group that begins where the log ends now."""
+    decorate = gapless.handler(
+        topic=handler.topic, group=handler.group, batch_size=handler.batch_size, start="latest"
+    )
+    return decorate(handler.function)
+
+
+def _live_rival(dsn: str, writers: int, groups: int, duration_s: float) -> _Live:
+    names = [new_group("live") for _ in range(groups)]
+    with psycopg.connect(dsn) as conn:
+        conn.execute(query("counters_join"), {"groups": names})
+        conn.execute(query("counters_skip"), {"groups": names})
+    pollers = [
+        counters.poller(dsn, name, partition_id, READ_BATCH)
+        for name in names
+        for partition_id in range(PARTITIONS)
+    ]
+    with crew(pollers) as reading:
+        jobs: list[Job] = [partial(_write_rival, dsn, number) for number in range(writers)]
+        live = _measure(dsn, duration_s, jobs, names, "counters_progress")
+        reading.stop()
+    return live
+
+
+def _measure(
+    dsn: str, duration_s: float, writers: Sequence[Job], groups: list[str], progress: str
+) -> _Live:
+    """Write for so long; count what the groups read meanwhile."""
+
+    def read() -> int:
+        with psycopg.connect(dsn) as conn:
+            row = conn.execute(query(progress), {"groups": groups}).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    before = read()
+    with crew(writers, metered_dsn=dsn) as writing:
+        sleep(duration_s)
+        writing.stop()
+        handled = read() - before
+    assert writing.meter is not None
+    cost = writing.meter.of(max(writing.done, 1))
+    return _Live(writing.done / writing.took_s, handled / writing.took_s, cost)
+
+
+def _write_ours(dsn: str, cue: Cue) -> int:
+    def write(conn: Connection[Any], batch: int) -> None:
+        events = [
+            NewEvent(payload=PAYLOAD, key=f"{batch}-{n}", event_type="bench")
+            for n in range(WRITE_BATCH)
+        ]
+        gapless.publish(conn, "live", events)
+
+    return _write(dsn, cue, write)
+
+
+def _write_rival(dsn: str, first_partition: int, cue: Cue) -> int:
+    def write(conn: Connection[Any], batch: int) -> None:
+        counters.write(conn, (first_partition + batch) % PARTITIONS, [PAYLOAD] * WRITE_BATCH)
+
+    return _write(dsn, cue, write)
+
+
+def _write(dsn: str, cue: Cue, write: Any) -> int:
+    batches = 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        cue.begin()
+        while cue.going():
+            write(conn, batches)
+            batches += 1
+    return batches * WRITE_BATCH

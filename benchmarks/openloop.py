@@ -1,0 +1,117 @@
+"""Load at a fixed rate whoever is slow, and what became of each event.
+
+An event counts from the moment it was to be sent, whether its sender was late or not: so a stall is
+charged to every event that it delayed.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import monotonic, monotonic_ns, sleep
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from benchmarks.crew import Cue, Job, crew
+
+PER_SENDER_S = 250  # events a second: what one Python process sends without being late by itself
+PATIENCE_S = 60.0
+HEAD_START_NS = 100_000_000
+
+Send = Callable[[Connection[Any], int], None]
+Times = dict[int, int]
+
+_RECORD = struct.Struct("=qq")  # event number, monotonic ns at which it happened to it
+
+
+class Notebook:
+    """Moments of events, written by any process, read by one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._appending = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def write(self, n: int) -> None:
+        """Note that it happened to event n, now."""
+        os.write(self._appending, _RECORD.pack(n, monotonic_ns()))
+
+    def read(self) -> Times:
+        return dict(_RECORD.iter_unpack(self._path.read_bytes()))
+
+    def count(self) -> int:
+        return self._path.stat().st_size // _RECORD.size
+
+    def close(self) -> None:
+        os.close(self._appending)
+
+
+@contextmanager
+def notebooks() -> Iterator[tuple[Notebook, Notebook]]:
+    """Yield a notebook of what was sent (its commit returned) and one of what arrived."""
+    with tempfile.TemporaryDirectory(prefix="gapless-bench-") as folder:
+        sent, arrived = (Notebook(Path(folder) / name) for name in ("sent", "arrived"))
+        try:
+            yield sent, arrived
+        finally:
+            sent.close()
+            arrived.close()
+
+
+def send_all(dsn: str, total: int, per_s: int, send: Send, sent: Notebook) -> Times:
+    """Send `total` events at the given rate; return when each was due."""
+    senders = -(-per_s // PER_SENDER_S)
+    with tempfile.NamedTemporaryFile(prefix="gapless-bench-") as shared:
+        beginning = Path(shared.name)
+        jobs: list[Job] = [
+            partial(_send, dsn, range(first, total, senders), (beginning, per_s), send, sent)
+            for first in range(senders)
+        ]
+        # All are connected when the block begins; they wait for the moment to be written down.
+        with crew(jobs) as sending:
+            began_ns = monotonic_ns() + HEAD_START_NS
+            beginning.write_text(str(began_ns))
+            sending.join(PATIENCE_S + total / per_s * 3)
+    return {n: _due_ns(began_ns, n, per_s) for n in range(total)}
+
+
+def wait_for_all(arrived: Notebook, total: int) -> None:
+    """Wait until so many have arrived."""
+    give_up_s = monotonic() + PATIENCE_S
+    while (count := arrived.count()) < total:
+        if monotonic() > give_up_s:
+            raise TimeoutError(f"{total - count} of {total} events did not arrive")
+        sleep(0.05)
+
+
+def late_ms(due: Times, happened: Times, first: int = 0) -> list[float]:
+    """Return how long after it was due it happened to each event from number `first` on."""
+    return [(happened[n] - due[n]) / 1e6 for n in sorted(due) if n >= first]
+
+
+def _send(
+    dsn: str, numbers: range, pace: tuple[Path, int], send: Send, sent: Notebook, cue: Cue
+) -> int:
+    """Send the events of these numbers. pace: where the beginning is written, events a second."""
+    beginning, per_s = pace
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        cue.begin()
+        while not (text := beginning.read_text()):
+            sleep(0.001)
+        for n in numbers:
+            wait_ns = _due_ns(int(text), n, per_s) - monotonic_ns()
+            if wait_ns > 0:
+                sleep(wait_ns / 1e9)
+            send(conn, n)
+            sent.write(n)
+    return len(numbers)
+
+
+def _due_ns(began_ns: int, n: int, per_s: int) -> int:
+    return began_ns + n * 1_000_000_000 // per_s

@@ -1,0 +1,36 @@
+"""Queues of others, as their documentation says to use them: each fills a queue and empties it.
+
+One module each, with create(dsn), publish(…) and drain(…); they are the optional extra `bench`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from benchmarks.crew import Cue
+
+NAMES = ("procrastinate", "pgqueuer", "pgmq")
+PAYLOAD = {"pad": "x" * 290}
+
+# dsn, events, events a batch, the cue to begin; returns how many it did
+Work = Callable[[str, int, int, Cue], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """A queue: `create` makes its tables in an empty database."""
+
+    create: Callable[[str], None]
+    publish: Work
+    drain: Work
+
+
+def find(name: str) -> Rival | None:
+    """Return a rival, or None when it is not installed."""
+    try:
+        module = import_module(f"benchmarks.rivals.{name}")
+    except ImportError:
+        return None
+    return Rival(create=module.create, publish=module.publish, drain=module.drain)

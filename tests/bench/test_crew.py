@@ -1,0 +1,77 @@
+"""The processes that make load: they begin together, are counted, and none is left behind."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.crew import Cue, crew
+from benchmarks.openloop import Notebook, late_ms, notebooks, send_all
+from psycopg import Connection
+
+
+def _until_stopped(cue: Cue) -> int:
+    cue.begin()
+    while cue.going():
+        cue.rest(0.01)
+    return 1
+
+
+def test_all_are_counted() -> None:
+    with crew([_until_stopped] * 3) as three:
+        three.stop()
+    assert three.done == 3
+    assert three.took_s > 0
+
+
+def test_one_that_fails_is_told() -> None:
+    def fail(cue: Cue) -> int:
+        cue.begin()
+        raise ValueError("on purpose")
+
+    with crew([_until_stopped, fail]) as two, pytest.raises(RuntimeError, match="ended with"):
+        two.stop()
+
+
+def test_what_a_job_did_last_ends_its_time() -> None:
+    def linger(cue: Cue) -> int:
+        cue.begin()
+        cue.did()
+        cue.rest(0.5)
+        return 1
+
+    with crew([linger]) as one:
+        one.join()
+    assert one.took_s < 0.5
+
+
+def test_a_stalled_sender_is_charged_to_the_events_it_delays(dsn: str, tmp_path: Path) -> None:
+    """Event 3 takes 300 ms to send; at 100/s those due meanwhile are late by what is left of it."""
+
+    def send(conn: Connection[Any], n: int) -> None:
+        if n == 3:
+            conn.execute("select pg_sleep(0.3)")
+
+    with notebooks() as (sent, _):
+        due = send_all(dsn, 20, 100, send, sent)
+        assert sent.count() == 20
+        late = late_ms(due, sent.read())
+    assert late[3] >= 300
+    assert late[13] >= 200 - 1
+    assert math.isclose((due[13] - due[3]) / 1e6, 100, abs_tol=0.01)
+
+
+def test_a_notebook_keeps_what_another_process_wrote(tmp_path: Path) -> None:
+    book = Notebook(tmp_path / "notes")
+
+    def note(cue: Cue) -> int:
+        cue.begin()
+        book.write(7)
+        return 1
+
+    with crew([note]) as one:
+        one.join()
+    assert set(book.read()) == {7}
+    book.close()

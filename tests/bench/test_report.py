@@ -1,0 +1,134 @@
+"""What is printed, written as JSON, SVG and into a page, for figures that are made up."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from benchmarks import markdown, report
+from benchmarks.__main__ import COLUMNS, NAMES
+from benchmarks.chart import Chart, Panel, bars
+from benchmarks.figure import Figure, Target, alternate, quantile
+from rich.console import Console
+
+FAST = Figure(
+    what="batch 1: sequenced, nobody consumes",
+    unit="events/s",
+    ours=(9000.0, 12000.0, 10000.0),
+    baseline=(10000.0, 10000.0, 20000.0),
+    against="plain INSERT, no trigger",
+    target=Target("ratio", at_least=0.8),
+)
+SLOW = Figure(
+    what="p99 | commit to handler",
+    unit="ms",
+    ours=(31.0,),
+    target=Target("value", at_most=15),
+)
+ALONE = Figure(what="drain", unit="events/s", ours=(5.0,), against="absent, not installed")
+GROUPS = {"publish": [FAST], "latency": [SLOW], "peers": [ALONE]}
+
+
+def test_a_ratio_is_of_neighbours_in_time() -> None:
+    assert FAST.ratios == (0.9, 1.2, 0.5)
+    assert FAST.verdict == "met"
+    assert SLOW.verdict == "missed"
+
+
+def test_nothing_to_compare_with_is_no_ratio_and_no_verdict() -> None:
+    zero = Figure(what="", unit="", ours=(1.0,), baseline=(0.0,), against="nobody")
+    assert zero.ratios == ()
+    missing = Figure(
+        what="", unit="", ours=(1.0,), against="absent", target=Target("ratio", at_most=1)
+    )
+    assert missing.verdict == ""
+
+
+def test_alternate_takes_turns() -> None:
+    turns: list[str] = []
+    results = alternate(2, {"a": lambda: turns.append("a"), "b": lambda: turns.append("b")})
+    assert turns == ["a", "b", "a", "b"]
+    assert results == {"a": (None, None), "b": (None, None)}
+
+
+def test_quantiles() -> None:
+    values = [float(n) for n in range(100)]
+    assert (quantile(values, 0.5), quantile(values, 0.99), quantile([7.0], 0.99)) == (50, 99, 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (0.7123, "0.712"),
+        (431.0, "431"),
+        (4310.4, "4 310"),
+        (14310.0, "14.3k"),
+        (2_340_000.0, "2.34M"),
+    ],
+)
+def test_numbers_are_short(value: float, shown: str) -> None:
+    assert report.number(value) == shown
+
+
+def test_the_table_fits_its_columns() -> None:
+    console = Console(width=COLUMNS, file=StringIO())
+    report.show(console, GROUPS)
+    assert isinstance(console.file, StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert max(map(len, lines)) <= COLUMNS
+    (row,) = [at for at, line in enumerate(lines) if line.startswith("batch 1")]
+    assert lines[row].split()[-5:] == ["10k", "10k", "0.9", "≥", "0.8x"]
+    assert lines[row + 1].startswith("events/s, vs plain INSERT, no trigger")
+    assert lines[row + 1].rstrip().endswith("met")
+    assert any(report.NOTHING in line for line in lines if line.startswith("drain"))
+
+
+def test_json_has_every_round(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "bench.json"
+    report.write_json(path, GROUPS, {"cores": 2})
+    found = json.loads(path.read_text())
+    assert found["cores"] == 2
+    assert found["figures"][0]["ours"] == [9000, 12000, 10000]
+    assert [each["verdict"] for each in found["figures"]] == ["met", "missed", ""]
+    assert found["figures"][2]["ratio"] is None
+
+
+def test_pictures_are_svg(tmp_path: Path) -> None:
+    curve = Chart(
+        name="held-curves",
+        x_label="s <held>",
+        panels=[Panel(title="a & b", series={"ours": [(0, 0), (1, 3)], "none": []})],
+    )
+    assert report.write_svg(tmp_path, GROUPS, [curve]) == ["held-curves.svg", "publish.svg"]
+    for name in ("held-curves", "publish"):
+        ET.parse(tmp_path / f"{name}.svg")
+    ET.fromstring(bars("one", {"the same": 1.0, "ten times": 10.0, "half": 0.5}))
+
+
+def test_a_page_gets_its_tables_between_the_markers(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- bench publish -->old<!-- /bench publish -->\nafter\n")
+    for _ in range(2):  # again: it finds its own markers
+        left = markdown.write(page, GROUPS, ["pictures/publish.svg", "pictures/held.svg"], "quiet")
+        assert left == ["latency", "peers"]
+    text = page.read_text()
+    assert text.startswith("before\n<!-- bench publish -->\n*quiet*\n")
+    assert text.endswith("<!-- /bench publish -->\nafter\n")
+    assert "old" not in text
+    assert (
+        "| batch 1: sequenced, nobody consumes | events/s | 10k (9 000 … 12k) "
+        "| plain INSERT, no trigger | 10k (10k … 20k) | 0.9 (0.5 … 1.2) | ≥ 0.8x | met |"
+    ) in text
+    assert "![publish](pictures/publish.svg)" in text
+    assert "held" not in text
+
+
+def test_the_documentation_has_a_place_for_every_benchmark() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    for name in NAMES:
+        assert f"<!-- bench {name} -->" in text
+        assert f"<!-- /bench {name} -->" in text

@@ -1,0 +1,38 @@
+"""Every benchmark runs, and every figure of ours has a value. Tiny sizes: nothing is measured."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.__main__ import NAMES, benchmark
+from benchmarks.server import Setup, pgbench_path
+
+from gapless.errors import UsageError
+
+pytestmark = [
+    pytest.mark.slow,
+    # What the rivals' libraries warn of is not ours to mend.
+    pytest.mark.filterwarnings("ignore:::procrastinate", "ignore:::pgqueuer"),
+]
+
+NEED_PGBENCH = {"publish", "hot"}
+PICTURES = {"held": ["held-curves"], "scale": ["scale-no-op", "scale-waiting"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs(name: str, server_dsn: str) -> None:
+    if name in NEED_PGBENCH:
+        try:
+            pgbench_path()
+        except UsageError as error:
+            pytest.skip(str(error))
+    setup = Setup(dsn=server_dsn, size="tiny")
+    figures = benchmark(name)(setup)
+    assert figures
+    for figure in figures:
+        if "CPU" not in figure.unit:  # not to be had on every system
+            assert figure.ours, figure.what
+        assert all(value >= 0 for value in (*figure.ours, *figure.baseline)), figure
+        if figure.unit == "events/s":
+            assert all(figure.ours), figure.what
+    assert [chart.name for chart in setup.charts] == PICTURES.get(name, [])
+    assert all(chart.svg().endswith("</svg>\n") for chart in setup.charts)
