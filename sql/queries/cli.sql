@@ -65,7 +65,7 @@ select
   o.lag,
   (
     select count(*) from gapless.dead_letter_queue d
-    where d.group_id = g.group_id and d.topic_id = g.topic_id
+    where d.group_id = g.group_id and d.topic_id = g.topic_id and d.status = 'dead'
   ) as dead_letters
 from gapless.consumer_group g
 join gapless.topic t using (topic_id)

@@ -139,19 +139,12 @@ order by e.evicted_ts desc
 limit 20
 
 -- name: partitions
--- Dead letters are counted up to 10000 for each partition (COUNT_MAX).
+-- What was set aside is counted up to 10000 events for each partition (COUNT_MAX).
 -- returns: gapless.status.snapshot:Standing
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
   e.is_held, g.next_offset, g.last_offset, g.lag, g.lag_s, e.error, e.error_ts, e.paused_ts, e.pause,
-  (
-    select count(*)
-    from (
-      select from gapless.letters v
-      where v.group_id = e.group_id and v.topic_id = e.topic_id and v.partition_id = e.partition_id
-      limit 10000
-    ) counted
-  ) as dead_letters,
+  a.dead_letters, a.waiting, a.parked,
   coalesce(
     (
       select w.waits_for from gapless.waits w
@@ -159,6 +152,18 @@ select
     ), '{}') as waits_for
 from gapless.leases e
 join gapless.lag g using (group_id, topic_id, partition_id)
+cross join lateral (
+  select
+    count(*) filter (where counted.status = 'dead') as dead_letters,
+    count(*) filter (where counted.status = 'waiting') as waiting,
+    count(*) filter (where counted.status = 'parked') as parked
+  from (
+    select v.status from gapless.letters v
+    where v.group_id = e.group_id and v.topic_id = e.topic_id and v.partition_id = e.partition_id
+      and v.status in ('dead', 'waiting', 'parked')
+    limit 10000
+  ) counted
+) a
 order by e.group_id, e.topic, e.partition_id
 
 -- name: changes
@@ -173,5 +178,6 @@ order by v.group_id, v.topic
 -- index: dead_letter_failed
 select v.group_id, v.topic, v.partition_id, v.c_offset, left(v.error, 500) as error, v.created_dt
 from gapless.letters v
+where v.status = 'dead'
 order by v.created_dt desc
 limit 5

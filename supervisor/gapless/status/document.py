@@ -48,7 +48,8 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
-                 error, error_at, dead_letters (at most 10000),
+                 error, error_at, dead_letters, waiting (for another attempt), parked (behind an
+                 earlier one of their key): events, at most 10000 together,
                  waits_for (partitions to be finished first, after a change of their number)
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     dead_letters the newest: group, topic, partition, offset, error, at
@@ -81,6 +82,8 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
             "lag": snapshot.lag,
             "lag_s": snapshot.lag_s,
             "dead_letters": snapshot.dead_letters,
+            "waiting": snapshot.waiting,
+            "parked": snapshot.parked,
         },
         "topics": _topics(snapshot),
         "members": [_member(member) for member in snapshot.members],
@@ -190,6 +193,8 @@ def _partition(row: Standing) -> dict[str, Any]:
         "error": row.error,
         "error_at": None if row.error_ts is None else _iso(row.error_ts),
         "dead_letters": row.dead_letters,
+        "waiting": row.waiting,
+        "parked": row.parked,
         "waits_for": list(row.waits_for),
         "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
         "pause": row.pause,

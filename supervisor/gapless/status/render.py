@@ -232,6 +232,10 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
     if paused:
         groups = ", ".join(sorted({row.group_id for row in paused}))
         yield f"paused: {len(paused)} partitions of {groups}; gapless resume lets them go on"
+    if snapshot.waiting or snapshot.parked:
+        wait = f"{count(snapshot.waiting)} events wait for another attempt"
+        behind = f", {count(snapshot.parked)} are parked behind one" if snapshot.parked else ""
+        yield f"set aside: {wait}{behind}"
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"
         yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"

@@ -106,8 +106,9 @@ class Standing:
 
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
-    missing from the log. waits_for: the partitions of an earlier number of them that are to be
-    finished before this one goes on. paused_ts: since when it is paused; pause: by whom, why.
+    missing from the log. waiting, parked: events set aside for another attempt, or behind one.
+    waits_for: the partitions of an earlier number of them that are to be finished before this one
+    goes on. paused_ts: since when it is paused; pause: by whom, why.
     """
 
     group_id: str
@@ -129,6 +130,8 @@ class Standing:
     waits_for: Sequence[int] = ()
     paused_ts: datetime | None = None
     pause: str | None = None
+    waiting: int = 0
+    parked: int = 0
 
     @property
     def key(self) -> Key:
@@ -250,3 +253,13 @@ class Snapshot:
     def dead_letters(self) -> int:
         """Dead letters of all groups."""
         return sum(row.dead_letters for row in self.partitions)
+
+    @cached_property
+    def waiting(self) -> int:
+        """Events that wait for another attempt, over all groups."""
+        return sum(row.waiting for row in self.partitions)
+
+    @cached_property
+    def parked(self) -> int:
+        """Events parked behind an earlier one of their key, over all groups."""
+        return sum(row.parked for row in self.partitions)

@@ -79,6 +79,8 @@ def _heading(snapshot: Snapshot) -> str:
     place = f"gapless {clean(snapshot.place)}, PostgreSQL {server.version}"
     at = f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
     lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}"
+    if snapshot.waiting or snapshot.parked:
+        lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
     return f"{place}, {at}\nsequencer {sequencer.state}, pending {waiting}, {lag}\n"
 
 

@@ -11,7 +11,9 @@ from uuid import uuid4
 import pytest
 from psycopg import Connection
 
+import gapless
 from gapless.consume.handler import Handler
+from gapless.consume.policy import Policy
 from gapless.consume.unit import Batch, Unit
 from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
@@ -46,6 +48,7 @@ class Ledger:
 
     def __init__(self, group: Group) -> None:
         self.group = group
+        self.wishes = False
 
     def post(self, unit: Unit, conn: Connection[Any]) -> None:
         for event in unit:
@@ -82,6 +85,14 @@ DRIVERS: dict[str, dict[str, Any]] = {
     "two savepoints": {"batch_size": 1000, "units_per_commit": 2},
     "streamed": {"stream_above_events": 2},
     "alone": {"alone": True},
+}
+
+
+POLICIES: dict[str, Policy] = {
+    "dead-letter": Policy(),
+    "retry": Policy(on_failure="retry", retry_delays_s=(0, 0)),
+    "park-key": Policy(on_failure="park-key", retry_delays_s=(0,)),
+    "block": Policy(on_failure="block"),
 }
 
 
@@ -124,5 +135,48 @@ def test_every_driver_writes_the_same_ledger(ledgers: World) -> None:
     assert len(expected[1]) > 120
     assert len(expected[2]) > 10
     assert expected[3] == len(expected[1]) + len(expected[2]) + 1
+    for name, rows in results.items():
+        assert rows == expected, name
+
+
+@pytest.mark.parametrize("parks", [False, True], ids=["key by account", "one key"])
+def test_every_policy_writes_the_same_ledger(world: World, parks: bool) -> None:
+    """Under park-key what is refused holds up its keys, until a person discards it: same balances."""
+    world.conn.execute(TABLES)
+    chance = random.Random(20130102)
+    for _ in range(60):
+        account = chance.randrange(ACCOUNTS)
+        amounts = [chance.randrange(1000) for _ in range(chance.choice([1, 1, 2, 4]))]
+        world.events(
+            NewEvent(payload={"account": account, "amount": n}, key="k" if parks else str(account))
+            for n in amounts
+        )
+    results: dict[str, list[Any]] = {}
+    for name, policy in POLICIES.items():
+        with new_ledger(world) as ledger:
+            group = ledger.group
+
+            def post(unit: Unit, conn: Connection[Any], ledger: Ledger = ledger) -> None:
+                try:
+                    ledger.post(unit, conn)
+                except ValueError as error:
+                    if ledger.wishes:
+                        raise gapless.DeadLetter(str(error)) from error
+                    raise
+
+            ledger.wishes = name == "block"
+            group.drive(make_handler(post), policy=policy)
+            for _ in range(100):
+                dead = [first for first, state in group.states().items() if state == "dead"]
+                if name != "park-key" or not dead:
+                    break
+                discard = "select gapless.discard_letter(%s, %s, 0, %s, 'of no use')"
+                world.value(discard, group.name, world.topic.name, chance.choice(dead))
+                group.drive(make_handler(post), policy=policy)
+            assert set(group.states().values()) == {"discarded" if name == "park-key" else "dead"}
+            results[name] = ledger.rows()
+    expected = results["dead-letter"]
+    assert len(expected[1]) > 60
+    assert len(expected[2]) > 5
     for name, rows in results.items():
         assert rows == expected, name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -16,6 +18,7 @@ from gapless.consume.unit import Unit
 from gapless.errors import BlockedError
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World, make_handler
+from support.patience import patience
 
 
 def policy(on_failure: OnFailure, *delays_s: float, **more: Any) -> dict[str, Any]:
@@ -331,3 +334,19 @@ class TestParkKey:
                 )
                 == 0
             )
+
+
+@pytest.mark.parametrize("on_failure", ["retry", "park-key"])
+def test_a_storm_of_failures(world: World, group: Group, on_failure: OnFailure) -> None:
+    """A thousand failing units in a row: each is set aside, tried again, and dead."""
+    for n in range(20):
+        world.events(
+            NewEvent(payload={}, key=f"{n}.{i}", transaction_id=uuid4()) for i in range(50)
+        )
+    group.failing = set(range(1, 1001))
+    began = monotonic()
+    group.drive(**policy(on_failure, 0), batch_size=1000)
+    assert monotonic() - began < patience(30)
+    assert list(group.states().values()) == ["dead"] * 1000
+    assert group.letters_have("attempts") == {2}
+    group.assert_all_once(1000)
