@@ -50,6 +50,7 @@ class Driver:
         self._next_due_s: float | None = None
         self._idle_since_s: float | None = None
         self._log_is_next = False
+        self._log_was_idle = False  # then all that is due comes before another look at the log
         self._in_hand: int | None = None  # the unit set aside that has its turn
         self.has_attempt = False  # a turn began that wrote an attempt down, and has not ended
 
@@ -65,10 +66,11 @@ class Driver:
         """
         self._look()
         if self._due and not self._log_is_next:
-            self._log_is_next = True
+            self._log_is_next = not self._log_was_idle
             return self._letter()
         self._log_is_next = False
         done = self._log_turn(batch_size, alone=alone)
+        self._log_was_idle = done.outcome == "idle"
         if done.outcome == "idle" and self._due:
             return self._letter()
         self._note(done)
@@ -126,6 +128,7 @@ class Driver:
         outcome = redrive(self._turn, self._due[0])
         self.has_attempt = False
         self._due.popleft()
+        self._log_was_idle &= bool(self._due)
         self._idle_since_s = None
         self._look_soon(0.0 if outcome == "waiting" or not self._due else LOOK_BUSY_S)
         if outcome == "fenced":
