@@ -7,7 +7,14 @@ from typing import Any
 
 from gapless.status.history import History
 from gapless.status.news import Happening
-from gapless.status.snapshot import Change, Presence, Snapshot, Standing, TopicEnd
+from gapless.status.snapshot import (
+    Change,
+    Presence,
+    RecentLetter,
+    Snapshot,
+    Standing,
+    TopicEnd,
+)
 
 
 def to_stream_document(snapshot: Snapshot, history: History) -> dict[str, Any]:
@@ -90,17 +97,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         "groups": _groups(snapshot),
         "partitions": [_partition(row) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
-        "dead_letters": [
-            {
-                "group": letter.group_id,
-                "topic": letter.topic,
-                "partition": letter.partition_id,
-                "offset": letter.c_offset,
-                "error": letter.error,
-                "at": _iso(letter.created_dt),
-            }
-            for letter in snapshot.letters
-        ],
+        "dead_letters": [_letter(letter) for letter in snapshot.letters],
         "evictions": [
             {
                 "member": gone.name,
@@ -116,6 +113,17 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+
+
+def _letter(letter: RecentLetter) -> dict[str, Any]:
+    return {
+        "group": letter.group_id,
+        "topic": letter.topic,
+        "partition": letter.partition_id,
+        "offset": letter.c_offset,
+        "error": letter.error,
+        "at": _iso(letter.created_dt),
+    }
 
 
 def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
