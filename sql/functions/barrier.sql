@@ -91,6 +91,65 @@ begin
 end
 $$;
 
+-- The group handles events of this layout in this partition: so all it has to wait for is done, and it
+-- is past the barriers of the layouts before.
+-- Before: the offsets row is locked.
+create or replace function gapless.enter_layout(
+  group_id text, topic_id int, partition_id int, layout int
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  since int;
+begin
+  select c.passed into since from gapless.consumer_offsets c
+  where c.group_id = enter_layout.group_id and c.topic_id = enter_layout.topic_id
+    and c.partition_id = enter_layout.partition_id and c.layout < enter_layout.layout;
+  if found then
+    update gapless.consumer_offsets c
+    set layout = enter_layout.layout, passed = greatest(c.passed, enter_layout.layout)
+    where c.group_id = enter_layout.group_id and c.topic_id = enter_layout.topic_id
+      and c.partition_id = enter_layout.partition_id;
+    perform gapless.announce(group_id, topic_id, partition_id, since, enter_layout.layout);
+  end if;
+end
+$$;
+
+-- The layout that placed an offset; 0 when its segment is gone, for then it is older than all others.
+create or replace function gapless.layout_of(topic_id int, partition_id int, c_offset bigint)
+returns int
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (
+      select s.layout from gapless.log_segment s
+      where s.topic_id = layout_of.topic_id and s.partition_id = layout_of.partition_id
+        and s.base_offset <= layout_of.c_offset
+      order by s.base_offset desc limit 1
+    ), 0)
+$$;
+
+-- The partitions in which events with a key of this partition may be: this one, or all there ever were.
+create or replace function gapless.key_partitions(topic_id int, partition_id int)
+returns int[]
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select case t.layout
+    when 0 then array[key_partitions.partition_id]
+    else array(select p from generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p)
+  end
+  from gapless.topic t where t.topic_id = key_partitions.topic_id
+$$;
+
 -- Has the group handled all there is in this partition?
 create or replace function gapless.is_finished(group_id text, topic_id int, partition_id int)
 returns boolean

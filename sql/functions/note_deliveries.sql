@@ -42,6 +42,13 @@ begin
     update gapless.consumer_offsets c set next_offset = note_deliveries.upto
     where c.group_id = note_deliveries.group_id and c.topic_id = note_deliveries.topic_id
       and c.partition_id = note_deliveries.partition_id;
+    -- claim() was rolled back, and with it what it noted of a change of the number of partitions.
+    perform gapless.enter_layout(
+      note_deliveries.group_id, note_deliveries.topic_id, note_deliveries.partition_id,
+      gapless.layout_of(
+        note_deliveries.topic_id, note_deliveries.partition_id, note_deliveries.upto - 1
+      )
+    );
   end if;
   return query
   insert into gapless.delivery as d

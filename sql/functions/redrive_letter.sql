@@ -4,7 +4,7 @@
 --   'parked', 'redriven', 'discarded'   its state; nothing was done
 --   'busy'    a worker or another person has it in hand at this moment; nothing was done
 --   'absent'  there is no such unit
--- Never waits for anybody.
+-- Never waits for anybody but, for a partition that was retired, for a plan that is being made.
 create or replace function gapless.redrive_letter(
   group_id text, topic text, partition_id int, first_offset bigint, asked_by text default null
 )
@@ -29,6 +29,7 @@ begin
   where d.group_id = redrive_letter.group_id and d.topic_id = wanted
     and d.partition_id = redrive_letter.partition_id
     and d.first_offset = redrive_letter.first_offset;
+  perform gapless.reopen(redrive_letter.group_id, wanted, redrive_letter.partition_id);
   perform pg_notify('gapless_p_' || wanted || '_' || redrive_letter.partition_id, 'letter');
   return 'asked';
 end

@@ -1,12 +1,13 @@
 -- park-key: a unit that parks others, or is parked, has rows in dead_letter_key. A parked unit follows
--- once no earlier unit has a key of its own: then it becomes 'waiting', due now.
+-- once no earlier unit has a key of its own: then it becomes 'waiting', due now. Earlier is a lower
+-- offset or, when the number of partitions was changed, another partition of an earlier layout.
 --
 -- Who takes keys away, and who parks, look under one lock that is held until their COMMIT: else a unit
 -- could be parked behind one that is being discarded, and nobody would ever release it. MUST take the
 -- lock in a statement of its own: the look needs a snapshot from after it.
 
 -- Take the keys of a unit away, because it was handled or discarded; returns how many follow now.
--- locks: advisory (7427006, lease_no) until the transaction ends, if the unit had keys
+-- locks: advisory (7427006, group_no) until the transaction ends, if the unit had keys
 create or replace function gapless.release_keys(
   group_id text, topic_id int, partition_id int, first_offset bigint
 )
@@ -18,6 +19,8 @@ set enable_seqscan = off
 as $$
 declare
   freed bytea[];
+  next record;
+  following int := 0;
 begin
   perform from gapless.dead_letter_key k
   where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
@@ -33,24 +36,35 @@ begin
     returning k.key_digest
   )
   select array_agg(g.key_digest) into freed from gone g;
-  return gapless.unpark(
-    release_keys.group_id, release_keys.topic_id, release_keys.partition_id,
-    array(
-      select (
-        select k.first_offset from gapless.dead_letter_key k
-        where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
-          and k.partition_id = release_keys.partition_id and k.key_digest = f.digest
-        order by k.first_offset limit 1
-      )
-      from unnest(freed) as f (digest)
-    )
-  );
+  for next in
+    select n.partition_id, array_agg(distinct n.first_offset) as first_offsets
+    from unnest(freed) as f (digest)
+    cross join lateral (
+      select k.partition_id, k.first_offset from gapless.dead_letter_key k
+      where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
+        and k.partition_id = any (
+          gapless.key_partitions(release_keys.topic_id, release_keys.partition_id)
+        )
+        and k.key_digest = f.digest
+      order by gapless.layout_of(k.topic_id, k.partition_id, k.first_offset), k.first_offset
+      limit 1
+    ) n
+    group by n.partition_id
+  loop
+    following := following + gapless.unpark(
+      release_keys.group_id, release_keys.topic_id, next.partition_id, next.first_offsets
+    );
+    if next.partition_id <> release_keys.partition_id then
+      perform pg_notify('gapless_p_' || topic_id || '_' || next.partition_id, 'letter');
+    end if;
+  end loop;
+  return following;
 end
 $$;
 
 -- The end of a transaction that parked these units: those in front of which nobody is any more (a
 -- person has discarded that one meanwhile) follow at once. The caller's next statement is COMMIT.
--- locks: advisory (7427006, lease_no) until the transaction ends
+-- locks: advisory (7427006, group_no) until the transaction ends
 create or replace function gapless.settle_parked(
   group_id text, topic_id int, partition_id int, first_offsets bigint[]
 )
@@ -90,10 +104,15 @@ begin
     and d.state = 'parked'
     and not exists (
       select from gapless.dead_letter_key mine
-      join gapless.dead_letter_key ahead using (group_id, topic_id, partition_id, key_digest)
+      join gapless.dead_letter_key ahead using (group_id, topic_id, key_digest)
       where mine.group_id = d.group_id and mine.topic_id = d.topic_id
         and mine.partition_id = d.partition_id and mine.first_offset = d.first_offset
-        and ahead.first_offset < mine.first_offset
+        and ahead.partition_id = any (gapless.key_partitions(d.topic_id, d.partition_id))
+        and case
+          when ahead.partition_id = mine.partition_id then ahead.first_offset < mine.first_offset
+          else gapless.layout_of(d.topic_id, ahead.partition_id, ahead.first_offset)
+            < gapless.layout_of(d.topic_id, mine.partition_id, mine.first_offset)
+        end
     );
   get diagnostics following = row_count;
   return following;
@@ -106,13 +125,14 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select pg_advisory_xact_lock(7427006, l.lease_no)
-  from gapless.lease l
-  where l.group_id = lock_keys.group_id and l.topic_id = lock_keys.topic_id
-    and l.partition_id = lock_keys.partition_id
+  -- Of the whole group: a key may have been in another partition before.
+  select pg_advisory_xact_lock(7427006, g.group_no)
+  from gapless.consumer_group g
+  where g.group_id = lock_keys.group_id and g.topic_id = lock_keys.topic_id
 $$;
 
--- Does any unit of this partition hold a key? One look-up, for every claim under park-key.
+-- Does any unit of this partition, or of one its keys were in before, hold a key? For every claim under
+-- park-key; one look-up, as long as the number of partitions was never changed.
 create or replace function gapless.holds_keys(group_id text, topic_id int, partition_id int)
 returns boolean
 language sql
@@ -124,7 +144,9 @@ as $$
   select exists (
     select from gapless.dead_letter_key k
     where k.group_id = holds_keys.group_id and k.topic_id = holds_keys.topic_id
-      and k.partition_id = holds_keys.partition_id
+      and k.partition_id = any (
+        gapless.key_partitions(holds_keys.topic_id, holds_keys.partition_id)
+      )
   )
 $$;
 
@@ -150,8 +172,15 @@ begin
     exists (
       select from gapless.dead_letter_key k
       where k.group_id = unit_keys.group_id and k.topic_id = unit_keys.topic_id
-        and k.partition_id = unit_keys.partition_id and k.key_digest = t.digest
-        and k.first_offset < t.unit
+        and k.partition_id = any (
+          gapless.key_partitions(unit_keys.topic_id, unit_keys.partition_id)
+        )
+        and k.key_digest = t.digest
+        and case
+          when k.partition_id = unit_keys.partition_id then k.first_offset < t.unit
+          else gapless.layout_of(k.topic_id, k.partition_id, k.first_offset)
+            < gapless.layout_of(k.topic_id, unit_keys.partition_id, t.unit)
+        end
     )
   from (
     select distinct u.unit, o.digest

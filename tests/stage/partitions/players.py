@@ -12,7 +12,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.handler import handler
+from gapless.consume.drive import Driver
+from gapless.consume.handler import Handler, handler
 from gapless.consume.step import Limits, Step, step
 from gapless.consume.unit import Unit
 from gapless.keys import Assignment
@@ -160,6 +161,21 @@ class Group:
         """One step of the worker of a partition."""
         assignment = self.assignment(partition_id)
         return step(self.conn, assignment, self.handler, Limits(batch_size=batch_size))
+
+    def drive(self, *partitions: int, what: Handler | None = None, **limits: Any) -> None:
+        """Take turns as workers do, until nothing is left that is due."""
+        for partition_id in partitions or self.leases():
+            assignment = self.assignment(partition_id)
+            driver = Driver(self.conn, assignment, what or self.handler, Limits(**limits))
+            while (outcome := driver.turn().outcome) != "idle" or driver.has_due():
+                assert outcome != "fenced"
+
+    def states(self) -> list[tuple[int, str]]:
+        """Partition and state of each unit that was set aside."""
+        return self.players.rows(
+            "select partition_id, state from gapless.dead_letter where group_id = %s order by 1",
+            self.name,
+        )
 
     def drain(self) -> None:
         """Let all workers go on until none of them can."""
