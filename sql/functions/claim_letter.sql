@@ -4,6 +4,7 @@
 --   claim_letter()  locks the fence and the unit, and says it is handled
 --   …the handler…
 --   finish_letter() then COMMIT; or ROLLBACK, and letter_failed() in a transaction of its own
+-- enable_seqscan: a plan made while the tables were small may be kept for long.
 
 -- Write down that a unit is about to be handled. Returns how often that was begun without an end,
 -- this time included; 0 when the unit is not due (any more), or paused; null when fenced.
@@ -15,6 +16,7 @@ returns int
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 declare
   tries int;
@@ -43,6 +45,7 @@ returns void
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
   update gapless.dead_letter d set crashes = d.crashes - 1
   where gapless.lock_fence(
@@ -70,6 +73,7 @@ returns table (
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -110,6 +114,7 @@ returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 begin
   if pg_current_xact_id_if_assigned()::text is distinct from finish_letter.claim_xid then
@@ -149,6 +154,7 @@ returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 declare
   now_ts timestamptz := clock_timestamp();
@@ -187,6 +193,7 @@ returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 begin
   perform from gapless.consumer_offsets c

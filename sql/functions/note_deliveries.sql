@@ -17,6 +17,7 @@ returns table (first_offset bigint, attempts int, crashes int)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -70,6 +71,7 @@ returns void
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
   update gapless.delivery d set crashes = d.crashes - 1
   where gapless.lock_fence(
