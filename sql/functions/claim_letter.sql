@@ -4,7 +4,8 @@
 --   claim_letter()  locks the fence and the unit, and says it is handled
 --   …the handler…
 --   finish_letter() then COMMIT; or ROLLBACK, and letter_failed() in a transaction of its own
--- enable_seqscan: a plan made while the tables were small may be kept for long.
+-- plan: by the primary key. enable_seqscan is off, for a plan made while the tables were small may be
+--   kept; coalesce() hides the state, or an index of all that waits may look as good.
 
 -- Write down that a unit is about to be handled. Returns how often that was begun without an end,
 -- this time included; 0 when the unit is not due (any more), or paused; null when fenced.
@@ -30,7 +31,7 @@ begin
   update gapless.dead_letter d set crashes = d.crashes + 1
   where d.group_id = record_try.group_id and d.topic_id = record_try.topic_id
     and d.partition_id = record_try.partition_id and d.first_offset = record_try.first_offset
-    and d.state = 'waiting' and d.next_attempt_ts <= clock_timestamp()
+    and coalesce(d.state, '') = 'waiting' and d.next_attempt_ts <= clock_timestamp()
     and not gapless.is_paused(d.group_id, d.topic_id, d.partition_id)
   returning d.crashes into tries;
   return coalesce(tries, 0);
@@ -54,7 +55,7 @@ as $$
     )
     and d.group_id = forget_try.group_id and d.topic_id = forget_try.topic_id
     and d.partition_id = forget_try.partition_id and d.first_offset = forget_try.first_offset
-    and d.state = 'waiting' and d.crashes > 0
+    and coalesce(d.state, '') = 'waiting' and d.crashes > 0
 $$;
 
 -- Claim a unit that is due, in the caller's open transaction: from now on it counts as handled, and
@@ -91,7 +92,7 @@ begin
     select w.first_offset from gapless.dead_letter w
     where w.group_id = claim_letter.group_id and w.topic_id = claim_letter.topic_id
       and w.partition_id = claim_letter.partition_id and w.first_offset = claim_letter.first_offset
-      and w.state = 'waiting' and w.next_attempt_ts <= clock_timestamp()
+      and coalesce(w.state, '') = 'waiting' and w.next_attempt_ts <= clock_timestamp()
     for update skip locked
   ) w
   where d.group_id = claim_letter.group_id and d.topic_id = claim_letter.topic_id
@@ -180,7 +181,7 @@ begin
     died_ts = case when letter_failed.state = 'dead' then now_ts else d.died_ts end
   where d.group_id = letter_failed.group_id and d.topic_id = letter_failed.topic_id
     and d.partition_id = letter_failed.partition_id and d.first_offset = letter_failed.first_offset
-    and d.state = 'waiting';
+    and coalesce(d.state, '') = 'waiting';
   return found;
 end
 $$;

@@ -101,7 +101,7 @@ begin
   set state = 'waiting', next_attempt_ts = clock_timestamp()
   where d.group_id = unpark.group_id and d.topic_id = unpark.topic_id
     and d.partition_id = unpark.partition_id and d.first_offset = any (unpark.first_offsets)
-    and d.state = 'parked'
+    and coalesce(d.state, '') = 'parked'    -- by the primary key, as in claim_letter()
     and not exists (
       select from gapless.dead_letter_key mine
       join gapless.dead_letter_key ahead using (group_id, topic_id, key_digest)
