@@ -14,6 +14,8 @@ from psycopg import Connection
 
 import gapless
 from gapless.consume.policy import OnFailure, Policy
+from gapless.consume.redrive import redrive as redrive_unit
+from gapless.consume.turn import Limits, Turn
 from gapless.consume.unit import Unit
 from gapless.errors import BlockedError
 from gapless.log.event import NewEvent
@@ -147,6 +149,25 @@ class TestRetry:
         group.drive(make_handler(misbehave))
         assert (group.states(), group.effects()) == ({1: "dead"}, [])
         assert group.letters_have("attempts") == {2}
+
+    def test_a_former_owner_handles_nothing_that_was_set_aside(
+        self, world: World, group: Group
+    ) -> None:
+        """I7: fenced before it looked, and fenced between its look and its claim."""
+        world.units(1)
+        group.failing = {1}
+        group.drive()
+        redrive(world, group, 1)
+        group.failing = set()
+        turn = Turn(
+            conn=group.conn,
+            assignment=group.assignment,
+            handler=group.handler,
+            limits=Limits(),
+        )
+        world.conn.execute("update gapless.consumer_offsets set epoch = epoch + 1")
+        assert redrive_unit(turn, 1) == "fenced"
+        assert (group.calls[2:], group.effects(), group.states()) == ([], [], {1: "waiting"})
 
 
 class TestWishes:
