@@ -35,7 +35,10 @@ create table lease_history.fence (
   now gapless.consumer_offsets not null,
   leased_epoch bigint not null,
   backend_pid int not null default pg_backend_pid(),
-  xid xid8 not null default pg_current_xact_id()
+  xid xid8 not null default pg_current_xact_id(),
+  -- A person moved the group: to anywhere, and nobody owns it then.
+  is_seek boolean not null
+    default coalesce(current_setting('gapless.seeking', true) = pg_current_xact_id()::text, false)
 );
 
 create function lease_history.record_fence() returns trigger
@@ -73,7 +76,7 @@ as $$
     select h.id, concat_ws('/', (h.now).group_id, (h.now).topic_id, (h.now).partition_id) as place,
       (h.was).epoch as was_epoch, (h.now).epoch as epoch, (h.was).token as was_token,
       (h.now).token, (h.was).next_offset as was_offset, (h.now).next_offset,
-      h.leased_epoch, h.backend_pid, h.xid
+      h.leased_epoch, h.backend_pid, h.xid, h.is_seek
     from lease_history.fence h
   ),
   -- Who put in the fence that stood when a batch was committed.
@@ -85,7 +88,7 @@ as $$
       order by i.id desc limit 1
     ) as installed_by
     from fence f
-    where f.next_offset <> f.was_offset
+    where f.next_offset <> f.was_offset and not f.is_seek
   )
   select 'S2', place, format('the offset fell from %s to %s', was_offset, next_offset)
   from batch where next_offset < was_offset
@@ -111,6 +114,7 @@ as $$
   union all
   select 'S4', place, format('fence: epoch %s changed hands', epoch)
   from fence where epoch = was_epoch and token is distinct from was_token
+    and not (is_seek and token is null)
   union all
   select 'S5', place, format('fence: epoch %s, the lease was at %s', epoch, leased_epoch)
   from fence where epoch > leased_epoch
