@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from datetime import UTC
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -53,7 +54,7 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
                 (
                     *(row["group"], row["topic"], row["partition"], row["member"], row["epoch"]),
                     *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
-                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], row["error"]),
+                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
                 )
                 for row in document["partitions"]
             ],
@@ -82,6 +83,13 @@ def _heading(snapshot: Snapshot) -> str:
     if snapshot.waiting or snapshot.parked:
         lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
     return f"{place}, {at}\nsequencer {sequencer.state}, pending {waiting}, {lag}\n"
+
+
+def _why(row: dict[str, Any]) -> str | None:
+    """Say why a partition does not go on."""
+    if row["error"] is None and row["pause"] is not None:
+        return f"paused by {row['pause']}"
+    return None if row["error"] is None else str(row["error"])
 
 
 def _members(snapshot: Snapshot) -> str:

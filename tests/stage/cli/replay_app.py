@@ -11,7 +11,7 @@ from psycopg import Connection
 import gapless
 
 
-@gapless.handler(topic="orders", group="billing")
+@gapless.handler(topic="orders", group="billing", on_failure="park-key", retry_delays_s=[60])
 def bill(unit: gapless.Unit, conn: Connection[Any]) -> None:
     for event in unit:
         conn.execute(

@@ -88,6 +88,7 @@ def test_what_fails_is_kept(gapless, orders, conn) -> None:
         "then gapless replay --remove again\n"
     )
     assert [row["name"] for row in gapless("replay", "--list", "--json").json] == ["again"]
+    assert {row["state"] for row in gapless("dlq", "--json").json} == {"dead"}
     assert gapless("status", "--json").json["groups"][0]["group"] == "billing"
     assert [row["group"] for row in gapless("groups", "--json").json] == ["billing"]
     assert gapless("replay", APP, "--name", "again").complaint() == (

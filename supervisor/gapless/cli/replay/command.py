@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 HELP = "run a handler over a range of a topic, beside all groups"
 EXAMPLES = """\
 It makes a scratch group, which handles each event of the range once, and moves no other group.
-What fails is in the dead letter queue of the scratch group. Run --continue in several terminals,
-and they share the partitions.
+What fails is dead at once, in the dead letter queue of the scratch group. Run --continue in
+several terminals, and they share the partitions.
 
 examples:
   gapless replay shop:bill --topic orders --from 2026-03-01T00:00Z --to 2026-03-02T00:00Z
@@ -191,9 +191,15 @@ def _handler(args: argparse.Namespace) -> Handler:
         names = ", ".join(each.name for each in found)
         raise UsageError(f"{args.handler} has several handlers: say which one of {names}")
     handler = found[0]
-    if getattr(handler, "delivery", None) == "at-least-once":
+    if handler.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
-    return replace(handler, topic=args.topic or handler.topic)
+    # Whatever its policy: nobody will be there to try again later, or to wait behind.
+    return replace(
+        handler,
+        topic=args.topic or handler.topic,
+        on_failure="dead-letter",
+        retry_delays_s=None,
+    )
 
 
 def _require(conn: Connection[Any], name: str) -> ReplayRow:
