@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+from psycopg import Connection
+from psycopg.errors import LockNotAvailable
 
 from chaos.app import make_handler
 from chaos.points.theatre import Theatre
 from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
+from gapless.db.listen import heard
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Lease, Member, Subscription, Timing
@@ -26,20 +31,29 @@ def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:
         theatre.until(lambda: _mine(member), "something is planned for the ghost")
         held = [(lease, _take(theatre, conn, member, lease)) for lease in _mine(member)]
         handler = make_handler("g", "t")
-        for lease, assignment in held:
-            if assignment is not None:
-                while step(conn, assignment, handler, Limits()).outcome == "done":
-                    pass
-                hold.release(conn, assignment, lease.lease_no)
         member.drain()
+        for lease, assignment in held:
+            if assignment is None:
+                continue
+            while step(conn, assignment, handler, Limits()).outcome == "done":
+                pass
+            # Its successor is to wait for the lock, as for any owner that is still at it.
+            theatre.until(lambda lease=lease: _is_ready(control, lease), "a successor is ready")
+            hold.release(conn, assignment, lease.lease_no)
         member.leave()
+
+
+def _is_ready(control: Connection[Any], lease: Lease) -> bool:
+    return f"ready {lease.lease_no}" in heard(control)
 
 
 def _mine(member: Member) -> list[Lease]:
     return [lease for lease in member.leases() if lease.target == member.member_id]
 
 
-def _take(theatre: Theatre, conn: object, member: Member, lease: Lease) -> Assignment | None:
+def _take(
+    theatre: Theatre, conn: Connection[Any], member: Member, lease: Lease
+) -> Assignment | None:
     """Take a partition as a worker does; None when it is planned for somebody else by now."""
     taken: list[Assignment] = []
 
@@ -64,9 +78,9 @@ def _take(theatre: Theatre, conn: object, member: Member, lease: Lease) -> Assig
     return taken[0]
 
 
-def _install(conn: object, assignment: Assignment) -> bool:
+def _install(conn: Connection[Any], assignment: Assignment) -> bool:
     try:
         assert hold.install(conn, assignment) is not None
-    except hold.psycopg.errors.LockNotAvailable:
+    except LockNotAvailable:
         return False
     return True

@@ -38,6 +38,7 @@ from support.patience import patience
 PARTITIONS = 4
 INSTANCES = 2
 PATIENCE_S = 20.0  # on a quiet machine
+PATIENCE_S_MAX = 90.0
 LOOK_AGAIN_S = 0.01
 SETTINGS: dict[str, object] = {
     "total_partitions": PARTITIONS,
@@ -170,7 +171,7 @@ class Theatre:
 
     def until(self, happened: Callable[[], object], what: str) -> None:
         """Wait, and tend to what goes on meanwhile."""
-        limit_s = patience(self.patience_s)
+        limit_s = min(patience(self.patience_s), PATIENCE_S_MAX)
         give_up = time.monotonic() + limit_s
         while not happened():
             if time.monotonic() > give_up:
