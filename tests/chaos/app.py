@@ -1,8 +1,9 @@
 """The handlers of a run: they write down every unit, refuse poison, and do what an event tells them.
 
 An event's payload is an object. "poison": true, and the unit is refused. "sleep_s", "kill", "exit",
-"rollback", "commit", "deadlock" (a path: the first two tries of each partition have one): done after
-the unit was written down, in the transaction of its batch.
+"rollback", "commit", "deadlock" (a path: the first two tries of each partition have one), "again"
+(the first attempt asks for another one): done after the unit was written down, in the transaction of
+its batch.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from chaos.effects import write_effects
 from chaos.history import Handling, Writer
 from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
+from gapless.consume.wish import Retry
 from gapless.log.event import Event
 
 DEADLOCKS = 2  # a step tries a unit twice
@@ -32,17 +34,19 @@ def make_handler(group: str, topic: str, writer: Writer | None = None) -> Handle
         _say(writer, group, unit, "begin")
         write_effects(group, unit, conn)
         for event in unit:
-            _act(event, conn)
+            _act(event, unit.attempt, conn)
         _say(writer, group, unit, "end")
 
     return Handler(function=handle, topic=topic, group=group)
 
 
-def _act(event: Event, conn: Connection[Any]) -> None:
+def _act(event: Event, attempt: int, conn: Connection[Any]) -> None:
     payload: dict[str, Any] = event.payload
     for word, deed in _DEEDS.items():
         if payload.get(word):
             deed(payload[word], conn)
+    if payload.get("again") and attempt == 1:
+        raise Retry(after=0)
     if path := payload.get("deadlock"):
         _deadlock(f"{path}-{event.partition}", conn)
 

@@ -32,6 +32,7 @@ def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:
         held = [(lease, _take(theatre, conn, member, lease)) for lease in _mine(member)]
         handler = make_handler("g", "t")
         member.drain()
+        heard(control)  # its own announcements
         for lease, assignment in held:
             if assignment is None:
                 continue

@@ -48,6 +48,12 @@ def despair(theatre: Theatre) -> None:
     work(theatre)
 
 
+def try_again(theatre: Theatre) -> None:
+    """A unit asks for another attempt: it is set aside, and handled a moment later."""
+    theatre.publish(*theatre.orders(3, again=True))
+    work(theatre)
+
+
 def cut(theatre: Theatre) -> None:
     """The supervisors lose their control sessions."""
     _end_sessions(theatre, "gapless/supervisor")
@@ -101,6 +107,13 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
     bereave: ("alone.peeked", "alone.recorded", "member.disowned"),
     stumble: ("alone.forgotten",),
     despair: ("bury.claimed", "bury.lettered"),
+    try_again: (
+        "letter.recorded",
+        "letter.claimed",
+        "letter.handled",
+        "letter.finished",
+        "letter.committed",
+    ),
     cut: ("member.reattached",),
     depose: ("sequencer.active", "sequencer.chunked"),
     succeed: (
@@ -110,6 +123,13 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
         "member.drained",
         "member.left",
     ),
+}
+# What is not a worker of an exactly-once handler, or its supervisor, has its crash points tried where
+# its own tests are: their files, below tests/.
+ELSEWHERE = {
+    "deliver": "stage/consume/test_deliver.py",
+    "sink": "stage/spark/test_sink.py",
+    "pipeline": "spark/test_pipeline.py",
 }
 PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
 

@@ -54,6 +54,8 @@ SETTINGS: dict[str, object] = {
 }
 _HANDLED = """
 select not gapless.pending() and not exists (
+  select from gapless.dead_letter d where d.state in ('waiting', 'parked')
+) and not exists (
   select from gapless.consumer_offsets c
   left join (
     select topic_id, partition_id, max(last_offset) as last from gapless.log_segment group by 1, 2
