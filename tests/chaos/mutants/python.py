@@ -73,11 +73,11 @@ def _handle(turn: Turn, claimed: Any) -> None:
             call(turn.handler, unit, turn.conn)
 
 
-def first_event_only(dead_letter: Any) -> Any:
+def first_event_only(set_aside: Any) -> Any:
     """Of a failed unit only the first event is put aside."""
 
     def put_aside(conn: Any, partition: Any, span: Span, *rest: Any, **named: Any) -> None:
-        dead_letter(conn, partition, Span(span.first_offset, span.ids[:1]), *rest, **named)
+        set_aside(conn, partition, Span(span.first_offset, span.ids[:1]), *rest, **named)
 
     return put_aside
 
@@ -139,10 +139,10 @@ PATCHES: dict[str, dict[str, Make]] = {
     "offset committed before the effects": {"gapless.consume.step:_fast": offset_first},
     "effects committed before the offset": {"gapless.consume.step:_fast": effects_first},
     "only the first event of a failed unit dead-lettered": {
-        "gapless.consume.careful:dead_letter": first_event_only
+        "gapless.consume.careful:set_aside": first_event_only
     },
     "a failed unit passed without a dead letter": {
-        "gapless.consume.careful:dead_letter": forgotten_letter
+        "gapless.consume.careful:set_aside": forgotten_letter
     },
     "batch not extended to the unit's end": {"gapless.consume.claim:split": cut_units},
     "a worker that reconnects and goes on": {"gapless.worker.loop:_Worker.run": goes_on},
