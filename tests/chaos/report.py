@@ -9,6 +9,7 @@ from chaos.figures import Figure
 from chaos.run import Verdict
 
 LINES_MAX = 60
+STALL_TOLD_S = 8.0  # a unit that hangs is killed three times: about 5 s
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -30,6 +31,8 @@ def verdict_text(verdict: Verdict) -> str:
         *_recoveries(verdict.recoveries),
         "",
     ]
+    if verdict.stall is not None and verdict.stall.seconds > STALL_TOLD_S:
+        lines += [f"why {verdict.stall.partition} stood still:", *verdict.stall.story, ""]
     if verdict.violations:
         told = report(verdict.violations).splitlines()
         lines += [f"{len(verdict.violations)} VIOLATIONS", *told[:LINES_MAX]]

@@ -21,7 +21,8 @@ from chaos.hygiene import leftovers
 from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
 from chaos.recovery import recoveries
-from chaos.scene import QUICK, Scene, open_scene
+from chaos.scene import QUICK, TOPIC, Scene, open_scene
+from chaos.stall import Stall, longest_stall
 
 GROUPS = 2  # of chaos.shop
 PARTITIONS = 4
@@ -53,12 +54,6 @@ select count(*) = %(leases)s and bool_and(l.owner = l.target) and not exists (
 )
 from gapless.lease l
 """
-_STALL = """
-select coalesce(max(pause), 0)::float8 from (
-  select extract(epoch from at - lag(at) over (partition by group_id, partition_id order by id))
-    as pause from chaos.effect
-) p
-"""
 _SIZE = """
 select (select count(*) from gapless.outbox_message_t), (select count(*) from chaos.effect),
   (select count(*) from gapless.dead_letter_queue), (select max(epoch) from gapless.lease)
@@ -78,6 +73,7 @@ class Verdict:
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     size: tuple[int, ...] = ()
+    stall: Stall | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -170,10 +166,12 @@ def judge(verdict: Verdict, conn: Connection[Any], arena: Arena) -> None:
     verdict.size = conn.execute(_SIZE).fetchone() or ()
     verdict.counts = cover(conn, arena)
     verdict.recoveries = recoveries(conn, read(verdict.folder))
-    stall_s = (conn.execute(_STALL).fetchone() or (0.0,))[0]
-    verdict.seconds["was the longest stall of a partition"] = stall_s
-    if stall_s > STALL_S_MAX:
-        verdict.problems.append(f"a partition stood still for {stall_s:.1f} s")
+    stall = longest_stall(conn, read(verdict.folder), verdict.folder, TOPIC)
+    if stall is not None:
+        verdict.stall = stall
+        verdict.seconds[f"was the longest stall, of {stall.partition}"] = stall.seconds
+        if stall.seconds > STALL_S_MAX:
+            verdict.problems.append(f"{stall.partition} stood still for {stall.seconds:.1f} s")
 
 
 def wait_until(look: Callable[[], bool], seconds: float) -> bool:

@@ -1,0 +1,86 @@
+"""The longest time a partition stood still while events came, and what happened meanwhile (I8)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection
+
+from chaos.history import Fault, Record
+
+_LONGEST = """
+select p.group_id, p.partition_id, p.since, p.at - p.since
+from (
+  select group_id, partition_id, extract(epoch from at)::float8 as at,
+    extract(epoch from lag(at) over (partition by group_id, partition_id order by id))::float8
+      as since
+  from chaos.effect
+) p
+where p.since is not null order by p.at - p.since desc limit 1
+"""
+_LEASES = """
+select extract(epoch from at)::float8, 'lease: owner ' || coalesce(left(old_owner::text, 4), '-')
+  || ' -> ' || coalesce(left(owner::text, 4), '-')
+  || ', target ' || coalesce(left(old_target::text, 4), '-')
+  || ' -> ' || coalesce(left(target::text, 4), '-') || ', epoch ' || epoch
+from chaos.lease where group_id = %s and partition_id = %s
+union all
+select extract(epoch from at)::float8, 'member ' || left(member_id::text, 4) || ' ' || name || ' ' || what
+from chaos.member
+"""
+
+
+@dataclass
+class Stall:
+    """A partition without an effect: since and for how long, in seconds of the server's clock."""
+
+    partition: str
+    since: float
+    seconds: float
+    story: list[str]
+
+
+def longest_stall(
+    conn: Connection[Any], records: list[Record], folder: Path, topic: str
+) -> Stall | None:
+    """Return the longest pause between two effects of a partition, with its story."""
+    row = conn.execute(_LONGEST).fetchone()
+    if row is None:
+        return None
+    group, partition, since, seconds = row
+    name = f"{group}/{topic}/{partition}"
+    clock_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
+    lines = [
+        *conn.execute(_LEASES, [group, partition]).fetchall(),
+        *((f.at_ns / 1e9 + clock_s, _fault(f)) for f in records if isinstance(f, Fault)),
+        *(line for path in folder.glob("s*.log") for line in _logged(path, name)),
+    ]
+    story = [
+        f"{at - since:8.3f} s  {what}"
+        for at, what in sorted(lines)
+        if -2 < at - since < seconds + 0.1
+    ]
+    return Stall(name, since, seconds, story)
+
+
+def _fault(fault: Fault) -> str:
+    return f"FAULT {fault.kind} {fault.phase} {fault.target}"
+
+
+def _logged(path: Path, name: str) -> Iterator[tuple[float, str]]:
+    """Yield what a supervisor and its children logged of a partition, and of themselves."""
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        text = entry["message"]
+        if name in text or text.startswith(("supervisor:", "sequencer")):
+            at_s = datetime.fromisoformat(entry["ts"]).timestamp()
+            yield at_s, f"{path.stem} {entry['pid']}: {text[:140]}"
