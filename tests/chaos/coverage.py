@@ -39,7 +39,8 @@ select
       where (c.group_id, c.partition_id, c.transaction_id)
         = (d.group_id, d.partition_id, d.transaction_id)
         and c.payload ->> 'do' in ('kill', 'hang')
-    ))
+    )),
+  (select max(layout) from gapless.topic)
 """
 UNLUCKY = "healthy units set aside: faults ended their workers three times"  # need not happen
 _COUNTED = (
@@ -51,6 +52,7 @@ _COUNTED = (
     "dead letters of a unit that killed its workers",
     "commits of several units",
     UNLUCKY,
+    "changes of the number of partitions",
 )
 
 

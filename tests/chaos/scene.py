@@ -180,7 +180,7 @@ def open_scene(folder: Path, settings: dict[str, object], partitions: int) -> It
         parts = conninfo_to_dict(cluster.dsn())
         proxy = Proxy(f"{parts['host']}/.s.PGSQL.{parts['port']}", MACHINES_MAX)
         stack.callback(proxy.close)
-        scene = Scene(cluster, folder, proxy, settings | {"totalPartitions": partitions})
+        scene = Scene(cluster, folder, proxy, settings)
         stack.callback(scene.close)
         yield scene
 

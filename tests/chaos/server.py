@@ -14,6 +14,9 @@ from chaos.arena import PRODUCERS_LINE, SHORT_S, Arena, fault, kill
 from chaos.faults import kill_worker, pause
 from chaos.history import Note
 from chaos.process import children_of
+from chaos.scene import TOPIC
+
+PARTITIONS_MAX = 6
 
 
 @fault
@@ -125,6 +128,17 @@ def lock_rows(arena: Arena) -> Iterator[float]:
             conn.execute(f"select from gapless.{table} for update")
             yield arena.random.uniform(*SHORT_S)
     arena.note_end("lock_rows", " ".join(chosen))
+
+
+@fault
+def repartition(arena: Arena) -> Iterator[float]:
+    """The topic gets another number of partitions."""
+    partitions = arena.random.randint(1, PARTITIONS_MAX)
+    arena.note("repartition", partitions)
+    with suppress(psycopg.Error), _stranger(arena) as conn:
+        conn.autocommit = True
+        conn.execute("select gapless.set_partitions(%s, %s)", [TOPIC, partitions])
+    yield 0
 
 
 @fault

@@ -1,4 +1,4 @@
-"""The longest time a partition stood still while events came, and what happened meanwhile (I8)."""
+"""The longest time a partition stood still while an event was there, and what happened meanwhile (I8)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from psycopg import Connection
 
 from chaos.history import Fault, Record
 
-_LONGEST = """
-select p.group_id, p.partition_id, p.since, p.at - p.since
-from (
-  select group_id, partition_id, extract(epoch from at)::float8 as at,
-    extract(epoch from lag(at) over (partition by group_id, partition_id order by id))::float8
-      as since
-  from chaos.effect
-) p
-where p.since is not null order by p.at - p.since desc limit 1
+# Since when an event was there and nothing of its partition was handled, until it was.
+WAITS = """
+select e.group_id, e.partition_id, extract(epoch from e.at)::float8 as at,
+  extract(epoch from greatest(
+    o.created_ts, lag(e.at) over (partition by e.group_id, e.partition_id order by e.id)
+  ))::float8 as since
+from chaos.effect e
+join gapless.outbox_message_t o on o.event_type = e.tag
+"""
+_LONGEST = f"""
+select w.group_id, w.partition_id, w.since, w.at - w.since from ({WAITS}) w
+order by w.at - w.since desc limit 1
 """
 _LEASES = """
 select extract(epoch from at)::float8, 'lease: owner ' || coalesce(left(old_owner::text, 4), '-')

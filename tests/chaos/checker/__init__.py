@@ -19,6 +19,7 @@ from psycopg import Connection
 
 from chaos.checker import (
     effects,
+    keys,
     letters,
     offsets,
     order,
@@ -35,7 +36,7 @@ from chaos.history import Record, read
 
 __all__ = ["Facts", "Violation", "check", "check_records", "gather", "report"]
 
-FAMILIES = (published, offsets, order, units, effects, owners, standstill, letters, plans)
+FAMILIES = (published, offsets, order, units, effects, keys, owners, standstill, letters, plans)
 STORIES_PER_NAME = 5
 
 

@@ -26,6 +26,7 @@ class Placed:
     xid: str | None
     transaction_id: UUID | None
     ends_unit: bool
+    layout: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ _QUERIES: dict[type[Any], str] = {
         select t.name as topic, s.partition_id, s.base_offset + u.n - 1 as c_offset, u.id,
           o.event_type as tag, o.key, md5(o.payload::text) as digest, o.xid::text as xid,
           coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)) as transaction_id,
-          substring(s.unit_ends from u.n::int for 1) = b'1' as ends_unit
+          substring(s.unit_ends from u.n::int for 1) = b'1' as ends_unit, s.layout
         from gapless.log_segment s
         join gapless.topic t using (topic_id)
         cross join unnest(s.message_ids) with ordinality u (id, n)
