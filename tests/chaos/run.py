@@ -30,7 +30,9 @@ SUPERVISORS = 3
 PRODUCERS = 4
 START_S = 30.0
 DRAIN_S = 60.0
-STALL_S_MAX = 30.0  # a unit that hangs is killed three times, and faults come in between
+# A unit that hangs is killed four times, other faults come in between, and what is placed by another
+# number of partitions waits for what was placed before.
+STALL_S_MAX = 60.0
 LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the next look
 
 LAG = """

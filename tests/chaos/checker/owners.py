@@ -51,7 +51,7 @@ def _fences(
             continue
         if move.epoch < move.old_epoch:
             yield _about(at, "epoch fell", f"fence epoch {move.old_epoch} -> {move.epoch} (S4)")
-        if not move.is_install:
+        if not move.is_install or move.token is None:  # taken away: nobody holds it (retire.sql)
             continue
         if move.epoch == move.old_epoch:
             yield _about(at, "epoch given twice", f"fence epoch {move.epoch} changed hands (S4)")
