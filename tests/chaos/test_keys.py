@@ -1,0 +1,38 @@
+"""The checker sees a key whose events of a new layout overtook those of the one before."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from chaos.checker import keys
+
+
+def facts(*handled: tuple[int, int]) -> Any:
+    """Key k: partition 0 offsets 1 and 2 in layout 0, then partition 3 offset 1 in layout 1."""
+    places = [(0, 1, 0), (0, 2, 0), (3, 1, 1)]
+    log = {
+        ("t", partition): [
+            SimpleNamespace(
+                topic="t", partition_id=p, c_offset=o, layout=layout, key="k", tag=f"{p}@{o}"
+            )
+            for p, o, layout in places
+            if p == partition
+        ]
+        for partition in (0, 3)
+    }
+    effects = [
+        SimpleNamespace(group_id="g", topic="t", partition_id=p, c_offset=o, id=n)
+        for n, (p, o) in enumerate(handled)
+    ]
+    return SimpleNamespace(log=log, effects=effects)
+
+
+def test_the_order_of_a_key_is_kept_across_layouts() -> None:
+    assert list(keys.find(facts((0, 1), (0, 2), (3, 1)))) == []
+    assert list(keys.find(facts((0, 1), (3, 1)))) == [], "one is dead, or still to come"
+
+
+def test_what_overtook_is_found() -> None:
+    (found,) = keys.find(facts((0, 1), (3, 1), (0, 2)))
+    assert (found.name, found.partition, found.offset) == ("key overtaken", 3, 1)
