@@ -115,3 +115,18 @@ select pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => %(
 select gapless.report_error(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s, %(error)s
 )
+
+-- name: missing_grant
+-- Functions that end the session of an evicted owner run as the schema's owner: may it, with ours?
+-- The owner and this role if not; no row when all is well.
+select
+  o.rolname::text as owner, me.rolname::text as role
+from pg_proc p
+join pg_roles o on o.oid = p.proowner
+join pg_roles me on me.rolname = current_user
+where p.pronamespace = 'gapless'::regnamespace and p.proname = 'break_zombie'
+  and not o.rolsuper
+  and (
+    me.rolsuper
+    or not (pg_has_role(o.oid, me.oid, 'usage') or pg_has_role(o.oid, 'pg_signal_backend', 'usage'))
+  )

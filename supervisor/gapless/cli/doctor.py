@@ -74,6 +74,6 @@ def _settings(loaded: Loaded) -> list[tuple[str, str, str]]:
         if key == "dsn" and value:
             value = "(not shown)"
         elif isinstance(value, tuple):
-            value = ", ".join(value)
+            value = ", ".join(map(str, value))
         lines.append((key, "" if value is None else str(value), loaded.sources[key]))
     return lines

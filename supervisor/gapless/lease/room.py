@@ -1,4 +1,4 @@
-"""Whether the server admits as many sessions as the members of all groups take."""
+"""Whether the server admits as many sessions as a fleet takes, and lets it end lost ones."""
 
 from __future__ import annotations
 
@@ -59,6 +59,22 @@ def require_room(
     assert demand is not None
     if demand.needed > demand.admitted:
         raise ConnectError(_explain(demand))
+
+
+def missing_grant(conn: Connection[Any]) -> str | None:
+    """Return, in a sentence, the grant without which an evicted member's session stays; or None.
+
+    The functions that end one run as the schema's owner: it must have this role's rights.
+    """
+    row = conn.execute(query("lease", "missing_grant")).fetchone()
+    if row is None:
+        return None
+    owner, role = row
+    return (
+        f'the role "{owner}", which owns the schema, may not end sessions of the role "{role}": a '
+        "worker that was evicted while it hangs would keep its partition for long; "
+        f'grant "{role}" to "{owner}", or grant pg_signal_backend to it'
+    )
 
 
 def _explain(demand: Demand) -> str:

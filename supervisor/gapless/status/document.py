@@ -9,6 +9,7 @@ from gapless.status.history import History
 from gapless.status.news import Happening
 from gapless.status.snapshot import (
     Change,
+    Eviction,
     Presence,
     RecentLetter,
     Snapshot,
@@ -98,15 +99,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         "partitions": [_partition(row) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],
-        "evictions": [
-            {
-                "member": gone.name,
-                "member_id": str(gone.member_id),
-                "reason": gone.reason,
-                "at": _iso(gone.evicted_ts),
-            }
-            for gone in snapshot.evictions
-        ],
+        "evictions": [_eviction(gone) for gone in snapshot.evictions],
     }
 
 
@@ -123,6 +116,15 @@ def _letter(letter: RecentLetter) -> dict[str, Any]:
         "offset": letter.c_offset,
         "error": letter.error,
         "at": _iso(letter.created_dt),
+    }
+
+
+def _eviction(gone: Eviction) -> dict[str, Any]:
+    return {
+        "member": gone.name,
+        "member_id": str(gone.member_id),
+        "reason": gone.reason,
+        "at": _iso(gone.evicted_ts),
     }
 
 

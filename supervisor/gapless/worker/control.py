@@ -22,7 +22,7 @@ from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.lease.room import require_room
+from gapless.lease.room import missing_grant, require_room
 from gapless.log.topics import ensure_topic, find_topic
 from gapless.settings import Settings
 
@@ -96,6 +96,9 @@ class Control:
             partitions_per_worker=settings.partitions_per_worker,
             total_partitions=settings.total_partitions,
         )
+        warning = missing_grant(conn)
+        if warning is not None:
+            log.warning("supervisor: %s", warning)
         self._subscriptions = self._subscribe(conn)
         self._become_member(conn)
         names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)

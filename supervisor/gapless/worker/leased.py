@@ -24,6 +24,7 @@ from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, GaplessError, HoleError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.lease.room import missing_grant
 from gapless.worker.board import Board
 from gapless.worker.spec import ExitCode, WorkerSpec
 
@@ -60,6 +61,7 @@ class Leased:
         self._turn: Callable[[], ExitCode | None] = self._take
         self._dropped = False
         self._ready_due_s = 0.0
+        self._is_powerless = False
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.limits.batch_size
         self._retry: tenacity.RetryCallState | None = None
@@ -128,9 +130,19 @@ class Leased:
             self._ready_due_s = now + hold.READY_EVERY_MS / 1000
             hold.announce(self._desk.conn, self.partition)
             if now - self._began_s > self._desk.spec.zombie_after_s:
-                hold.break_zombie(self._desk.conn, self.partition)
+                self._break_zombie()
         self.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
         self._lock_poll_s = min(self._lock_poll_s * 1.2, LOCK_POLL_S_MAX)
+
+    def _break_zombie(self) -> None:
+        """End an evicted owner's session; without the right to, wait until it ends by itself."""
+        try:
+            hold.break_zombie(self._desk.conn, self.partition)
+        except psycopg.errors.InsufficientPrivilege as error:
+            if not self._is_powerless:
+                self._is_powerless = True
+                why = missing_grant(self._desk.conn) or one_line(error)
+                log.warning("%s: an evicted owner still holds it: %s", self.partition, why)
 
     def _install(self) -> ExitCode | None:
         assert self.assignment is not None

@@ -13,6 +13,7 @@ from gapless.db.connect import connect, is_transient
 from gapless.db.listen import listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
+from gapless.lease.room import missing_grant
 from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
@@ -32,7 +33,8 @@ from gapless.worker.spec import ExitCode, Pipe, SequencerSpec
 log = logging.getLogger("gapless.sequencer")
 
 ROLE_POLL_S = 0.25
-STANDSTILL_S_MAX = 2.0  # so long may the active one leave events without an offset
+LOOK_EVERY_S = 0.5
+STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
 PAUSE_S_MAX = 0.005
 RESTS_PER_RUN = 3  # a run costs much more than an event: let the server spend a quarter of a core
 CHUNKS_EVERY_S = 30.0
@@ -84,15 +86,27 @@ class _Candidate:
         self._conn = conn
         self._run: int | None = None
         self._since_s = 0.0
+        self._due_s = 0.0
 
     def look(self) -> None:
+        now = monotonic()
+        if now < self._due_s:
+            return
+        self._due_s = now + LOOK_EVERY_S
         run = stands_still(self._conn)
         if run is None or run != self._run:
             self._run, self._since_s = run, monotonic()
         elif monotonic() - self._since_s > STANDSTILL_S_MAX:
+            self._end_active(run)
+            self._run = None
+
+    def _end_active(self, run: int) -> None:
+        try:
             if break_role(self._conn, run):
                 log.warning("sequencer: the active one did nothing: its session was ended")
-            self._run = None
+        except psycopg.errors.InsufficientPrivilege as error:
+            why = missing_grant(self._conn) or error
+            log.warning("sequencer: the active one does nothing: %s", why)
 
 
 class _Turn:

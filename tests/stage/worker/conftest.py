@@ -21,4 +21,5 @@ def fleet(dsn: str, conn: Connection, tmp_path: Path) -> Iterator[Fleet]:
     finally:
         made.close()
         print(made.logs())  # noqa: T201 - pytest shows it when the test failed
+    made.open_door()
     assert_sound(dsn, by_hand=False)

@@ -155,13 +155,20 @@ class Fleet:
 
         A setting that is None is left out.
 
-        odd: open_files it has, refused_forks at first, pause_after_fork_s in its children.
+        odd: open_files it has, refused_forks at first, pause_after_fork_s in its children,
+        clock_ahead_s of its machine.
         """
         wanted = {
             "settings": {**QUICK, "instance_name": name, **settings},
             "groups": list(groups),
             "patch": patch or {},
-            "odd": {"open_files": 0, "refused_forks": 0, "pause_after_fork_s": 0} | (odd or {}),
+            "odd": {
+                "open_files": 0,
+                "refused_forks": 0,
+                "pause_after_fork_s": 0,
+                "clock_ahead_s": 0,
+                **(odd or {}),
+            },
         }
         log_path = self.folder / f"{name}.log"
         with log_path.open("ab") as log:

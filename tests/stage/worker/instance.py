@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import importlib
 import json
@@ -28,6 +29,7 @@ def main(dsn: str, text: str) -> int:
     for name, value in wanted["patch"].items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
+    set_clock(odd["clock_ahead_s"])
     for _ in range(odd["open_files"]):
         os.open(os.devnull, os.O_RDONLY)
     refuse_forks(odd["refused_forks"])
@@ -43,6 +45,21 @@ def main(dsn: str, text: str) -> int:
     is_asked = "total_partitions" in said
     plan = make_plan(Settings(**said), dsn, handlers, asks_partitions=is_asked)
     return Supervisor(plan).run()
+
+
+def set_clock(ahead_s: float) -> None:
+    """Let this machine's clock be wrong, as far as Python programs see it."""
+    now, now_ns = time.time, time.time_ns  # noqa: TID251 - it is made wrong here
+
+    class Wrong(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+            return super().now(tz) + dt.timedelta(seconds=ahead_s)
+
+    if ahead_s:
+        time.time = lambda: now() + ahead_s  # noqa: TID251
+        time.time_ns = lambda: now_ns() + int(ahead_s * 1e9)
+        dt.datetime = Wrong
 
 
 def refuse_forks(times: int) -> None:

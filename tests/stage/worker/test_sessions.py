@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from signal import SIGCONT, SIGKILL, SIGSTOP
+
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -88,4 +90,60 @@ def test_nobody_but_the_owner_gets_a_lock_for_long(fleet: Fleet) -> None:
         hog.execute("select pg_advisory_lock(7427003, %s)", [lease_no])
         fleet.publish()
         fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+def test_a_missing_grant_is_named_and_nothing_is_lost(fleet: Fleet) -> None:
+    """The schema's owner may not end the sessions of the fleet's role: slow, said, and safe."""
+    name = fleet.conn.info.dbname
+    role, owner = f"{name}_r", f"{name}_o"
+    fleet.conn.execute(f"create role {role} login in role gapless_consumer")
+    fleet.conn.execute(f"create role {owner}")
+    try:
+        fleet.conn.execute(f"grant all on ledger to {role}")
+        fleet.conn.execute(f"alter role {role} set search_path = gapless, public")
+        fleet.conn.execute(f"grant usage, create on schema gapless to {owner}")
+        fleet.conn.execute(f"grant select on all tables in schema gapless to {owner}")
+        fleet.conn.execute(f"alter function gapless.break_zombie owner to {owner}")
+        grant = f'grant "{role}" to "{owner}", or grant pg_signal_backend'
+        dsn = make_conninfo(fleet.dsn, user=role)
+        a = fleet.start("a", dsn=dsn)
+        until(lambda: a.logged(grant), "said at the start", within=a.log)
+        fleet.until_owners(a=4)
+        b = fleet.start("b", dsn=dsn)
+        fleet.until_owners(a=2, b=2)
+        a.signal_all(SIGSTOP)
+        said = "an evicted owner still holds it"
+        until(lambda: b.logged(said) and b.log().count(grant) >= 2, "said again", within=b.log)
+        assert not b.deaths()
+        a.signal_all(SIGCONT)
+        for partition in range(4):
+            fleet.publish(partition=partition)
+        fleet.until_handled()
+        assert_exactly_once(fleet.conn)
+    finally:
+        fleet.close()
+        for each in (role, owner):
+            fleet.conn.execute(f"reassign owned by {each} to current_user")
+            fleet.conn.execute(f"drop owned by {each}")
+            fleet.conn.execute(f"drop role {each}")
+
+
+def test_the_clocks_of_the_machines_play_no_part(fleet: Fleet) -> None:
+    """A day ahead, a day behind: nobody is evicted for it, and the dead are found as ever."""
+    day_s = 86_400.0
+    a = fleet.start("a", odd={"clock_ahead_s": day_s})
+    fleet.until_owners(a=4)
+    fleet.start("b", odd={"clock_ahead_s": -day_s})
+    fleet.until_owners(a=2, b=2)
+    members = fleet.value(MEMBERS)
+    with Load(fleet) as load:
+        since = fleet.now()
+        until(lambda: fleet.now() - since > 3.0, "twice the ttl")
+        assert fleet.value(MEMBERS) == members, "nobody was evicted"
+        load.go_on()
+        a.signal_all(SIGKILL)
+        fleet.until_owners(b=4)
+        load.go_on()
+    fleet.until_handled()
     assert_exactly_once(fleet.conn)
