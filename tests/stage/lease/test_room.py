@@ -8,6 +8,7 @@ from psycopg import Connection
 from gapless.errors import ConnectError
 from gapless.lease.room import require_room
 from stage.lease.cast import Cast
+from stage.worker.fleet import until
 
 ME = (("g", "outbox"),)
 
@@ -51,7 +52,7 @@ def test_with_others_the_partitions_are_shared(cast: Cast) -> None:
 
 def test_who_is_dead_takes_none(cast: Cast) -> None:
     cast.member("a", groups=("h",))._conn.close()
-    assert needed(cast.conn)[1:] == (4, 4)
+    until(lambda: needed(cast.conn)[1:] == (4, 4), "its session is gone")
 
 
 def test_the_refusal_spells_the_sum_out(cast: Cast) -> None:
