@@ -99,10 +99,12 @@ select gapless.acquire(%(group_id)s, %(topic_id)s, %(partition_id)s, %(member_id
 select gapless.install_fence(%(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s)
 
 -- name: release
--- One statement: whoever hears the notification of release() finds the lock free.
+-- One statement: whoever hears a notification of it finds the lock free. The partition's channel wakes
+-- the one worker that waits; the group's, which release() tells, the supervisors.
 select
   gapless.release(%(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s),
-  pg_advisory_unlock(7427003, %(lease_no)s)
+  pg_advisory_unlock(7427003, %(lease_no)s),
+  pg_notify(format('gapless_p_%%s_%%s', %(topic_id)s::int, %(partition_id)s::int), 'free')
 
 -- name: break_zombie
 select gapless.break_zombie(%(group_id)s, %(topic_id)s, %(partition_id)s)

@@ -32,8 +32,10 @@ log = logging.getLogger("gapless.worker")
 
 HOLE_RETRY_S = 5.0
 CAREFUL_BATCH = 64
-LOCK_POLL_S = 0.02  # a free lock is notified; a killed owner's is found so often, and ever less
-LOCK_POLL_S_MAX = 0.1
+LOCK_POLL_S = (
+    0.02  # a lock let go of is notified; a killed owner's is found so often, and ever less
+)
+LOCK_POLL_S_MAX = 0.25
 INSTALL_WAIT_MS = 25
 _RETRY_S = tenacity.wait_random_exponential(multiplier=0.05, max=10)
 
@@ -67,12 +69,6 @@ class Leased:
         self._retry: tenacity.RetryCallState | None = None
         self._troubled = False
         self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
-        self.is_settled = False  # its first step is done
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the partition's lock is not ours yet."""
-        return self.assignment is None
 
     def wake(self) -> None:
         """Have a turn now, unless something went wrong a moment ago."""
@@ -132,12 +128,13 @@ class Leased:
             if now - self._began_s > self._desk.spec.zombie_after_s:
                 self._break_zombie()
         self.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
-        self._lock_poll_s = min(self._lock_poll_s * 1.2, LOCK_POLL_S_MAX)
+        self._lock_poll_s = min(self._lock_poll_s * 1.5, LOCK_POLL_S_MAX)
 
     def _break_zombie(self) -> None:
         """End an evicted owner's session; without the right to, wait until it ends by itself."""
         try:
-            hold.break_zombie(self._desk.conn, self.partition)
+            if hold.break_zombie(self._desk.conn, self.partition):
+                self._lock_poll_s = LOCK_POLL_S
         except psycopg.errors.InsufficientPrivilege as error:
             if not self._is_powerless:
                 self._is_powerless = True
@@ -205,7 +202,6 @@ class Leased:
         assert self.driver is not None
         self.due_s = now + self.driver.wait_s() if done.outcome == "idle" else now
         self._retry = None
-        self.is_settled = True
         if self._troubled:
             self._report(None)
         if done.dead:

@@ -73,8 +73,6 @@ class _Worker:
         self._board = board
         self._conn = conn
         self._desk = Desk(spec, conn, board)
-        self._group_channel = f"gapless_g_{spec.group_no}"
-        self._hears_group = False
         self._leased: dict[str, Leased] = {}  # by the channel of the partition
         self._current: Leased | None = None
         self._untold: tuple[int, ExitCode] | None = None  # the end that came last
@@ -101,10 +99,6 @@ class _Worker:
                 continue
             if len(self._leased) > 1:
                 self._hear()  # else a busy partition would keep the others asleep
-            if self._hears_group and all(each.is_settled for each in self._leased.values()):
-                # Every notification would wake all workers of the group.
-                unlisten(self._conn, self._group_channel)
-                self._hears_group = False
 
     def _next(self) -> Leased:
         """Return whose turn is next: what may be let go or taken, and then the longest due."""
@@ -118,9 +112,7 @@ class _Worker:
         """Serve one more partition: wait for it, take it."""
         partition = replace(self._spec.partition, partition_id=partition_id)
         channel = _channel(partition)
-        if not self._hears_group:  # before the first look at the lock: it may come free right then
-            listen(self._conn, self._group_channel)
-            self._hears_group = True
+        # Before the first look at the lock: it may come free right then, and this channel tells.
         listen(self._conn, channel)
         self._leased[channel] = Leased(self._desk, partition, lease_no)
         self._show()
@@ -193,7 +185,7 @@ class _Worker:
         """Wake the partitions that grew or may be free; tell whether anything was heard."""
         channels = channels_heard(self._conn)
         for channel, leased in self._leased.items():
-            if channel in channels or (leased.is_waiting and self._group_channel in channels):
+            if channel in channels:
                 leased.wake()
         return bool(channels)
 

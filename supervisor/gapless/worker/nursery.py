@@ -98,7 +98,6 @@ class Nursery:
             connect_timeout_s=settings.connect_timeout_s,
             partition=partition,
             lease_no=lease.lease_no,
-            group_no=lease.group_no,
             partitions_max=settings.partitions_per_worker,
             member_id=member_id,
             handler=handler,

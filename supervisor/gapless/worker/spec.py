@@ -69,7 +69,6 @@ class WorkerSpec(ChildSpec):
 
     partition: Partition
     lease_no: int
-    group_no: int
     partitions_max: int
     member_id: UUID
     handler: Handler
