@@ -23,6 +23,9 @@ for name in names:
 assert (files("gapless") / "_config" / "gapless.yml").is_file()
 import gapless._flights.truth as truth
 assert truth.compute(10)
+assert (files("gapless") / "_flights" / "pipelines.yml").is_file()
+from importlib.util import find_spec
+assert find_spec("pyspark_gapless"), "what Spark finds by itself"
 import gapless
 from gapless.cli.main import main
 assert not any(name.split(".")[0] == "yaml" for name in sys.modules), "yaml is loaded on demand"
