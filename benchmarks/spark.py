@@ -59,6 +59,8 @@ def run(setup: Setup) -> list[Figure]:
 
 def _reading(setup: Setup, spark: Any, events: int, *, has_jdbc: bool) -> list[Figure]:
     with setup.database("spark_read") as dsn:
+        with connect(dsn, role="bench") as conn:
+            ensure_topic(conn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=20)
         figures = []
         for what, columns, ratio in (
