@@ -30,6 +30,7 @@ from gapless.settings import Settings
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work, run_tasks
 from gapless.worker.control import Control, Plan
+from gapless.worker.supervisor import make_limits
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -39,6 +40,7 @@ log = logging.getLogger("gapless.spark")
 QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
 FULL_ROUND_S = 10.0  # so often all partitions are tried: a retry may be due without new events
 TURN_S = 0.05
+PAUSE_S = 5.0  # for a partition with a hole, or one that is blocked
 PAUSE_S_MAX = 30.0  # between rounds that fail
 TAKE_EVERY_S = 0.25  # to ask for a partition is to notify its owner: not every turn
 
@@ -51,6 +53,7 @@ class _Owned:
     held: hold.Held
     alone: int
     troubled: bool = False  # status says why it does not go on
+    due_s: float = 0.0  # not before, after an error
 
 
 class Engine:
@@ -157,7 +160,8 @@ class Engine:
         is_due = monotonic() >= self._round_due_s
         if self._round is not None or self._draining or not self._owned or not is_due:
             return
-        chosen = list(self._owned)
+        now = monotonic()
+        chosen = [each for each, owned in self._owned.items() if now >= owned.due_s]
         if monotonic() < self._full_due_s:
             behind = self._behind(conn)
             chosen = [each for each in chosen if _key(each) in behind]
@@ -197,7 +201,8 @@ class Engine:
         owned = self._owned.get(report.partition)
         if owned is None:
             return
-        self._report(owned, None)
+        self._report(owned, report.error)
+        owned.due_s = monotonic() + PAUSE_S if report.error else 0.0
         owned.alone = max(0, owned.alone - report.events) if report.events else 0
         if report.dead:
             log.warning("%s: %s units to the dead letter queue", report.partition, report.dead)
@@ -233,13 +238,7 @@ class Engine:
         )
 
     def _limits(self, partition: Partition) -> Limits:
-        handler, settings = self._handler(partition), self._settings
-        return Limits(
-            batch_size=handler.batch_size or settings.batch_size,
-            group_by=handler.group_by or settings.group_by,
-            stream_above_events=settings.stream_above_events,
-            units_per_commit=settings.max_units_per_savepoint_batch,
-        )
+        return make_limits(self._settings, self._handler(partition))
 
     def _handler(self, partition: Partition) -> Handler:
         return self._plan.handlers[partition.group_id, partition.topic]

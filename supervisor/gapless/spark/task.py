@@ -1,4 +1,4 @@
-"""A Spark task that works on a partition: the very step() a worker calls, under the same fence.
+"""A Spark task that works on a partition: the turns a worker takes, under the same fence.
 
 Effects and offset are one commit, so a task that is tried again, or runs twice, goes on where the
 last commit was. It ends when the partition is idle, its time is up, or the lease is not ours.
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from time import monotonic
 
+from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.load import load_handlers
-from gapless.consume.step import Limits, step, step_alone
+from gapless.consume.turn import Limits
 from gapless.db.connect import connect
 from gapless.db.queries import query
-from gapless.errors import UsageError
+from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
 
 
@@ -41,12 +42,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a task did; `fenced`: the partition is another owner's."""
+    """What a task did; `fenced`: the partition is another owner's; `error`: why it stands still."""
 
     partition: Partition
     events: int
     dead: int
     fenced: bool
+    error: str | None = None
 
 
 def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
@@ -56,7 +58,7 @@ def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
 
 
 def work_on(work: Work) -> Report:
-    """Step until idle, fenced, or out of time. Raises psycopg's errors: Spark tries again."""
+    """Go on until idle, fenced, or out of time. Raises psycopg's errors: Spark tries again."""
     handler = find_handler(work.references, work.name)
     partition = work.assignment.partition
     events = dead = 0
@@ -65,12 +67,18 @@ def work_on(work: Work) -> Report:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )
+        driver = Driver(conn, work.assignment, handler, work.limits)
         while True:
-            turn = step_alone if events < work.alone else step
-            done = turn(conn, work.assignment, handler, work.limits)
+            try:
+                done = driver.turn(alone=events < work.alone)
+            except (HoleError, BlockedError) as error:
+                return Report(
+                    partition=partition, events=events, dead=dead, fenced=False, error=str(error)
+                )
             events += done.events
             dead += done.dead
-            if done.outcome != "done" or monotonic() > give_up_s:
+            is_over = done.outcome == "fenced" or monotonic() > give_up_s
+            if is_over or (done.outcome == "idle" and not driver.has_due()):
                 fenced = done.outcome == "fenced"
                 return Report(partition=partition, events=events, dead=dead, fenced=fenced)
 

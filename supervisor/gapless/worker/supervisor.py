@@ -74,6 +74,24 @@ def make_plan(
     return Plan(settings=settings, dsn=dsn, handlers=chosen, asks_partitions=asks_partitions)
 
 
+def make_limits(settings: Settings, handler: Handler) -> Limits:
+    """Return how much a step of the handler may take, and what becomes of units that fail."""
+    return Limits(
+        batch_size=handler.batch_size or settings.batch_size,
+        group_by=handler.group_by or settings.group_by,
+        stream_above_events=settings.stream_above_events,
+        units_per_commit=settings.max_units_per_savepoint_batch,
+        policy=Policy(
+            on_failure=settings.on_failure,
+            retry_delays_s=settings.retry_delays_s,
+            crashes_max=settings.max_crashes,
+        ),
+        delivery=handler.delivery or settings.delivery,
+        concurrency=handler.concurrency or settings.concurrency,
+        worker=settings.name_for_people(),
+    )
+
+
 class Supervisor:
     """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained."""
 
@@ -208,24 +226,9 @@ class Supervisor:
                 self._nursery.drain(action.partition)
             elif stopping is None:
                 handler = self._plan.handlers[action.partition.group_id, action.partition.topic]
-                self._nursery.start(leases[action.partition], me, handler, self._limits(handler))
-
-    def _limits(self, handler: Handler) -> Limits:
-        settings = self._settings
-        return Limits(
-            batch_size=handler.batch_size or settings.batch_size,
-            group_by=handler.group_by or settings.group_by,
-            stream_above_events=settings.stream_above_events,
-            units_per_commit=settings.max_units_per_savepoint_batch,
-            policy=Policy(
-                on_failure=settings.on_failure,
-                retry_delays_s=settings.retry_delays_s,
-                crashes_max=settings.max_crashes,
-            ),
-            delivery=handler.delivery or settings.delivery,
-            concurrency=handler.concurrency or settings.concurrency,
-            worker=settings.name_for_people(),
-        )
+                self._nursery.start(
+                    leases[action.partition], me, handler, make_limits(self._settings, handler)
+                )
 
     def _private_fds(self) -> list[int]:
         return [
