@@ -24,7 +24,7 @@ from benchmarks.server import Setup
 from gapless.db.connect import connect
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
-from gapless.spark.session import spark_session
+from gapless.spark.session import end_session, spark_session
 
 PARTS = 10
 PAYLOAD_BYTES = 300
@@ -37,6 +37,7 @@ def run(setup: Setup) -> list[Figure]:
     """Start Spark, then read, write, and run small micro-batches."""
     jar = os.environ.get("GAPLESS_BENCH_JDBC_JAR")
     conf = {"spark.driver.memory": "1g", **({"spark.jars": jar} if jar else {})}
+    is_shared = _has_session()
     began_s = perf_counter()
     spark = spark_session("local[2]", name="bench", conf=conf)
     started_s = perf_counter() - began_s
@@ -53,7 +54,8 @@ def run(setup: Setup) -> list[Figure]:
             _micro_batch(setup, spark),
         ]
     finally:
-        spark.stop()
+        if not is_shared:
+            end_session(spark)
     return figures
 
 
@@ -86,6 +88,12 @@ def _reading(setup: Setup, spark: Any, events: int, *, has_jdbc: bool) -> list[F
                 )
             )
         return figures
+
+
+def _has_session() -> bool:
+    from pyspark import SparkContext  # noqa: PLC0415 - an extra
+
+    return SparkContext._active_spark_context is not None  # noqa: SLF001 - it has no question
 
 
 def _is_tcp(setup: Setup) -> bool:

@@ -18,7 +18,8 @@ NEED_PGBENCH = {"publish", "hot"}
 PICTURES = {"held": ["held-curves"], "scale": ["scale-no-op", "scale-waiting"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Spark has its one session, and its test, in tests/spark.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "spark"])
 def test_it_runs(name: str, server_dsn: str) -> None:
     if name in NEED_PGBENCH:
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gapless.errors import UsageError
-from gapless.spark.session import spark_session
+from gapless.spark.session import end_session, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,8 +39,7 @@ def spark() -> Iterator[SparkSession]:
         except UsageError as missing:
             pytest.skip(str(missing))
         yield session
-        session.stop()
-        _end_the_jvm()
+        end_session(session)
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)
@@ -54,14 +53,3 @@ CONF: dict[str, str] = {
     "spark.default.parallelism": "2",
     "spark.sql.streaming.pollingDelay": "50ms",
 }
-
-
-def _end_the_jvm() -> None:
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None

@@ -53,6 +53,19 @@ def spark_session(
     return session
 
 
+def end_session(session: SparkSession) -> None:
+    """Stop a session and its JVM, and wait until that has ended."""
+    from pyspark import SparkContext  # noqa: PLC0415 - only where Spark is used
+
+    session.stop()
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark ends it at exit, not before
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
 def register(session: SparkSession) -> None:
     """Register the format by hand: another vendor's broken module may break Spark's own search."""
     from pyspark_gapless import GaplessSource  # noqa: PLC0415 - needs PySpark
