@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.errors import ConnectError, GaplessError, UsageError
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _kept: dict[str, Any] = {}
 
 # Compiling a query takes longer than running it; a lost network must not hang a task for ever.
+_OPTIONS = "-c jit=off -c default_transaction_read_only=on"
 _SESSION: dict[str, Any] = {
     "application_name": "gapless/spark task",
-    "options": "-c jit=off -c default_transaction_read_only=on",
     "connect_timeout": 10,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -88,7 +88,9 @@ def _open(dsn: str) -> Any:
             f"{error.name} is missing where Spark's tasks run: pip install gapless[spark] there"
         ) from error
     try:
-        return dbapi.connect(make_conninfo(dsn, **_SESSION), autocommit=True)
+        own = conninfo_to_dict(dsn).get("options") or ""
+        conninfo = make_conninfo(dsn, **_SESSION, options=f"{own} {_OPTIONS}".strip())
+        return dbapi.connect(conninfo, autocommit=True)
     except _errors() as error:
         line = " ".join(str(error).split())
         raise ConnectError(f"a Spark task cannot reach the database: {line[:300]}") from error
