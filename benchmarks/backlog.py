@@ -45,7 +45,7 @@ def run(setup: Setup) -> list[Figure]:
                 "ours": partial(_drain_ours, setup, events),
             },
         )
-    what = f"{events} events, none with an offset yet"
+    what = f"{events} events without an offset"
     ours, rival = results["ours"], results[RIVAL]
     return [
         Figure(
@@ -53,7 +53,7 @@ def run(setup: Setup) -> list[Figure]:
             unit="events/s",
             ours=tuple(each.per_s for each in ours),
             baseline=tuple(each.per_s for each in rival),
-            against=f"{RIVAL}, offsets given",
+            against=RIVAL,
         ),
         *cost_figures(what, [each.cost for each in ours], [each.cost for each in rival], RIVAL),
     ]

@@ -26,7 +26,7 @@ PARTITIONS = 8
 PAYLOAD = {"pad": "x" * 990}
 TEXT = '{"pad":"' + "x" * 990 + '"}'
 
-COPY = "COPY into the same table, no trigger"
+COPY = "COPY, no trigger"
 COUNTERS = counters.NAME
 OURS = "publish(), dicts"
 OURS_BYTES = "publish(), JSON text"

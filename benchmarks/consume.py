@@ -30,10 +30,10 @@ PAYLOAD_BYTES = 300
 UNIT_SIZES = (1, 10)
 BATCHES = (1000, 100)
 
-RAW = "psycopg reading the same ids"
-STEP = "step() in this process"
-STEP_BATCH = "step(), one call a batch"
-STEP_EVENTS = "step(), payloads decoded"
+RAW = "psycopg alone"
+STEP = "step()"
+STEP_BATCH = "step(), batch handler"
+STEP_EVENTS = "step(), decoding"
 WORKER = "a worker process"
 
 _Rates = dict[str, tuple["_Rate", ...]]
@@ -48,7 +48,7 @@ class _Rate(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Fill one partition a unit size, and read it over and over."""
-    events = setup.pick(2_000, 40_000, 200_000)
+    events = setup.pick(2_000, 20_000, 200_000)
     figures: list[Figure] = []
     with setup.database("consume") as dsn, connect(dsn, role="bench") as conn:
         for unit_size in UNIT_SIZES:

@@ -104,7 +104,7 @@ def _drain_rival(dsn: str, groups: int, events: int) -> Drained:
 
 
 def _live(setup: Setup) -> list[Figure]:
-    duration_s = setup.pick(0.5, 4, 20)
+    duration_s = setup.pick(0.5, 2, 20)
     writers, groups = setup.pick(2, WRITERS, WRITERS), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
         ensure_topic(conn, "live", partitions=PARTITIONS)

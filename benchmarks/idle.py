@@ -21,7 +21,7 @@ from gapless import handler
 
 PARTITIONS = 8
 NOBODY = "nobody connected"
-POLLING = f"{counters.NAME}, polled without rest"
+POLLING = "counters, busy polling"
 
 idle = handler(topic="outbox", group="idle")(noop)
 
@@ -42,8 +42,8 @@ class _Activity(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Watch the server's counters, with nobody, with the rival, and with the supervisor."""
-    duration_s = setup.pick(1, 8, 60)
-    settle_s = setup.pick(0.1, 3, 3)
+    duration_s = setup.pick(1, 5, 60)
+    settle_s = setup.pick(0.1, 2, 3)
     with setup.database("idle") as dsn:
         counters.create(dsn, PARTITIONS)
         _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now

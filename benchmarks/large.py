@@ -24,7 +24,7 @@ from gapless.log.sequence import create_chunks
 
 PARTITIONS = 4
 PAYLOAD = b'{"pad":"' + b"x" * 290 + b'"}'
-COPY = "COPY into the same table, no trigger"
+COPY = "COPY, no trigger"
 
 
 class _Large(NamedTuple):
@@ -46,7 +46,7 @@ def run(setup: Setup) -> list[Figure]:
             {COPY: partial(_copy, dsn, events), "ours": partial(_ours, dsn, events)},
         )
     ours, rival = results["ours"], results[COPY]
-    what = f"a transaction of {events} events"
+    what = f"{events} events a commit"
     return [
         Figure(
             what=f"{what}: published",

@@ -29,7 +29,7 @@ PARTITIONS = 4
 PAYLOAD = "x" * 300
 
 NOTIFY = "bare LISTEN/NOTIFY"
-POLLING = f"{counters.NAME}, polled without rest"
+POLLING = "counters, busy polling"
 
 
 class _Latency(NamedTuple):
@@ -42,7 +42,7 @@ class _Latency(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Measure each rate, one of each kind a round."""
-    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.5, 3.0), (1.0, 30.0))
+    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 2.5), (1.0, 30.0))
     figures: list[Figure] = []
     for per_s in RATES_PER_S:
         with setup.database("latency") as dsn:
@@ -51,7 +51,7 @@ def run(setup: Setup) -> list[Figure]:
             counters.create(dsn, PARTITIONS)
             kinds = {NOTIFY: _notified, POLLING: _polled, "ours": _ours}
             results = alternate(
-                setup.rounds,
+                setup.pick(1, 2, 5),
                 {
                     name: partial(_measure, dsn, per_s, (warm_up_s, duration_s), kind)
                     for name, kind in kinds.items()
@@ -66,7 +66,7 @@ def _figures(results: dict[str, tuple[_Latency, ...]], what: str) -> list[Figure
         name: str, value: Callable[[_Latency], float], against: str, target: Target | None
     ) -> Figure:
         return Figure(
-            what=f"{what}, commit to handler: {name}",
+            what=f"{what}, due to handler: {name}",
             unit="ms",
             ours=tuple(map(value, results["ours"])),
             baseline=tuple(map(value, results[against])),
@@ -81,7 +81,7 @@ def _figures(results: dict[str, tuple[_Latency, ...]], what: str) -> list[Figure
         figure("p99", p99, NOTIFY, Target("value", at_most=15)),
         figure("p50", p50, POLLING, Target("ratio", at_most=1)),
         figure("p99", p99, POLLING, Target("ratio", at_most=1)),
-        *cost_figures(f"{what}, commit to handler", costs["ours"], costs[POLLING], POLLING),
+        *cost_figures(f"{what}, due to handler", costs["ours"], costs[POLLING], POLLING),
     ]
 
 

@@ -21,7 +21,7 @@ from psycopg import Connection
 
 from benchmarks.crew import Cue, Job, crew
 
-PER_SENDER_S = 250  # events a second: what one Python process sends without being late by itself
+PER_SENDER_S = 125  # events a second: what one Python process sends without being late by itself
 PATIENCE_S = 60.0
 HEAD_START_NS = 100_000_000
 
@@ -64,13 +64,19 @@ def notebooks() -> Iterator[tuple[Notebook, Notebook]]:
             arrived.close()
 
 
-def send_all(dsn: str, total: int, per_s: int, send: Send, sent: Notebook) -> Times:
-    """Send `total` events at the given rate; return when each was due."""
+def send_all(
+    dsn: str, total: int, per_s: int, send: Send, sent: Notebook, *, give_up: bool = False
+) -> Times:
+    """Send `total` events at the given rate; return when each was due.
+
+    give_up: what was not sent when the last was due is not sent at all, and not returned.
+    """
     senders = -(-per_s // PER_SENDER_S)
+    last = total if give_up else None
     with tempfile.NamedTemporaryFile(prefix="gapless-bench-") as shared:
         beginning = Path(shared.name)
         jobs: list[Job] = [
-            partial(_send, dsn, range(first, total, senders), (beginning, per_s), send, sent)
+            partial(_send, dsn, range(first, total, senders), (beginning, per_s, last), send, sent)
             for first in range(senders)
         ]
         # All are connected when the block begins; they wait for the moment to be written down.
@@ -78,11 +84,11 @@ def send_all(dsn: str, total: int, per_s: int, send: Send, sent: Notebook) -> Ti
             began_ns = monotonic_ns() + HEAD_START_NS
             beginning.write_text(str(began_ns))
             sending.join(PATIENCE_S + total / per_s * 3)
-    return {n: _due_ns(began_ns, n, per_s) for n in range(total)}
+    return {n: _due_ns(began_ns, n, per_s) for n in sorted(sent.read())}
 
 
 def wait_for_all(arrived: Notebook, total: int) -> None:
-    """Wait until so many have arrived."""
+    """Wait until so many have arrived. Raises TimeoutError after PATIENCE_S."""
     give_up_s = monotonic() + PATIENCE_S
     while (count := arrived.count()) < total:
         if monotonic() > give_up_s:
@@ -96,10 +102,18 @@ def late_ms(due: Times, happened: Times, first: int = 0) -> list[float]:
 
 
 def _send(
-    dsn: str, numbers: range, pace: tuple[Path, int], send: Send, sent: Notebook, cue: Cue
+    dsn: str,
+    numbers: range,
+    pace: tuple[Path, int, int | None],
+    send: Send,
+    sent: Notebook,
+    cue: Cue,
 ) -> int:
-    """Send the events of these numbers. pace: where the beginning is written, events a second."""
-    beginning, per_s = pace
+    """Send the events of these numbers, and return how many.
+
+    pace: where the beginning is written, events a second, the event after which to give up.
+    """
+    beginning, per_s, last = pace
     with psycopg.connect(dsn, autocommit=True) as conn:
         cue.begin()
         while not (text := beginning.read_text()):
@@ -108,6 +122,8 @@ def _send(
             wait_ns = _due_ns(int(text), n, per_s) - monotonic_ns()
             if wait_ns > 0:
                 sleep(wait_ns / 1e9)
+            if last is not None and monotonic_ns() > _due_ns(int(text), last, per_s):
+                break
             send(conn, n)
             sent.write(n)
     return len(numbers)

@@ -29,14 +29,14 @@ class _Pair(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Measure ours and each that is there; who is not there is a dash."""
-    events = setup.pick(200, 2_000, 20_000)
+    events = setup.pick(200, 1_000, 20_000)
     rivals = {name: find(name) for name in NAMES}
     runs = {
         name: partial(_rival, setup, rival, events)
         for name, rival in rivals.items()
         if rival is not None
     }
-    results = alternate(setup.pick(1, 2, 3), {**runs, "ours": partial(_ours, setup, events)})
+    results = alternate(setup.pick(1, 1, 3), {**runs, "ours": partial(_ours, setup, events)})
     return [figure for name in NAMES for figure in _figures(results, name)]
 
 

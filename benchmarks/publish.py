@@ -30,9 +30,9 @@ SLOW_COMMIT_MS = 2.0
 PLAIN = "plain INSERT, no trigger"
 CLASSIC = "one counter row + NOTIFY"
 COUNTERS = counters.NAME
-HANDSHAKE = "nobody sequences"
-AWAKE = "sequenced, nobody consumes"
-CONSUMING = f"sequenced, {PARTITIONS} workers consume"
+HANDSHAKE = "not sequenced"
+AWAKE = "sequenced"
+CONSUMING = f"{PARTITIONS} workers"
 
 
 class _Rates(NamedTuple):
@@ -134,7 +134,7 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=PARTITIONS)
             create_chunks(conn)
-        load = _Load(dsn, duration_s=setup.pick(1, 2, 10))
+        load = _Load(dsn, duration_s=setup.pick(1, 1 if commit_delay_ms else 2, 10))
         runs = {
             PLAIN: partial(load.run, "plain"),
             CLASSIC: partial(load.run, "classic"),

@@ -30,7 +30,7 @@ TABLES = {STATUS: "job", INDEXED: "job_indexed", DELETED: "job_deleted"}
 
 def run(setup: Setup) -> list[Figure]:
     """Drain the same events from the log and from three kinds of queue."""
-    events = setup.pick(1_000, 20_000, 100_000)
+    events = setup.pick(1_000, 10_000, 50_000)
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         conn.execute(baseline("queue"))
         topic = ensure_topic(conn, "queue", partitions=WORKERS)
@@ -42,7 +42,7 @@ def run(setup: Setup) -> list[Figure]:
                 "ours": partial(_ours, dsn, events),
             },
         )
-    what = f"drain, {WORKERS} workers, batch {BATCH}"
+    what = f"{WORKERS} workers, batch {BATCH}"
     ours = results["ours"]
     figures = [
         Figure(

@@ -26,7 +26,7 @@ def table(name: str, figures: Sequence[Figure]) -> Table:
     """Return medians, below them their spread; ratios are those of the rounds. 100 columns wide."""
     shown = Table(box=None, pad_edge=False, header_style="bold", width=100)
     shown.add_column(name, ratio=1)
-    for column, width in (("ours", 13), ("rival", 13), ("ratio", 12), ("target", 8)):
+    for column, width in (("ours", 13), ("rival", 13), ("ratio", 14), ("target", 8)):
         shown.add_column(column, justify="right", width=width)
     for figure in figures:
         against = f", vs {figure.against}" if figure.against else ""
@@ -35,7 +35,7 @@ def table(name: str, figures: Sequence[Figure]) -> Table:
             f"{escape(figure.what)}\n[dim]{escape(figure.unit + against)}[/]",
             _two_lines(figure.ours),
             _two_lines(figure.baseline),
-            _two_lines(figure.ratios) if figure.against else "",
+            _two_lines(figure.ratios, digits=2) if figure.against else "",
             f"{target}\n{_VERDICT[figure.verdict]}",
         )
     return shown
@@ -87,21 +87,25 @@ def show(console: Console, groups: Groups) -> None:
         console.print(table(name, figures))
 
 
-def spread(values: Sequence[float]) -> str:
+def spread(values: Sequence[float], digits: int = 3) -> str:
     """Return the lowest and the highest, or nothing when they are one."""
-    low, high = number(min(values)), number(max(values))
+    low, high = number(min(values), digits), number(max(values), digits)
     return "" if low == high else f"{low} … {high}"
 
 
-def number(value: float) -> str:
-    """Return three significant digits, short enough for a narrow column."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+def number(value: float, digits: int = 3) -> str:
+    """Return so many significant digits, or all before the point: short, for a narrow column."""
+    for size, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if abs(value) >= size:
-            return f"{value / (1e3 if letter == 'k' else size):.3g}{letter}"
-    return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"
+            return f"{value / unit:.3g}{letter}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", " ")
+    if abs(value) >= 10**digits:
+        return f"{value:.0f}"
+    return f"{value:.{2 if abs(value) < 0.1 else digits}g}"
 
 
-def _two_lines(values: Sequence[float]) -> str:
+def _two_lines(values: Sequence[float], digits: int = 3) -> str:
     if not values:
         return NOTHING
-    return f"{number(median(values))}\n[dim]{spread(values)}[/]"
+    return f"{number(median(values), digits)}\n[dim]{spread(values, digits)}[/]"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks.crew import Cue, crew
+from benchmarks.held import BUCKETS, _buckets
 from benchmarks.openloop import Notebook, late_ms, notebooks, send_all
 from psycopg import Connection
 
@@ -61,6 +62,29 @@ def test_a_stalled_sender_is_charged_to_the_events_it_delays(dsn: str, tmp_path:
     assert late[3] >= 300
     assert late[13] >= 200 - 1
     assert math.isclose((due[13] - due[3]) / 1e6, 100, abs_tol=0.01)
+
+
+def test_held_curves_show_a_backlog_growing() -> None:
+    """Ten a second are due, five a second are sent and handled: each later one waits longer."""
+    second = 1_000_000_000
+    due = {n: n * second // 10 for n in range(50)}
+    done = {n: n * second // 5 for n in range(50)}
+    curve = list(_buckets(due, done, done, [(0, 2_000_000)], 10.0))
+    assert [bucket.published for bucket in curve] == [5] * BUCKETS
+    assert [bucket.claim_ms for bucket in curve] == [2] * BUCKETS
+    waits = [bucket.latency_ms for bucket in curve]
+    assert waits == sorted(waits)
+    assert waits[-1] > 9 * waits[0] > 0
+
+
+def test_who_gives_up_sends_nothing_after_the_last_was_due(dsn: str) -> None:
+    def send(conn: Connection[Any], n: int) -> None:
+        conn.execute("select pg_sleep(0.2)")
+
+    with notebooks() as (sent, _):
+        due = send_all(dsn, 100, 100, send, sent, give_up=True)
+        assert 0 < len(due) < 100
+        assert set(due) == set(sent.read())
 
 
 def test_a_notebook_keeps_what_another_process_wrote(tmp_path: Path) -> None:
