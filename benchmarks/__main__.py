@@ -79,7 +79,10 @@ def _run(setup: Setup, names: Sequence[str], console: Console) -> dict[str, list
         try:
             with console.status(f"{name} …"):
                 groups[name] = benchmark(name)(setup)
-        except UsageError as error:  # something is missing here: the others can do without
+        except (
+            UsageError,
+            ImportError,
+        ) as error:  # something is missing here: the others can do without
             console.print(f"[red]{name}: left out: {error}[/]", highlight=False)
             continue
         console.print(f"{name}: done in {monotonic() - began_s:.0f} s")
@@ -146,7 +149,7 @@ def _parse() -> argparse.Namespace:
         "--commit-delay-ms", type=float, default=0, help="imitate a slower disk or a replica"
     )
     parser.add_argument(
-        "--minutes", type=float, help="how long `held` keeps its snapshot (quick: 0.3, full: 10)"
+        "--minutes", type=float, help="how long `held` keeps its snapshot (quick: 0.2, full: 10)"
     )
     parser.add_argument(
         "--json", type=Path, default=Path("build/bench.json"), help="where all rounds are written"

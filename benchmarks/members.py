@@ -48,7 +48,7 @@ def noop(_unit: Unit, _conn: Connection[Any]) -> None:
 def run(setup: Setup) -> list[Figure]:
     """Let a fleet of eight do nothing; then weigh one supervisor with all partitions."""
     figures: list[Figure] = []
-    for per_worker in PER_WORKER[:1] if setup.quick else PER_WORKER[:2]:
+    for per_worker in setup.pick(PER_WORKER[:1], PER_WORKER[:1], PER_WORKER[:2]):
         figures += _idle(setup, per_worker)
     for per_worker in PER_WORKER:
         figures += _memory(setup, per_worker)
@@ -59,7 +59,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _idle(setup: Setup, per_worker: int) -> list[Figure]:
-    duration_s = 15 if setup.quick else 60
+    duration_s = setup.pick(1, 15, 60)
     with setup.database("members") as dsn, _fleet(dsn, SUPERVISORS, per_worker):
         idle = _watch(dsn, duration_s)
     what = f"idle, {SUPERVISORS} supervisors, {PARTITIONS} partitions, {per_worker} a worker"

@@ -23,7 +23,7 @@ def run(setup: Setup) -> list[Figure]:
     with setup.database("planning") as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(query("many_partitions"), {"partitions": PARTITIONS})
         members = [_join(conn) for _ in range(MEMBERS)]
-        for _ in range(3 if setup.quick else 10):
+        for _ in range(setup.pick(1, 3, 10)):
             conn.execute(query("forget_plan"))
             took.setdefault("the first plan", []).append(_plan(conn))
             members.append(_join(conn))

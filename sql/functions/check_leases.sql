@@ -44,17 +44,10 @@ as $$
   union all
   select 'S6', l.place, 'a lease without an offset'
   from lease l
-<<<<<<< HEAD
   full join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
   left join gapless.topic t on t.topic_id = c.topic_id
   -- A partition that its topic no longer has was retired: its offset stays (functions/retire.sql).
   where c.partition_id is null or (l.lease_no is null and c.partition_id < t.partitions)
-=======
-  where not exists (
-    select from gapless.consumer_offsets c
-    where (c.group_id, c.topic_id, c.partition_id) = (l.group_id, l.topic_id, l.partition_id)
-  )
->>>>>>> d4ea720 (A missing grant is named at the start and when it hurts; clocks of machines play no part)
   union all
   select 'P1', l.place, 'planned for somebody the plan does not know'
   from lease l

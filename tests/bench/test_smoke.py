@@ -14,12 +14,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:::procrastinate", "ignore:::pgqueuer"),
 ]
 
+NOT_TINY = {"members", "spark"}  # 64 workers; a JVM, which tests/spark has
 NEED_PGBENCH = {"publish", "hot"}
 PICTURES = {"held": ["held-curves"], "scale": ["scale-no-op", "scale-waiting"]}
 
 
-# Spark has its one session, and its test, in tests/spark.
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "spark"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_TINY])
 def test_it_runs(name: str, server_dsn: str) -> None:
     if name in NEED_PGBENCH:
         try:

@@ -113,12 +113,8 @@ as $$
   from fence where epoch < was_epoch
   union all
   select 'S4', place, format('fence: epoch %s changed hands', epoch)
-<<<<<<< HEAD
   from fence where epoch = was_epoch and token is distinct from was_token
     and not (is_seek and token is null)
-=======
-  from fence where epoch = was_epoch and token <> was_token
->>>>>>> d4ea720 (A missing grant is named at the start and when it hurts; clocks of machines play no part)
   union all
   select 'S5', place, format('fence: epoch %s, the lease was at %s', epoch, leased_epoch)
   from fence where epoch > leased_epoch
