@@ -111,8 +111,10 @@ def goes_on(run: Any) -> Any:
                 conn = connect(worker._spec.dsn, role="worker reconnected")
                 worker._conn = conn
                 object.__setattr__(worker._desk, "conn", conn)
-                for channel in worker._leased:
+                for channel, leased in worker._leased.items():
                     listen(conn, channel)
+                    if leased.driver is not None:
+                        object.__setattr__(leased.driver._turn, "conn", conn)
 
     return run_on
 
