@@ -38,14 +38,14 @@ begin
     then
       -- Its worker may not have looked again.
       perform gapless.announce(group_id, topic_id, old.partition_id, behind, here.layout);
+      delete from gapless.lease l
+      where l.group_id = retire.group_id and l.topic_id = retire.topic_id
+        and l.partition_id = old.partition_id;
       -- It is told to go; should the partition come back before, it is fenced (I7).
       update gapless.consumer_offsets c
       set token = null, installed_offset = null, passed = here.layout
       where c.group_id = retire.group_id and c.topic_id = retire.topic_id
         and c.partition_id = old.partition_id;
-      delete from gapless.lease l
-      where l.group_id = retire.group_id and l.topic_id = retire.topic_id
-        and l.partition_id = old.partition_id;
       retired := retired + 1;
     end if;
   end loop;
