@@ -128,15 +128,17 @@ def test_a_fenced_partition_leaves_the_others_alone(fleet: Fleet) -> None:
     (worker,) = until(lambda: a.sequencer() and workers(a), "one worker")
     publish_everywhere(fleet)
     fleet.until_handled()
-    fleet.conn.execute(STEAL, [3])  # a fence that no worker has: its worker must stop at once
-    fleet.publish(partition=3, partitions=8)
-    until(lambda: a.logged("g/t/3: fenced"), "fenced", within=a.log)
+    fleet.conn.execute(STEAL, [7])  # a fence that no worker has: its worker must stop at once
+    fleet.publish(partition=7, partitions=8)
+    until(lambda: a.logged("g/t/7: fenced"), "fenced", within=a.log)
     publish_everywhere(fleet)
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
     assert workers(a) == {worker}, "the process goes on"
     epochs = dict(fleet.conn.execute("select partition_id, epoch from gapless.lease").fetchall())
-    assert {p for p, epoch in epochs.items() if epoch > 1} == {3}, "only that one was taken anew"
+    assert {p for p, epoch in epochs.items() if epoch > 1} == {7}, "only that one was taken anew"
+    start(fleet, "b")
+    fleet.until_owners(a=4, b=4)  # the last one too: its lock was not left behind
 
 
 def test_a_deadly_unit_is_found_and_its_workers_other_partitions_lose_nothing(
