@@ -138,7 +138,8 @@ def test_a_fenced_partition_leaves_the_others_alone(fleet: Fleet) -> None:
     epochs = dict(fleet.conn.execute("select partition_id, epoch from gapless.lease").fetchall())
     assert {p for p, epoch in epochs.items() if epoch > 1} == {7}, "only that one was taken anew"
     start(fleet, "b")
-    fleet.until_owners(a=4, b=4)  # the last one too: its lock was not left behind
+    fleet.until_owners(a=4, b=4)
+    assert workers(a) == {worker}, "no lock was left behind for which b ended its session"
 
 
 def test_a_deadly_unit_is_found_and_its_workers_other_partitions_lose_nothing(
