@@ -11,19 +11,45 @@ from chaos.checker.violation import Violation
 
 
 def find(facts: Facts) -> Iterator[Violation]:
-    """A layout has one partition for a key; what an earlier layout placed comes first."""
+    """A layout has one partition for a key; what an earlier layout placed comes first.
+
+    What was set aside and tried again has lost its place, unless its group parks what is behind it.
+    """
     of_key: dict[tuple[str, str], list[Placed]] = defaultdict(list)
     for (topic, _), events in facts.log.items():
         for event in events:
             if event.key is not None:
                 of_key[topic, event.key].append(event)
-    handled: dict[tuple[str, str], dict[tuple[int, int], int]] = defaultdict(dict)
-    for effect in facts.effects:
-        handled[effect.group_id, effect.topic][effect.partition_id, effect.c_offset] = effect.id
-    for (group, topic), ids in handled.items():
+    for (group, topic), ids in _handled(facts).items():
         for (of_topic, key), events in of_key.items():
             if of_topic == topic:
                 yield from _overtaken(group, key, events, ids)
+
+
+def _handled(facts: Facts) -> dict[tuple[str, str], dict[tuple[int, int], int]]:
+    """Return, of each group and topic, the number of the effect at each place."""
+    late = _late(facts)
+    handled: dict[tuple[str, str], dict[tuple[int, int], int]] = defaultdict(dict)
+    for effect in facts.effects:
+        place = (effect.partition_id, effect.c_offset)
+        if (effect.group_id, effect.topic, *place) not in late:
+            handled[effect.group_id, effect.topic][place] = effect.id
+    return handled
+
+
+def _late(facts: Facts) -> set[tuple[str, str, int, int]]:
+    """Return where events were set aside by groups that park nothing."""
+    parking = {
+        at[:2]
+        for at, changes in facts.lettered.items()
+        if any(change.status == "parked" for change in changes)
+    }
+    return {
+        (*at, change.c_offset)
+        for at, changes in facts.lettered.items()
+        if at[:2] not in parking
+        for change in changes
+    }
 
 
 def _overtaken(
