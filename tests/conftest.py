@@ -42,16 +42,24 @@ _numbers = count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="run the tests marked long too, as CI does"
+    )
     parser.addoption("--soak", action="store_true", help="run the tests marked soak too (minutes)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--soak"):
-        return
-    skip = pytest.mark.skip(reason="takes minutes: run with --soak")
-    for item in items:
-        if "soak" in item.keywords:
-            item.add_marker(skip)
+    spark = config.rootpath / "tests" / "spark"
+    for (
+        item
+    ) in items:  # two processes share the tests: a file stays whole, and Spark has one session
+        home = spark if item.path.is_relative_to(spark) else item.path
+        item.add_marker(pytest.mark.xdist_group(str(home)))
+    for name in ("long", "soak"):
+        skip = pytest.mark.skip(reason=f"takes minutes: run with --{name}")
+        for item in items:
+            if name in item.keywords and not config.getoption(f"--{name}"):
+                item.add_marker(skip)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str:

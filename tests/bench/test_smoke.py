@@ -9,7 +9,7 @@ from benchmarks.server import Setup, pgbench_path
 from gapless.errors import UsageError
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     # What the rivals' libraries warn of is not ours to mend.
     pytest.mark.filterwarnings("ignore:::procrastinate", "ignore:::pgqueuer"),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from benchmarks.server import Setup
 from benchmarks.spark import run
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.long
 def test_it_runs(spark: SparkSession, server_dsn: str) -> None:
     figures = run(Setup(dsn=server_dsn, size="tiny"))
     assert len(figures) == 5

@@ -18,6 +18,8 @@ from chaos.points.theatre import Theatre
 
 CLEAN = tuple(dict.fromkeys(mutant.play for mutant in MUTANTS))
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def theatre(server_dsn: str, template: str, tmp_path: Path) -> Theatre:
