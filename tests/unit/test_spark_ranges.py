@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gapless.errors import UsageError
@@ -36,6 +36,7 @@ def _offsets(ranges: list[Range]) -> list[tuple[int, int]]:
 
 
 @given(_RANGES, st.integers(1, 400), st.integers(1, 9))
+@example([_range(0, 1, 4)], 2, 3)
 def test_tasks_hold_every_offset_once_and_in_order(
     ranges: list[Range], events_max: int, tasks_min: int
 ) -> None:

@@ -39,8 +39,15 @@ def plan_tasks(
     """
     whole = [each for each in ranges if each.events > 0]
     total = sum(each.events for each in whole)
-    limit = max(1, min(events_max, -(-total // tasks_min)))
-    pieces = [piece for each in whole for piece in _even(each, limit)]
+    # Rounded up, few events may make too few tasks; rounded down, many may make one too many.
+    tasks = _packed(whole, max(1, min(events_max, -(-total // tasks_min))))
+    if len(tasks) < min(tasks_min, total):
+        tasks = _packed(whole, max(1, min(events_max, total // tasks_min)))
+    return tasks
+
+
+def _packed(ranges: list[Range], limit: int) -> list[tuple[Range, ...]]:
+    pieces = [piece for each in ranges for piece in _even(each, limit)]
     tasks: list[list[Range]] = []
     used = 0
     for piece in pieces:
