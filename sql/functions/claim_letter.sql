@@ -137,7 +137,7 @@ begin
   where e.group_id = finish_letter.group_id and e.topic_id = finish_letter.topic_id
     and e.partition_id = finish_letter.partition_id
     and e.c_offset between f.first_offset and f.last_offset and e.first_offset = f.first_offset;
-  return set_config('gapless.finished', finish_letter.claim_xid, true) = finish_letter.claim_xid;
+  return gapless.finish_batch(finish_letter.claim_xid);
 end
 $$;
 
@@ -214,9 +214,7 @@ language plpgsql
 as $$
 begin
   if current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text then
-    raise exception 'a gapless handler must not COMMIT: its effects commit together with the offset'
-      using errcode = 'GL001',
-        hint = 'SET CONSTRAINTS ALL IMMEDIATE counts as COMMIT here: name your constraints.';
+    perform gapless.refuse_commit();
   end if;
   return null;
 end

@@ -42,19 +42,10 @@ as $$
     w.name,
     e.topic_id,
     e.partition_id,
-    coalesce(
-      (
-        select s.base_offset from gapless.log_segment s
-        where s.topic_id = e.topic_id and s.partition_id = e.partition_id
-        order by s.base_offset limit 1
-      ), 1),
-    coalesce(
-      (
-        select s.last_offset from gapless.log_segment s
-        where s.topic_id = e.topic_id and s.partition_id = e.partition_id
-        order by s.base_offset desc limit 1
-      ), 0) + 1
+    l.first_offset,
+    l.end_offset
   from every e
   join wanted w using (topic_id)
+  cross join lateral gapless.log_ends(e.topic_id, e.partition_id) l
   order by w.name, e.partition_id
 $$;

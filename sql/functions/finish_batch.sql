@@ -11,6 +11,18 @@ as $$
   end
 $$;
 
+-- Raises GL001: what was claimed and not declared finished must not be committed.
+create or replace function gapless.refuse_commit()
+returns void
+language plpgsql
+as $$
+begin
+  raise exception 'a gapless handler must not COMMIT: its effects commit together with the offset'
+    using errcode = 'GL001',
+      hint = 'SET CONSTRAINTS ALL IMMEDIATE counts as COMMIT here: name your constraints.';
+end
+$$;
+
 -- Refuses the COMMIT of a claimed batch that was not declared finished: a handler that says COMMIT
 -- would otherwise move the group's offset over events it has not seen (I6).
 create or replace function gapless.refuse_early_commit()
@@ -22,9 +34,7 @@ begin
     and current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text
     and current_setting('gapless.seeking', true) is distinct from pg_current_xact_id()::text
   then
-    raise exception 'a gapless handler must not COMMIT: its effects commit together with the offset'
-      using errcode = 'GL001',
-        hint = 'SET CONSTRAINTS ALL IMMEDIATE counts as COMMIT here: name your constraints.';
+    perform gapless.refuse_commit();
   end if;
   return null;
 end

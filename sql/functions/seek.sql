@@ -59,33 +59,9 @@ begin
   cross join lateral gapless.move_offset(
     seek.group_id, p.topic_name, p.partition_no, p.next_offset, p.new_offset
   );
-  perform gapless.revive_partitions(seek.group_id);
   if seek.holder is not null then
     perform gapless.resume(seek.group_id, seek.topic, seek.partition_id, seek.holder);
   end if;
-end
-$$;
-
--- A partition that its topic no longer has, and that was moved back before its end, has work again.
-create or replace function gapless.revive_partitions(group_id text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  old record;
-begin
-  for old in
-    select t.topic_id from gapless.consumer_group g
-    join gapless.topic t using (topic_id)
-    where g.group_id = revive_partitions.group_id and t.partitions_ever is not null
-    order by t.topic_id
-    for share of t
-  loop
-    perform gapless.add_partitions(revive_partitions.group_id, old.topic_id, 'latest');
-    perform gapless.sync(revive_partitions.group_id, old.topic_id);
-  end loop;
 end
 $$;
 

@@ -20,8 +20,8 @@ from gapless.sequencer s
 order by s.run desc
 limit 1
 
--- name: offset_at
-select gapless.offset_at(%(topic_id)s, %(partition_id)s, %(moment)s)
+-- name: offset_since
+select gapless.offset_since(%(topic_id)s, %(partition_id)s, %(moment)s)
 
 -- name: position
 select t.name, c.partition_id, c.next_offset

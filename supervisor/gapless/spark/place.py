@@ -110,7 +110,7 @@ def at_moment(conn: Connection[Any], moment: datetime, ends: Iterable[End]) -> O
             end,
             _value(
                 conn,
-                "offset_at",
+                "offset_since",
                 topic_id=end.topic_id,
                 partition_id=end.partition_id,
                 moment=moment,
