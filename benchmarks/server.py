@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.chart import Chart
 from benchmarks.queries import query
 from gapless.db.connect import connect
-from gapless.db.embedded import embedded
-from gapless.db.embedded_binaries import find_binaries
+from gapless.db.embedded.binaries import find_binaries
+from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.errors import UsageError
 

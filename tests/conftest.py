@@ -20,7 +20,7 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.embedded import embedded
+from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic

@@ -14,9 +14,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gapless.db.embedded import acquire, embedded, stop
-from gapless.db.embedded_folder import Folder, default_folder
-from gapless.db.embedded_postmaster import running_postmaster
+from gapless.db.embedded.folder import Folder, default_folder
+from gapless.db.embedded.postmaster import running_postmaster
+from gapless.db.embedded.server import acquire, embedded, stop
 from gapless.errors import ConnectError, UsageError
 from support.servers import (
     AS_ROOT,
@@ -34,7 +34,7 @@ STOPS_WITHIN_S = 10.0
 
 ORDINARY_USER = """
 import os, psycopg
-from gapless.db.embedded import acquire
+from gapless.db.embedded.server import acquire
 server = acquire()
 with psycopg.connect(server.dsn) as conn:
     user = conn.execute("select current_user").fetchone()[0]
@@ -47,7 +47,7 @@ server.release()
 RUSH = """
 import sys, psycopg
 from pathlib import Path
-from gapless.db.embedded import embedded
+from gapless.db.embedded.server import embedded
 for _ in range(int(sys.argv[2])):
     with embedded(Path(sys.argv[1])) as dsn, psycopg.connect(dsn) as conn:
         conn.execute("insert into visit default values")
@@ -57,11 +57,11 @@ for _ in range(int(sys.argv[2])):
 ORPHAN = """
 import os, sys
 from pathlib import Path
-from gapless.db import embedded_account
-from gapless.db.embedded_binaries import find_binaries, runnable_by
-from gapless.db.embedded_cluster import Cluster
-embedded_account._dies_with_us = lambda dies_by: None
-bindir = runnable_by(embedded_account.server_account(), find_binaries()).bindir
+from gapless.db.embedded import account
+from gapless.db.embedded.binaries import find_binaries, runnable_by
+from gapless.db.embedded.cluster import Cluster
+account._dies_with_us = lambda dies_by: None
+bindir = runnable_by(account.server_account(), find_binaries()).bindir
 Cluster(bindir, Path(sys.argv[1])).start()
 os._exit(0)
 """

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gapless
-from gapless.db.embedded import stop
-from gapless.db.embedded_binaries import find_binaries
-from gapless.db.embedded_folder import SHARED, Folder, try_lock
-from gapless.db.embedded_postmaster import running_postmaster
+from gapless.db.embedded.binaries import find_binaries
+from gapless.db.embedded.folder import SHARED, Folder, try_lock
+from gapless.db.embedded.postmaster import running_postmaster
+from gapless.db.embedded.server import stop
 
 AS_ROOT = os.geteuid() == 0
 PATIENCE_S = 60.0
@@ -27,7 +27,7 @@ PATIENCE_S = 60.0
 USER = """
 import sys
 from pathlib import Path
-from gapless.db.embedded import acquire
+from gapless.db.embedded.server import acquire
 server = acquire(Path(sys.argv[1]) if sys.argv[1:] else None)
 print(server.dsn, flush=True)
 sys.stdin.read()

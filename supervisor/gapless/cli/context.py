@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.errors import InsufficientPrivilege
 
-    from gapless.db.embedded import EmbeddedServer
+    from gapless.db.embedded.server import EmbeddedServer
     from gapless.settings import Loaded, Settings
 
 _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
@@ -93,7 +93,7 @@ def open_connection(
 
 def _embedded_dsn() -> str:
     if not _servers:
-        from gapless.db.embedded import acquire  # noqa: PLC0415 - not for --help
+        from gapless.db.embedded.server import acquire  # noqa: PLC0415 - not for --help
 
         _servers.append(acquire())
         note(f"no DSN is configured: using the embedded PostgreSQL of {_servers[0].directory}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.db.embedded import stop
+from gapless.db.embedded.server import stop
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from gapless.db.connect import connect
-from gapless.db.embedded import throwaway_cluster
-from gapless.db.embedded_cluster import Cluster
+from gapless.db.embedded.cluster import Cluster
+from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence

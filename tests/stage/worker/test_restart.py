@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from gapless.db.connect import connect
-from gapless.db.embedded import throwaway_cluster
-from gapless.db.embedded_cluster import Cluster
+from gapless.db.embedded.cluster import Cluster
+from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from stage.worker.fleet import Fleet, Load, until

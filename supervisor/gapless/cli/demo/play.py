@@ -35,7 +35,7 @@ def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-demo-")))
         server = configured_dsn
         if server is None:
-            from gapless.db.embedded import embedded  # noqa: PLC0415 - only without --dsn
+            from gapless.db.embedded.server import embedded  # noqa: PLC0415 - only without --dsn
 
             screen.print("Starting a PostgreSQL of its own …")
             server = stack.enter_context(embedded(name="demo"))

@@ -1,6 +1,6 @@
 """The process that keeps the embedded server as long as somebody uses it, and no longer.
 
-    python -m gapless.db.embedded_keeper ROOT LOCK ORDER
+    python -m gapless.db.embedded.keeper ROOT LOCK ORDER
 
 `acquire` starts it with the descriptor of ROOT's keeper.lock, already locked, so that there is no
 moment without an owner. It makes the data folder when there is none, starts the server as its
@@ -23,10 +23,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from gapless.db.embedded_account import server_account
-from gapless.db.embedded_binaries import find_binaries, runnable_by
-from gapless.db.embedded_cluster import Cluster
-from gapless.db.embedded_folder import EXCLUSIVE, Folder, State, try_lock
+from gapless.db.embedded.account import server_account
+from gapless.db.embedded.binaries import find_binaries, runnable_by
+from gapless.db.embedded.cluster import Cluster
+from gapless.db.embedded.folder import EXCLUSIVE, Folder, State, try_lock
 from gapless.errors import GaplessError
 
 _LOOK_AGAIN_S = 0.2

@@ -5,7 +5,7 @@
 
 Every process that uses one folder shares one server. The first starts it, and it stops when the
 last is gone, by whatever end: each holds a lock that the kernel releases, and a keeper process
-(embedded_keeper) watches it. Forked children count as users too.
+(keeper) watches it. Forked children count as users too.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gapless.db.embedded_account import closed_folder, server_account
-from gapless.db.embedded_binaries import find_binaries, runnable_by
-from gapless.db.embedded_cluster import START_TIMEOUT_S, Cluster
-from gapless.db.embedded_folder import (
+from gapless.db.embedded.account import closed_folder, server_account
+from gapless.db.embedded.binaries import find_binaries, runnable_by
+from gapless.db.embedded.cluster import START_TIMEOUT_S, Cluster
+from gapless.db.embedded.folder import (
     EXCLUSIVE,
     SHARED,
     Folder,
@@ -34,8 +34,8 @@ from gapless.db.embedded_folder import (
     try_lock,
     wait_for_lock,
 )
-from gapless.db.embedded_keeper import Order
-from gapless.db.embedded_postmaster import STOP_TIMEOUT_S, running_postmaster, shut_down
+from gapless.db.embedded.keeper import Order
+from gapless.db.embedded.postmaster import STOP_TIMEOUT_S, running_postmaster, shut_down
 from gapless.errors import ConnectError
 
 _LOOK_AGAIN_S = 0.01
@@ -221,7 +221,7 @@ def _start_keeper(folder: Folder, keeper_lock: int, order: Order) -> None:
         os.ftruncate(keeper_lock, 0)  # the process id of an earlier one may be a stranger's now
         subprocess.run(  # noqa: S603
             [
-                *(sys.executable, "-P", "-m", "gapless.db.embedded_keeper"),
+                *(sys.executable, "-P", "-m", "gapless.db.embedded.keeper"),
                 *(str(folder.root), str(keeper_lock), order.dumps()),
             ],
             stdin=subprocess.DEVNULL,
