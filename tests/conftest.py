@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -48,11 +49,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the tests marked soak too (minutes)")
 
 
+def pytest_configure() -> None:
+    """Let children have signals as in a terminal: nohup and `&` in a script have them ignored."""
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     spark = config.rootpath / "tests" / "spark"
-    for (
-        item
-    ) in items:  # two processes share the tests: a file stays whole, and Spark has one session
+    for item in items:
+        # Two processes share the tests: a file stays whole, and Spark has one session.
         home = spark if item.path.is_relative_to(spark) else item.path
         item.add_marker(pytest.mark.xdist_group(str(home)))
     for name in ("long", "soak"):

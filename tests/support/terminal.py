@@ -28,7 +28,6 @@ if pid == 0:
     os.setpgid(0, 0)
     os.tcsetpgrp(0, os.getpgrp())
     signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it may be ignored here, as nohup has it
     exec(sys.argv[1])
     os._exit(run(*sys.argv[2:]))
 os.write(1, b"pid %d\\n" % pid)
