@@ -35,6 +35,16 @@ begin
   where d.group_id = note_deliveries.group_id and d.topic_id = note_deliveries.topic_id
     and d.partition_id = note_deliveries.partition_id
     and d.first_offset = any (note_deliveries.ended || note_deliveries.done);
+  -- What was parked ahead of an unfinished unit was never begun. Without a row it would be taken for
+  -- open by the next owner, though it may have been handled, or discarded, meanwhile.
+  insert into gapless.delivery as d
+    (group_id, topic_id, partition_id, first_offset, last_offset, attempts, finished)
+  select w.group_id, w.topic_id, w.partition_id, w.first_offset, w.last_offset, 0, true
+  from gapless.dead_letter w
+  where w.group_id = note_deliveries.group_id and w.topic_id = note_deliveries.topic_id
+    and w.partition_id = note_deliveries.partition_id
+    and w.first_offset = any (note_deliveries.done) and w.first_offset >= note_deliveries.upto
+  on conflict on constraint delivery_pkey do nothing;
   if note_deliveries.upto > note_deliveries.expected then
     delete from gapless.delivery d
     where d.group_id = note_deliveries.group_id and d.topic_id = note_deliveries.topic_id

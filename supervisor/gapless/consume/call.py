@@ -83,7 +83,8 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
             if is_transient(cause):
                 raise cause from None
         duration_ms = (perf_counter() - began) * 1000
-        return Failure(error=error, attempts=unit.attempt, duration_ms=duration_ms)
+        # One failure, whichever attempt it was: calls that the environment ended do not count.
+        return Failure(error=error, duration_ms=duration_ms)
     return None
 
 

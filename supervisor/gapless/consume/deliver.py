@@ -41,7 +41,7 @@ UNITS_MAX = 500
 def deliver(turn: Turn, pulse: Callable[[], None]) -> Step:
     """Call the handler for the next units; return when their calls have ended.
 
-    pulse: called whenever a call has ended. Raises as step() does; also a transient error of a
+    pulse: called whenever a call has ended, or something was noted. Raises as step() does; also a transient error of a
     call, after what the other calls did was noted.
     """
     with suppress(psycopg.Rollback), transaction(turn.conn):
@@ -156,6 +156,7 @@ class _Delivery:
         if attempts is None:
             return False
         hit("deliver.noted")
+        self._pulse()  # many may be parked one after the other, and no call ends meanwhile
         for first in self._ended:
             self._suspects.pop(first, None)
         self._ended = {}

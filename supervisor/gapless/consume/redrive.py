@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Literal
@@ -129,7 +128,7 @@ def _try_outside(turn: Turn, first_offset: int) -> Outcome:
         return _skip(turn, first_offset)
     assert isinstance(failure.error, BaseException)
     verdict = judge(turn.policy, failure.error, before + 1, redriven=was_dead)
-    return _failed(turn, first_offset, replace(failure, attempts=1), verdict)
+    return _failed(turn, first_offset, failure, verdict)
 
 
 def _finish(turn: Turn, first_offset: int, xid: str) -> None:

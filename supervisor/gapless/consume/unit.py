@@ -128,7 +128,10 @@ class Unit:
 
     @property
     def attempt(self) -> int:
-        """Which attempt at it this is, from 1: one more than have failed and were recorded."""
+        """Which attempt at it this is, from 1: one more than have failed and were recorded.
+
+        At-least-once handlers are told one more than have begun, until the unit is set aside.
+        """
         return self._source.attempt
 
     @property

@@ -222,6 +222,76 @@ class TestPolicies:
         assert sorted(calls.seen) == [(1, 1), (1, 2), (2, 1), (3, 1)]
 
 
+    def test_what_the_environment_ended_is_no_failure(self, world: World, group: Group) -> None:
+        """The first failure has the first delay, whichever call it was."""
+        fill(world, "a")
+        calls = Calls(group)
+
+        def act(unit: Unit) -> None:
+            if unit.attempt == 1:
+                raise psycopg.OperationalError("the mail database is away")
+            raise ValueError("refused")
+
+        calls.act = act  # type: ignore[method-assign]
+        with pytest.raises(psycopg.OperationalError, match="away"):
+            calls.drive("retry", 3600)
+        calls.drive("retry", 3600)
+        assert calls.seen == [(1, 1), (1, 2)]
+        assert (group.states(), group.letters_have("attempts")) == ({1: "waiting"}, {1})
+
+
+class TestParkedAhead:
+    """Units that are parked in front of which another one is not finished yet."""
+
+    def test_it_is_known_after_an_interruption(self, world: World, group: Group) -> None:
+        fill(world, "a")
+        group.failing = {1}
+        calls = Calls(group)
+        calls.drive("park-key")
+        fill(world, "ba")
+        away = True
+
+        def act(unit: Unit) -> None:
+            if away:
+                raise psycopg.OperationalError("the mail database is away")
+
+        calls.act = act  # type: ignore[method-assign]
+        with pytest.raises(psycopg.OperationalError, match="away"):
+            calls.drive("park-key")
+        assert (group.next_offset(), group.states()) == (2, {1: "dead", 3: "parked"})
+        world.value(
+            "select gapless.discard_letter(%s, %s, 0, 3, 'of no use')",
+            group.name,
+            world.topic.name,
+        )
+        away = False
+        calls.drive("park-key")
+        assert group.next_offset() == 4
+        assert group.states() == {1: "dead", 3: "discarded"}, "what a person did stands"
+        assert calls.offsets() == [1, 2, 2]
+
+    def test_parking_many_is_told_to_the_supervisor(self, world: World, group: Group) -> None:
+        """No call ends meanwhile; without a sign of life the worker would be taken for stuck."""
+        fill(world, "a")
+        group.failing = {1}
+        calls = Calls(group, concurrency=2)
+        calls.drive("park-key")
+        fill(world, "a" * 20)
+        pulses: list[int] = []
+        limits = Limits(policy=Policy(on_failure="park-key"))
+        driver = Driver(
+            group.conn,
+            group.assignment,
+            calls.handler,
+            limits,
+            pulse=lambda: pulses.append(list(group.states().values()).count("parked")),
+        )
+        assert driver.turn().parked == 20
+        assert calls.offsets() == [1]
+        assert pulses == sorted(set(pulses))
+        assert len(pulses) >= 10
+
+
 def test_a_former_owner_notes_nothing(world: World, group: Group) -> None:
     fill(world, "ab")
     calls = Calls(group)
