@@ -41,8 +41,8 @@ UNITS_MAX = 500
 def deliver(turn: Turn, pulse: Callable[[], None]) -> Step:
     """Call the handler for the next units; return when their calls have ended.
 
-    pulse: called whenever a call has ended, or something was noted. Raises as step() does; also a transient error of a
-    call, after what the other calls did was noted.
+    pulse: called whenever a call has ended, or something was noted. Raises as step() does; also a
+    transient error of a call, after what the other calls did was noted.
     """
     with suppress(psycopg.Rollback), transaction(turn.conn):
         peek = claim(turn.conn, turn.assignment, turn.limits.batch_size)

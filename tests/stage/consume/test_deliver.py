@@ -221,7 +221,6 @@ class TestPolicies:
         assert (group.states(), group.next_offset()) == ({}, 4)
         assert sorted(calls.seen) == [(1, 1), (1, 2), (2, 1), (3, 1)]
 
-
     def test_what_the_environment_ended_is_no_failure(self, world: World, group: Group) -> None:
         """The first failure has the first delay, whichever call it was."""
         fill(world, "a")
