@@ -40,13 +40,11 @@ begin
     select n.partition_id, array_agg(distinct n.first_offset) as first_offsets
     from unnest(freed) as f (digest)
     cross join lateral (
-      select k.partition_id, k.first_offset from gapless.dead_letter_key k
-      where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
-        and k.partition_id = any (
-          gapless.key_partitions(release_keys.topic_id, release_keys.partition_id)
-        )
-        and k.key_digest = f.digest
-      order by gapless.layout_of(k.topic_id, k.partition_id, k.first_offset), k.first_offset
+      select h.in_partition as partition_id, h.at_offset as first_offset
+      from gapless.key_heads(
+        release_keys.group_id, release_keys.topic_id, release_keys.partition_id, f.digest
+      ) h
+      order by gapless.layout_of(release_keys.topic_id, h.in_partition, h.at_offset)
       limit 1
     ) n
     group by n.partition_id
@@ -104,19 +102,59 @@ begin
     and coalesce(d.state, '') = 'parked'    -- by the primary key, as in claim_letter()
     and not exists (
       select from gapless.dead_letter_key mine
-      join gapless.dead_letter_key ahead using (group_id, topic_id, key_digest)
       where mine.group_id = d.group_id and mine.topic_id = d.topic_id
         and mine.partition_id = d.partition_id and mine.first_offset = d.first_offset
-        and ahead.partition_id = any (gapless.key_partitions(d.topic_id, d.partition_id))
-        and case
-          when ahead.partition_id = mine.partition_id then ahead.first_offset < mine.first_offset
-          else gapless.layout_of(d.topic_id, ahead.partition_id, ahead.first_offset)
-            < gapless.layout_of(d.topic_id, mine.partition_id, mine.first_offset)
-        end
+        and gapless.is_behind(
+          d.group_id, d.topic_id, d.partition_id, d.first_offset, mine.key_digest
+        )
     );
   get diagnostics following = row_count;
   return following;
 end
+$$;
+
+-- The first unit that holds a key, in each partition in which events with that key may be. One look-up
+-- for each, however many are parked. Within a partition an earlier layout has the lower offsets.
+create or replace function gapless.key_heads(
+  group_id text, topic_id int, partition_id int, key_digest bytea
+)
+returns table (in_partition int, at_offset bigint)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select p, h.first_offset
+  from unnest(gapless.key_partitions(key_heads.topic_id, key_heads.partition_id)) p
+  cross join lateral (
+    select k.first_offset from gapless.dead_letter_key k
+    where k.group_id = key_heads.group_id and k.topic_id = key_heads.topic_id
+      and k.partition_id = p and k.key_digest = key_heads.key_digest
+    order by k.first_offset limit 1
+  ) h
+$$;
+
+-- Is a key held by a unit that comes before this one?
+create or replace function gapless.is_behind(
+  group_id text, topic_id int, partition_id int, first_offset bigint, key_digest bytea
+)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select from gapless.key_heads(
+      is_behind.group_id, is_behind.topic_id, is_behind.partition_id, is_behind.key_digest
+    ) h
+    where case
+      when h.in_partition = is_behind.partition_id then h.at_offset < is_behind.first_offset
+      else gapless.layout_of(is_behind.topic_id, h.in_partition, h.at_offset)
+        < gapless.layout_of(is_behind.topic_id, is_behind.partition_id, is_behind.first_offset)
+    end
+  )
 $$;
 
 create or replace function gapless.lock_keys(group_id text, topic_id int, partition_id int)
@@ -169,18 +207,8 @@ as $$
 begin
   return query
   select t.unit, t.digest,
-    exists (
-      select from gapless.dead_letter_key k
-      where k.group_id = unit_keys.group_id and k.topic_id = unit_keys.topic_id
-        and k.partition_id = any (
-          gapless.key_partitions(unit_keys.topic_id, unit_keys.partition_id)
-        )
-        and k.key_digest = t.digest
-        and case
-          when k.partition_id = unit_keys.partition_id then k.first_offset < t.unit
-          else gapless.layout_of(k.topic_id, k.partition_id, k.first_offset)
-            < gapless.layout_of(k.topic_id, unit_keys.partition_id, t.unit)
-        end
+    gapless.is_behind(
+      unit_keys.group_id, unit_keys.topic_id, unit_keys.partition_id, t.unit, t.digest
     )
   from (
     select distinct u.unit, o.digest

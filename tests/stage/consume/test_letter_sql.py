@@ -184,3 +184,21 @@ def test_moving_back_forgets_what_will_be_met_again(letters: Letters) -> None:
         (1,),
         (2,),
     ]
+
+
+def test_to_follow_costs_the_same_however_many_are_parked(world: World, group: Group) -> None:
+    """Else a thousand parked units would need a million look-ups until all have followed."""
+    calls = (
+        "select coalesce(sum(calls), 0)::int from pg_stat_xact_user_functions"
+        " where funcname = 'layout_of'"
+    )
+    parked = 60
+    letters = Letters(world, group, ["a"] * (parked + 1))
+    letters.aside(1, "dead", parks=True)
+    for offset in range(2, parked + 2):
+        letters.aside(offset, "parked")
+    with world.conn.transaction():
+        world.conn.execute("set local track_functions = 'all'")
+        assert letters.discard(1) == "discarded"
+        assert world.value(calls) < 5
+    assert letters.states()[2] == "waiting"
