@@ -13,7 +13,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from chaos.deeds import KILLERS
 from chaos.history import Fault, Handling, Outcome, Record, select
+from chaos.policies import policies
 
 _HIT = ("kill_worker", "kill_machine", "pause_worker", "pause_machine", "kill_supervisor")
 _COUNTS = """
@@ -32,17 +34,17 @@ select
     on c.xid = l.xid and c.group_id = l.group_id and c.partition_id = l.partition_id),
   (select count(*) from gapless.dead_letter_queue where exception like '%%worker died%%'),
   (select count(*) from commits where units > 1),
-  (select count(distinct (d.group_id, d.partition_id, d.transaction_id))
+  (select count(distinct (d.group_id, d.partition_id, d.first_offset))
     from gapless.dead_letter_queue d
     where d.exception like '%%worker died%%' and not exists (
       select from gapless.dead_letter_queue c
-      where (c.group_id, c.partition_id, c.transaction_id)
-        = (d.group_id, d.partition_id, d.transaction_id)
-        and c.payload ->> 'do' in ('kill', 'hang')
+      where (c.group_id, c.partition_id, c.first_offset)
+        = (d.group_id, d.partition_id, d.first_offset)
+        and c.payload ->> 'do' = any (%(killers)s)
     )),
   (select max(layout) from gapless.topic)
 """
-UNLUCKY = "healthy units set aside: faults ended their workers three times"  # need not happen
+UNLUCKY = "healthy units set aside, for faults ended their workers three times"  # need not happen
 _COUNTED = (
     "partitions handed over",
     "partitions taken over from a member that was gone",
@@ -60,7 +62,7 @@ def coverage(
     conn: Connection[Any], records: Sequence[Record], batch_size: int, eaten: int
 ) -> dict[str, int]:
     """Return how often each thing that a run is about happened."""
-    row = conn.execute(_COUNTS, {"batch_size": batch_size}).fetchone()
+    row = conn.execute(_COUNTS, {"batch_size": batch_size, "killers": list(KILLERS)}).fetchone()
     assert row is not None
     inside, outside = hits(records)
     outcomes = [outcome.ended for outcome in select(records, Outcome)]
@@ -74,6 +76,7 @@ def coverage(
         "transactions rolled back": outcomes.count("fail"),
         "events of savepoints rolled back": undone,
         **dict(zip(_COUNTED, row, strict=True)),
+        **policies(conn, records),
     }
 
 

@@ -1,11 +1,17 @@
-"""How a handler of a run writes down what it was given: one row an event, one statement a unit."""
+"""How a handler of a run writes down what it was given: one row an event, one statement a unit.
+
+Exactly-once handlers do it in the transaction they are given, at-least-once ones over sessions of
+their own that stand for the world outside.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 from gapless.consume.unit import Unit
@@ -25,6 +31,14 @@ from unnest(
   %(offsets)s::bigint[], %(transactions)s::uuid[], %(keys)s::text[], %(tags)s::text[]
 ) with ordinality as u (c_offset, transaction_id, key, tag, n)
 """
+
+
+_CALL = """
+insert into chaos.call
+  (group_id, topic, partition_id, first_offset, last_offset, phase, attempt, idempotency_key, pid)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+CONNECT_TIMEOUT_S = 3
 
 
 def make_tables(conn: Connection[Any]) -> None:
@@ -48,3 +62,35 @@ def write_effects(group: str, unit: Unit, conn: Connection[Any]) -> None:
             "pid": os.getpid(),
         },
     )
+
+
+class Desk:
+    """Sessions in autocommit for the calls of at-least-once handlers, which are on threads."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._free: SimpleQueue[Connection[Any]] = SimpleQueue()
+
+    def write(self, group: str, unit: Unit, phase: str) -> None:
+        """Record that a call begins or ends. Raises psycopg's errors."""
+        try:
+            conn = self._free.get_nowait()
+        except Empty:
+            conn = psycopg.connect(
+                self._dsn,
+                autocommit=True,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                application_name="chaos/outside",
+            )
+        place = [group, unit.topic, unit.partition, unit.first_offset, unit.last_offset]
+        try:
+            conn.execute(_CALL, [*place, phase, unit.attempt, unit.idempotency_key, os.getpid()])
+        except psycopg.Error:
+            conn.close()
+            raise
+        self._free.put(conn)
+
+    def close(self) -> None:
+        """Close the sessions, when no call is going on."""
+        while not self._free.empty():
+            self._free.get().close()

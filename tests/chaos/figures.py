@@ -25,7 +25,7 @@ from chaos.scene import Scene, open_scene
 
 SUPERVISORS = 3
 PARTITIONS = 8  # the default of totalPartitions
-HANDLERS = "chaos.shop:bill"
+HANDLERS = "chaos.shop:billing"
 PATIENCE_S = 60.0
 SETTLE_S = (0.5, 1.5)
 RESTART_SETTLE_S = 6.0  # for 5 s after a start nobody is evicted (sql/functions/evict.sql)

@@ -33,8 +33,8 @@ class Sent:
 
     tag: its event_type, unique in the run (of this attempt, not of the business order).
     key: what routes it. digest: digest(payload text), "" when it does not matter.
-    poison: its handlers always raise. undone: its savepoint was rolled back.
-    transaction_id: the explicit one, if it has one.
+    poison: its handlers always raise. does: what they do with it (chaos.deeds), "" nothing odd.
+    undone: its savepoint was rolled back. transaction_id: the explicit one, if it has one.
     """
 
     tag: str
@@ -42,8 +42,20 @@ class Sent:
     key: str | None = None
     digest: str = ""
     poison: bool = False
+    does: str = ""
     undone: bool = False
     transaction_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """What a group promised to do with units that fail; one without this dead-letters them."""
+
+    group: str
+    on_failure: str = "dead-letter"
+    delays_s: tuple[float, ...] = ()
+    delivery: str = "exactly-once"
+    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +105,20 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handling:
-    """A handler begins or ends a unit; for "a fault hit a worker inside its handler"."""
+    """A handler begins or ends a unit; for "a fault hit a worker inside its handler".
+
+    does: the deeds of its events, in their order. how, at the end: ok; raised, retry, dead, skip
+    (what the handler meant to raise); trouble: anything else, which is the environment's.
+    """
 
     group: str
     topic: str
     partition: int
     first_offset: int
     phase: Literal["begin", "end"]
+    attempt: int = 1
+    does: str = ""
+    how: str = ""
     pid: int = field(default_factory=os.getpid)
     at_ns: int = field(default_factory=monotonic_ns)
 
@@ -125,7 +144,22 @@ class Note:
     at_ns: int = field(default_factory=monotonic_ns)
 
 
-Record = Invoke | Begun | Inserting | Outcome | Handling | Fault | Note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a person asked of `gapless dlq`, one of several at once: and what came of each unit.
+
+    code: the exit code. units: place -> outcome, as the command told them; none when it refused.
+    """
+
+    verb: str
+    together: str
+    code: int
+    said: str
+    units: tuple[tuple[str, str], ...] = ()
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+Record = Grouped | Invoke | Begun | Inserting | Outcome | Handling | Fault | Asked | Note
 _KINDS: dict[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Record)}
 
 
@@ -146,9 +180,10 @@ class Writer:
         os.write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _open(self) -> None:
-        self._pid = os.getpid()
-        path = self._folder / f"{self._role}-{self._pid}-{uuid4().hex[:8]}.jsonl"
+        pid = os.getpid()
+        path = self._folder / f"{self._role}-{pid}-{uuid4().hex[:8]}.jsonl"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._pid = pid  # last: another thread must not write before
 
 
 def read(folder: Path) -> list[Record]:
@@ -179,5 +214,7 @@ def _parse(line: dict[str, Any]) -> Record:
             Sent(**{name: value for name, value in event.items() if name in known})
             for event in line["events"]
         )
+    for name in {"delays_s", "units"} & line.keys():
+        line[name] = tuple(tuple(each) if isinstance(each, list) else each for each in line[name])
     record: Record = kind(**line)
     return record

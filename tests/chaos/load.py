@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from random import Random
 from uuid import UUID, uuid4
@@ -23,12 +23,18 @@ import psycopg
 from psycopg import Connection
 
 import gapless
+from chaos.deeds import DEADLY, KILLERS
 from chaos.history import Begun, Ended, Invoke, Outcome, Sent, Writer, digest
 from gapless import NewEvent
 from gapless.errors import GaplessError
 
 TOPIC = "orders"
 KEYS = [f"k{number}" for number in range(24)]
+# Units that die park whoever shares a key with them, and whoever shares one with those: so they have
+# keys of their own, which other orders use now and then; or one that nobody else uses.
+RISKY_KEYS = [f"r{number}" for number in range(12)]
+RISKILY = 0.05
+ALONE = 0.6
 EVENTS_MAX = 6
 MANY_EVENTS = 120  # more than a batch, and enough for a COPY
 RETRY_S = 0.05
@@ -81,6 +87,7 @@ class Producer:
         self._random = Random(f"{seed} {name}")
         self._writer = Writer(folder, name)
         self._numbers = count(1)
+        self._deeds = Deeds(self._random, int(name[1:]))
         self._conn: Connection | None = None
 
     def publish_one(self) -> None:
@@ -94,29 +101,42 @@ class Producer:
     def make_order(self) -> Order:
         random = self._random
         size = MANY_EVENTS if random.random() < 0.004 else random.randint(1, EVENTS_MAX)
-        keys = random.sample(KEYS, k=min(3, size))
+        number = next(self._numbers)
+        deed = self._deeds.deal()
+        keys = self._keys(deed in DEADLY, number, min(3, size))
         explicit = str(uuid4()) if random.random() < 0.15 else None
         parts: list[Part] = []
         left = size
         while left:
-            number = min(left, random.randint(1, EVENTS_MAX) if size < MANY_EVENTS else size)
-            left -= number
-            parts.append(self._part(len(parts), number, keys, explicit))
+            some = min(left, random.randint(1, EVENTS_MAX) if size < MANY_EVENTS else size)
+            left -= some
+            parts.append(self._part(len(parts), some, keys, explicit, "" if left else deed))
         return Order(
-            key=f"{self._name}/{next(self._numbers)}",
+            key=f"{self._name}/{number}",
             parts=parts,
             think_s=random.choice((0, 0, 0, 0.002, 0.01, 0.05)) if random.random() < 0.98 else 0.5,
             given_up=random.random() < 0.05,
         )
 
-    def _part(self, number: int, size: int, keys: list[str], explicit: str | None) -> Part:
+    def _keys(self, dies: bool, number: int, count: int) -> list[str]:
+        random = self._random
+        if dies and random.random() < ALONE:
+            return [f"{self._name}-{number}"]
+        risky = dies or random.random() < RISKILY
+        return random.sample(RISKY_KEYS if risky else KEYS, k=count)
+
+    def _part(
+        self, number: int, size: int, keys: list[str], explicit: str | None, deed: str
+    ) -> Part:
+        """Make neighbouring events; the last of them has the deed."""
         random = self._random
         savepoint = f"part_{number}" if random.random() < 0.25 else None
         undone = savepoint is not None and random.random() < 0.5
         events, payloads = [], []
         for n in range(size):
-            deed = _deed(random) if size < MANY_EVENTS else {}
-            text = json.dumps({"n": n, **deed, "pad": "x" * random.choice((0, 10, 400))})
+            does = deed if n == size - 1 else ""
+            what = {"do": does} if does else {}
+            text = json.dumps({"n": n, **what, "pad": "x" * random.choice((0, 10, 400))})
             payloads.append(text)
             events.append(
                 Sent(
@@ -124,7 +144,7 @@ class Producer:
                     topic=TOPIC,
                     key=random.choice(keys),
                     digest=digest(text),
-                    poison=deed.get("do") in ("raise", "hang", "kill"),
+                    does=does,
                     undone=undone,
                     transaction_id=explicit,
                 )
@@ -223,17 +243,33 @@ class Producer:
         self._conn = None
 
 
-def _deed(random: Random) -> dict[str, object]:
-    """What an event makes its handlers do; nothing, mostly (chaos.shop)."""
-    chance = random.random()
-    for what, below in _CHANCES:
-        if chance < below:
-            return {"do": what}
-        chance -= below
-    return {}
+class Deeds:
+    """Deals what the events of orders make their handlers do: each kind in its turn, and seldom.
+
+    first: with which of the kinds to begin, so that several producers deal different ones.
+    """
+
+    def __init__(self, random: Random, first: int) -> None:
+        self._random = random
+        self._rare = cycle([*RARE[first % len(RARE) :], *RARE[: first % len(RARE)]])
+        self._common: list[str] = []
+
+    def deal(self) -> str:
+        """Return what one event of the next order does; "" mostly."""
+        chance = self._random.random()
+        if chance < RARELY:
+            return next(self._rare)
+        if chance > RARELY + COMMONLY:
+            return ""
+        if not self._common:
+            self._common = self._random.sample(COMMON, k=len(COMMON))
+        return self._common.pop()
 
 
-_CHANCES = (("raise", 0.006), ("kill", 0.0008), ("hang", 0.0003), ("flaky", 0.003), ("slow", 0.03))
+RARE = KILLERS  # each of them costs every group some workers
+RARELY = 0.01  # of orders
+COMMON = [*("raise", "mend", "again", "dead", "skip", "flaky", "cut") * 2, *["slow"] * 6]
+COMMONLY = 0.15
 
 
 def main(dsn: str, folder: str, name: str, seed: str, rate: str) -> None:

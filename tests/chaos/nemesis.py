@@ -10,7 +10,8 @@ from itertools import count
 
 import chaos.faults
 import chaos.network
-import chaos.server  # noqa: F401 - the faults of all three are in FAULTS then
+import chaos.operators
+import chaos.server  # noqa: F401 - the faults of all four are in FAULTS then
 from chaos.arena import FAULTS, Arena
 
 AT_ONCE_MAX = 3

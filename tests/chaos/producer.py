@@ -31,6 +31,7 @@ class Draft:
     key: str
     topic: str = "t"
     poison: bool = False
+    does: str = ""
     undone: bool = False
     transaction_id: str | None = None
     payload: tuple[tuple[str, object], ...] = ()
@@ -138,13 +139,15 @@ class Producer:
         return "info" if committing and not refused else "fail"
 
     def _event(self, id_: str, number: int, draft: Draft) -> tuple[Sent, NewEvent]:
-        text = json.dumps({"poison": draft.poison, **dict(draft.payload)})
+        does = {"do": draft.does} if draft.does else {}
+        text = json.dumps({"poison": draft.poison, **does, **dict(draft.payload)})
         sent = Sent(
             tag=f"{id_}/{number}",
             topic=draft.topic,
             key=draft.key,
             digest=digest(text),
             poison=draft.poison,
+            does=draft.does,
             undone=draft.undone,
             transaction_id=draft.transaction_id,
         )

@@ -24,7 +24,7 @@ def verdict_text(verdict: Verdict) -> str:
         f"highest epoch {epoch}",
         f"{verdict.faults.total()} faults: {faults}",
         "",
-        *(f"{count:8d}  {what}" for what, count in verdict.counts.items()),
+        *_counted(verdict.counts),
         *(f"{seconds:8.1f}  s {what}" for what, seconds in verdict.seconds.items()),
         "",
         "from the end of a fault until the slowest partition was worked on again, p50 and max in s:",
@@ -45,6 +45,19 @@ def verdict_text(verdict: Verdict) -> str:
     else:
         lines.append("GOOD: nothing lost, nothing twice, nothing out of order, nothing left behind")
     return "\n".join(lines)
+
+
+def _counted(counts: dict[str, int]) -> list[str]:
+    """A line for each count; those of a group ("group: what") are on one."""
+    groups: dict[str, list[str]] = {}
+    lines = []
+    for what, count in counts.items():
+        group, _, deed = what.partition(": ")
+        if deed:
+            groups.setdefault(group, []).append(f"{count} {deed}")
+        else:
+            lines.append(f"{count:8d}  {what}")
+    return [*lines, *(f"{group:>8}  {', '.join(each)}" for group, each in groups.items())]
 
 
 def _recoveries(found: dict[str, list[float]]) -> list[str]:

@@ -22,21 +22,24 @@ from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
 from chaos.recovery import recoveries
 from chaos.scene import QUICK, TOPIC, Scene, open_scene
+from chaos.shop import GROUPS
 from chaos.stall import Stall, longest_stall
 
-GROUPS = 2  # of chaos.shop
 PARTITIONS = 4
 SUPERVISORS = 3
 PRODUCERS = 4
 START_S = 30.0
-DRAIN_S = 60.0
+DRAIN_S = 120.0  # what kills its worker does so five times
 # A unit that hangs is killed four times, other faults come in between, and what is placed by another
 # number of partitions waits for what was placed before.
 STALL_S_MAX = 60.0
 LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the next look
 
+# What waits for its next attempt counts; what is parked does not: it may be behind one that is dead.
 LAG = """
-select coalesce(sum(greatest(0, n.last + 1 - c.next_offset)), 0)::int
+select (
+  select count(*) from gapless.dead_letter d where d.state = 'waiting'
+) + coalesce(sum(greatest(0, n.last + 1 - c.next_offset)), 0)::int
 from gapless.consumer_offsets c
 cross join lateral (
   select coalesce(max(s.last_offset), 0) as last from gapless.log_segment s
@@ -136,6 +139,8 @@ def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:
 def populate(arena: Arena) -> None:
     """Start everybody, and wait until all partitions have an owner."""
     scene = arena.scene
+    for group in GROUPS:
+        arena.writer.write(group)
     arena.replace()
     conn = scene.admin()
     if not wait_until(lambda: _is_settled(conn), START_S):
@@ -204,7 +209,7 @@ def _until_ended(processes: list[Process], verdict: Verdict) -> None:
 
 def _is_settled(conn: Connection[Any]) -> bool:
     """Every partition is with whom it is meant for, and nobody has two more than another."""
-    row = conn.execute(_SETTLED, {"groups": GROUPS}).fetchone()
+    row = conn.execute(_SETTLED, {"groups": len(GROUPS)}).fetchone()
     return bool(row and row[0])
 
 

@@ -28,7 +28,7 @@ from gapless.log.topics import ensure_topic
 TOPIC = "orders"
 ROLE = "chaos_app"  # what supervisors and producers connect as: no superuser
 MACHINES_MAX = 8
-SERVER_OPTIONS = {"max_connections": "90", "fsync": "off", "max_wal_size": "1GB"}
+SERVER_OPTIONS = {"max_connections": "150", "fsync": "off", "max_wal_size": "1GB"}
 # Shorter than the defaults, so that a run sees many of each; `--figures` runs with the defaults.
 QUICK: dict[str, object] = {
     "memberTtlMs": 1500,
@@ -58,6 +58,11 @@ class Scene:
     def admin_dsn(self) -> str:
         """A superuser's, past the proxy."""
         return self.cluster.dsn()
+
+    @property
+    def operator_dsn(self) -> str:
+        """An ordinary role's, past the proxy."""
+        return make_conninfo(self.admin_dsn, user=ROLE)
 
     def dsn(self, line: int) -> str:
         """An ordinary role's, through a line of the proxy."""
@@ -195,7 +200,8 @@ def _furnish(cluster: Cluster, partitions: int) -> None:
         conn.execute(f"grant gapless_operator to {ROLE}")
         conn.execute(f"grant usage on schema chaos to {ROLE}")
         conn.execute(
-            f"grant insert, select on chaos.effect, chaos.business, chaos.order_done to {ROLE}"
+            "grant insert, select on chaos.effect, chaos.business, chaos.order_done,"
+            f" chaos.call to {ROLE}"
         )
 
 

@@ -16,7 +16,7 @@ from chaos.history import Note
 from chaos.process import children_of
 from chaos.scene import TOPIC
 
-PARTITIONS_MAX = 6
+PARTITIONS = (2, 6)
 
 
 @fault
@@ -133,7 +133,7 @@ def lock_rows(arena: Arena) -> Iterator[float]:
 @fault
 def repartition(arena: Arena) -> Iterator[float]:
     """The topic gets another number of partitions."""
-    partitions = arena.random.randint(1, PARTITIONS_MAX)
+    partitions = arena.random.randint(*PARTITIONS)
     arena.note("repartition", partitions)
     with suppress(psycopg.Error), _stranger(arena) as conn:
         conn.autocommit = True

@@ -1,14 +1,11 @@
-"""The handlers of a run: two groups that write down what they are given, and do what it says.
+"""The handlers of a run: a group for each failure policy, all of them over the same topic.
 
-A payload's "do": raise, kill (its process), hang (beyond maxProcessingMs): always, so it is to be
-dead-lettered in the end · flaky: an error of the environment, once a process · slow.
+They write down what they are given, and do what its events say (chaos.deeds).
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,61 +13,100 @@ import psycopg
 from psycopg import Connection
 
 import gapless
-from chaos.effects import write_effects
-from chaos.history import Handling, Writer
+from chaos.deeds import Stage, act, deeds
+from chaos.effects import Desk, write_effects
+from chaos.history import Grouped, Handling, Writer
 from gapless import Unit
+from gapless.consume.handler import Handler
 
 TOPIC = "orders"
-HANG_S = 3600.0
-SLOW_S = 0.15
-
-_writer = Writer(Path(os.environ["CHAOS_FOLDER"]), "worker")
-_seen: set[tuple[str, int, int]] = set()
-
-
-@gapless.handler(topic=TOPIC, group="billing")
-def bill(unit: Unit, conn: Connection[Any]) -> None:
-    handle("billing", unit, conn)
+GROUPS = (
+    Grouped(group="billing"),
+    Grouped(group="audit", on_failure="retry", delays_s=(0.3, 0.6)),
+    Grouped(group="stock", on_failure="park-key", delays_s=(0.3, 0.6)),
+    Grouped(group="ledger", on_failure="block"),
+    Grouped(group="mail", on_failure="park-key", delays_s=(0.3, 0.6), delivery="at-least-once"),
+)
+CONCURRENCY = 3
 
 
-@gapless.handler(topic=TOPIC, group="audit")
-def audit(unit: Unit, conn: Connection[Any]) -> None:
-    handle("audit", unit, conn)
+class Shop:
+    """The handlers of some groups. dsn: where at-least-once handlers have their effects."""
 
+    def __init__(self, folder: Path, dsn: str, topic: str = TOPIC) -> None:
+        self._folder = folder
+        self._topic = topic
+        self._writer = Writer(folder, "worker")
+        self.desk = Desk(dsn)
+        (folder / "deeds").mkdir(exist_ok=True)
 
-def handle(group: str, unit: Unit, conn: Connection[Any]) -> None:
-    note(group, unit, "begin")
-    try:
-        write_effects(group, unit, conn)
-        for event in unit:
-            deed = event.payload.get("do")
-            if deed is not None:
-                act(deed, (group, unit.partition, event.offset))
-    finally:
-        note(group, unit, "end")
+    def handler(self, group: Grouped) -> Handler:
+        """Make the handler of a group."""
 
+        def once(unit: Unit, conn: Connection[Any]) -> None:
+            self._handle(group, unit, conn)
 
-def act(deed: str, place: tuple[str, int, int]) -> None:
-    if deed == "raise":
-        raise ValueError(f"poison at {place}")
-    if deed == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif deed == "hang":
-        time.sleep(HANG_S)
-    elif deed == "slow":
-        time.sleep(SLOW_S)
-    elif deed == "flaky" and place not in _seen:
-        _seen.add(place)
-        raise psycopg.errors.SerializationFailure("could not serialize, says the handler")
+        def outside(unit: Unit) -> None:
+            self._handle(group, unit, None)
 
-
-def note(group: str, unit: Unit, phase: Any) -> None:
-    _writer.write(
-        Handling(
-            group=group,
-            topic=unit.topic,
-            partition=unit.partition,
-            first_offset=unit.first_offset,
-            phase=phase,
+        is_once = group.delivery == "exactly-once"
+        return Handler(
+            function=once if is_once else outside,
+            topic=self._topic,
+            group=group.group,
+            on_failure=group.on_failure,  # type: ignore[arg-type]
+            retry_delays_s=group.delays_s,
+            delivery=group.delivery,  # type: ignore[arg-type]
+            concurrency=None if is_once else CONCURRENCY,
         )
-    )
+
+    def _handle(self, group: Grouped, unit: Unit, conn: Connection[Any] | None) -> None:
+        self._note(group, unit, "begin")
+        how = "trouble"
+        try:
+            if conn is None:
+                self.desk.write(group.group, unit, "begin")
+            else:
+                write_effects(group.group, unit, conn)
+            stage = Stage(self._folder / "deeds", group, unit, conn)
+            for event in unit:
+                act(stage, event)
+            if conn is None:
+                self.desk.write(group.group, unit, "end")
+            how = "ok"
+        except Exception as error:
+            how = _how(error)
+            raise
+        finally:
+            self._note(group, unit, "end", how)
+
+    def _note(self, group: Grouped, unit: Unit, phase: Any, how: str = "") -> None:
+        self._writer.write(
+            Handling(
+                group=group.group,
+                topic=unit.topic,
+                partition=unit.partition,
+                first_offset=unit.first_offset,
+                phase=phase,
+                attempt=unit.attempt,
+                does=" ".join(deeds(unit)),
+                how=how,
+            )
+        )
+
+
+def _how(error: Exception) -> str:
+    if isinstance(error, psycopg.Error):
+        return "trouble"
+    return _WISHES.get(type(error), "raised")
+
+
+_WISHES: dict[type[Exception], str] = {
+    gapless.Retry: "retry",
+    gapless.DeadLetter: "dead",
+    gapless.Skip: "skip",
+}
+
+if "CHAOS_FOLDER" in os.environ:  # in a supervisor of a run
+    _shop = Shop(Path(os.environ["CHAOS_FOLDER"]), os.environ["GAPLESS_DSN"])
+    billing, audit, stock, ledger, mail = map(_shop.handler, GROUPS)

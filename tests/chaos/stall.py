@@ -14,14 +14,21 @@ from psycopg import Connection
 
 from chaos.history import Fault, Record
 
-# Since when an event was there and nothing of its partition was handled, until it was.
+# Since when an event was there and nothing of its partition was handled, until it was. What was set
+# aside had a reason to wait.
 WAITS = """
 select e.group_id, e.partition_id, extract(epoch from e.at)::float8 as at,
-  extract(epoch from greatest(
-    o.created_ts, lag(e.at) over (partition by e.group_id, e.partition_id order by e.id)
-  ))::float8 as since
-from chaos.effect e
+  extract(epoch from greatest(o.created_ts, e.before))::float8 as since
+from (
+  select f.*, lag(f.at) over (partition by f.group_id, f.partition_id order by f.id) as before
+  from chaos.effect f
+) e
 join gapless.outbox_message_t o on o.event_type = e.tag
+where not exists (
+  select from chaos.aside a
+  where (a.group_id, a.partition_id) = (e.group_id, e.partition_id)
+    and e.c_offset between a.first_offset and a.last_offset
+)
 """
 _LONGEST = f"""
 select w.group_id, w.partition_id, w.since, w.at - w.since from ({WAITS}) w

@@ -23,6 +23,21 @@ create table chaos.effect (
   at timestamptz not null default clock_timestamp()
 );
 
+-- What the at-least-once handlers did: a row when a call begins, and one when it has ended well.
+create table chaos.call (
+  id bigint generated always as identity primary key,
+  group_id text not null,
+  topic text not null,
+  partition_id int not null,
+  first_offset bigint not null,
+  last_offset bigint not null,
+  phase text not null,                 -- begin or end
+  attempt int not null,                -- as it was told
+  idempotency_key text not null,
+  pid int not null,
+  at timestamptz not null default clock_timestamp()
+);
+
 -- What producers write beside their events, in the same transaction.
 create table chaos.business (
   id bigint generated always as identity primary key,
@@ -214,6 +229,55 @@ $$;
 
 create trigger record_state after update of state on gapless.dead_letter
 for each row when (old.state <> new.state) execute function chaos.record_state();
+
+-- Every version of a unit that was set aside.
+create table chaos.aside (
+  id bigint generated always as identity primary key,
+  what text not null,                  -- INSERT, UPDATE or DELETE
+  group_id text not null,
+  topic_id int not null,
+  partition_id int not null,
+  first_offset bigint not null,
+  last_offset bigint not null,
+  old_state text,
+  state text not null,
+  attempts int not null,
+  crashes int not null,
+  due timestamptz,                     -- next_attempt_ts
+  failed timestamptz not null,         -- last_failed_ts
+  asked timestamptz,                   -- redriven_ts
+  reason text not null,
+  exception_class text,
+  sqlstate text,
+  discard_reason text,
+  xid xid8 not null default pg_current_xact_id(),
+  at timestamptz not null default clock_timestamp()
+);
+
+create index aside_unit on chaos.aside (group_id, partition_id, first_offset);
+
+create function chaos.record_aside() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  unit gapless.dead_letter := case when tg_op = 'DELETE' then old else new end;
+begin
+  insert into chaos.aside (
+    what, group_id, topic_id, partition_id, first_offset, last_offset, old_state, state, attempts,
+    crashes, due, failed, asked, reason, exception_class, sqlstate, discard_reason
+  )
+  values (
+    tg_op, unit.group_id, unit.topic_id, unit.partition_id, unit.first_offset, unit.last_offset,
+    case when tg_op <> 'INSERT' then old.state end, unit.state, unit.attempts, unit.crashes,
+    unit.next_attempt_ts, unit.last_failed_ts, unit.redriven_ts, unit.reason, unit.exception_class,
+    unit.sqlstate, unit.discard_reason
+  );
+  return null;
+end
+$$;
+
+create trigger record_aside after insert or update or delete on gapless.dead_letter
+for each row execute function chaos.record_aside();
 
 -- An offset, once given, never changes (I3): nobody may update a segment.
 create table chaos.moved_segment (

@@ -29,7 +29,10 @@ def facts(*handled: tuple[int, int], aside: dict[int, str] | None = None) -> Any
         for n, (p, o) in enumerate(handled)
     ]
     letters = [SimpleNamespace(c_offset=o, status=state) for o, state in (aside or {}).items()]
-    return SimpleNamespace(log=log, effects=effects, lettered={("g", "t", 0): letters})
+    parks = "parked" in (aside or {}).values()
+    return SimpleNamespace(
+        log=log, effects=effects, lettered={("g", "t", 0): letters}, parks=lambda _: parks
+    )
 
 
 def test_the_order_of_a_key_is_kept_across_layouts() -> None:

@@ -18,12 +18,16 @@ from typing import Any
 from psycopg import Connection
 
 from chaos.checker import (
+    asides,
+    calls,
     effects,
     keys,
     letters,
     offsets,
     order,
+    outcomes,
     owners,
+    parking,
     plans,
     published,
     standstill,
@@ -36,7 +40,10 @@ from chaos.history import Record, read
 
 __all__ = ["Facts", "Violation", "check", "check_records", "gather", "report"]
 
-FAMILIES = (published, offsets, order, units, effects, keys, owners, standstill, letters, plans)
+FAMILIES = (
+    *(published, offsets, order, units, effects, keys, owners, standstill, letters, plans),
+    *(outcomes, asides, parking, calls),
+)
 STORIES_PER_NAME = 5
 
 

@@ -17,7 +17,8 @@ from chaos.checker.violation import Violation
 def find(facts: Facts) -> Iterator[Violation]:
     for at, moves in facts.moves.items():
         yield from _chain(at, moves)
-        yield from _passed(facts, at, moves)
+        if facts.group(at).delivery == "exactly-once":
+            yield from _passed(facts, at, moves)
     for at, effects in facts.effects_at.items():
         yield from _apart(facts, at, effects)
         yield from _order(facts, at, effects)
@@ -50,7 +51,8 @@ def _passed(facts: Facts, at: At, moves: list[Moved]) -> Iterator[Violation]:
             handled = written[move.xid][offset]
             changes = facts.settled.get((at, offset, move.xid), [])
             lettered = any(change.what != "DELETE" for change in changes)
-            if handled == 0 and not lettered:
+            first = facts.first_of.get((at[1], at[2], offset), offset)
+            if handled == 0 and not lettered and not facts.was_skipped(at, first):
                 name = "effect and offset apart" if offset in anywhere else "effect lost"
                 text = f"passed by transaction {move.xid}, which wrote neither effect nor letter"
                 yield _about(at, offset, "I6" if offset in anywhere else "I1", name, text)
@@ -64,12 +66,16 @@ def _apart(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
     """No effect without a batch that covers it, or a dead letter that was settled with it."""
     rightful: set[int] = set()
     stray: list[Effect] = []
+    settled: set[int] = set()
     for effect in effects:
         batch = facts.batch_of.get((at, effect.xid))
         if batch is not None and batch.old_offset <= effect.c_offset < batch.next_offset:
             rightful.add(effect.c_offset)
         elif (at, effect.c_offset, effect.xid) in facts.settled:
-            continue
+            if effect.c_offset in rightful | settled:
+                text = f"effect {effect.id}: it has one already"
+                yield _about(at, effect.c_offset, "I6", "handled twice", text)
+            settled.add(effect.c_offset)
         else:
             stray.append(effect)
     seen: set[int] = set()

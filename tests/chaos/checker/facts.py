@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from psycopg import Connection
 
 from chaos.checker.attempts import Attempt, resolve
+from chaos.checker.failures import Aside, Call
 from chaos.checker.rows import (
     Business,
     Cursor,
@@ -25,7 +26,7 @@ from chaos.checker.rows import (
     Target,
     load,
 )
-from chaos.history import Handling, Record, Sent
+from chaos.history import Grouped, Handling, Record, Sent, select
 
 
 class _InPartition(Protocol):
@@ -54,6 +55,10 @@ class Facts:
     leases: dict[At, list[Leased]]
     lettered: dict[At, list[Lettered]]
     letters: list[Letter]
+    groups: dict[str, Grouped]  # that said what they promise
+    handlings: list[Handling]
+    asides: list[Aside]
+    calls: list[Call]
     cursors: list[Cursor]
     targets: list[Target]
     unsequenced: frozenset[str]  # tags of committed events that have no offset yet
@@ -69,6 +74,61 @@ class Facts:
             for attempt in self.attempts.values()
             for event in attempt.invoke.events
         }
+
+    def group(self, at: At) -> Grouped:
+        """What the group of a partition promises."""
+        return self.groups.get(at[0]) or Grouped(group=at[0])
+
+    @cached_property
+    def units(self) -> dict[tuple[str, int], list[list[Placed]]]:
+        """The units of each partition (topic, number), in the order of their offsets."""
+        return {where: list(log_units(events)) for where, events in self.log.items()}
+
+    @cached_property
+    def first_of(self) -> dict[tuple[str, int, int], int]:
+        """The first offset of the unit that an offset (topic, partition, offset) belongs to."""
+        return {
+            (*where, event.c_offset): unit[0].c_offset
+            for where, units in self.units.items()
+            for unit in units
+            for event in unit
+        }
+
+    @cached_property
+    def asides_of(self) -> dict[tuple[At, int], list[Aside]]:
+        """What became of each unit that was set aside, by its first offset."""
+        found: dict[tuple[At, int], list[Aside]] = defaultdict(list)
+        for at, asides in by_partition(self.asides).items():
+            for aside in asides:
+                found[at, aside.first_offset].append(aside)
+        return dict(found)
+
+    @cached_property
+    def calls_of(self) -> dict[tuple[At, int], list[Call]]:
+        """The calls of at-least-once handlers for each unit, by its first offset."""
+        found: dict[tuple[At, int], list[Call]] = defaultdict(list)
+        for at, calls in by_partition(self.calls).items():
+            for call in calls:
+                found[at, call.first_offset].append(call)
+        return dict(found)
+
+    @cached_property
+    def handlings_of(self) -> dict[tuple[At, int], list[Handling]]:
+        """When a handler began and ended each unit, by its first offset."""
+        found: dict[tuple[At, int], list[Handling]] = defaultdict(list)
+        for each in self.handlings:
+            found[(each.group, each.topic, each.partition), each.first_offset].append(each)
+        return dict(found)
+
+    def was_skipped(self, at: At, first_offset: int) -> bool:
+        """Tell whether the handler asked to go on as if it had handled a unit."""
+        return any(each.how == "skip" for each in self.handlings_of.get((at, first_offset), ()))
+
+    def parks(self, group: str) -> bool:
+        """Tell whether a group keeps the order of a key behind a unit that failed."""
+        if group in self.groups:
+            return self.groups[group].on_failure == "park-key"
+        return any(aside.group_id == group and aside.state == "parked" for aside in self.asides)
 
     @cached_property
     def effects_at(self) -> dict[At, list[Effect]]:
@@ -115,6 +175,10 @@ def gather(conn: Connection[Any], records: Sequence[Record]) -> Facts:
         leases=by_partition(load(conn, Leased)),
         lettered=by_partition(load(conn, Lettered)),
         letters=load(conn, Letter),
+        groups={each.group: each for each in select(records, Grouped)},
+        handlings=select(records, Handling),
+        asides=load(conn, Aside),
+        calls=load(conn, Call),
         cursors=load(conn, Cursor),
         targets=load(conn, Target),
         unsequenced=frozenset(_column(conn, _UNSEQUENCED)),
@@ -122,6 +186,18 @@ def gather(conn: Connection[Any], records: Sequence[Record]) -> Facts:
         idle_in_transaction=_column(conn, _IDLE_IN_TRANSACTION),
         clock_ns=float(_column(conn, _CLOCK)[0]) * 1e9 - time.monotonic_ns(),
     )
+
+
+def log_units(events: Sequence[Placed]) -> Iterator[list[Placed]]:
+    """Cut a partition of the log into units, by the ends it has itself."""
+    unit: list[Placed] = []
+    for event in events:
+        unit.append(event)
+        if event.ends_unit:
+            yield unit
+            unit = []
+    if unit:
+        yield unit
 
 
 def by_partition(rows: Iterable[Each]) -> dict[At, list[Each]]:

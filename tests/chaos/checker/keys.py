@@ -39,15 +39,10 @@ def _handled(facts: Facts) -> dict[tuple[str, str], dict[tuple[int, int], int]]:
 
 def _late(facts: Facts) -> set[tuple[str, str, int, int]]:
     """Return where events were set aside by groups that park nothing."""
-    parking = {
-        at[:2]
-        for at, changes in facts.lettered.items()
-        if any(change.status == "parked" for change in changes)
-    }
     return {
         (*at, change.c_offset)
         for at, changes in facts.lettered.items()
-        if at[:2] not in parking
+        if not facts.parks(at[0])
         for change in changes
     }
 

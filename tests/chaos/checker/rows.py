@@ -9,6 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from chaos.checker.failures import Aside, Call
+
 Row = TypeVar("Row")
 
 
@@ -192,6 +194,18 @@ _QUERIES: dict[type[Any], str] = {
         select d.id, d.what, d.group_id, t.name as topic, d.partition_id, d.c_offset, d.status,
           d.xid::text as xid, {_AT.format("d")}
         from chaos.letter d join gapless.topic t using (topic_id) order by d.id""",
+    Aside: f"""
+        select a.id, a.what, a.group_id, t.name as topic, a.partition_id, a.first_offset,
+          a.last_offset, a.old_state, a.state, a.attempts, a.crashes,
+          extract(epoch from a.due)::float8 as due, extract(epoch from a.failed)::float8 as failed,
+          extract(epoch from a.asked)::float8 as asked,
+          a.reason, a.exception_class, a.sqlstate, a.discard_reason, a.xid::text as xid,
+          {_AT.format("a")}
+        from chaos.aside a join gapless.topic t using (topic_id) order by a.id""",
+    Call: f"""
+        select c.id, c.group_id, c.topic, c.partition_id, c.first_offset, c.last_offset, c.phase,
+          c.attempt, c.idempotency_key, c.pid, {_AT.format("c")}
+        from chaos.call c order by c.id""",
     Letter: """
         select d.group_id, t.name as topic, d.partition_id, d.c_offset, d.status, d.exception,
           d.transaction_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from chaos.checker.facts import At, Facts
@@ -20,18 +20,6 @@ def find(facts: Facts) -> Iterator[Violation]:
         yield from _in_the_log(unit, ends[unit[0].topic, unit[0].partition_id], named=named)
     for at, effects in facts.effects_at.items():
         yield from _handled(at, effects, ends.get((at[1], at[2]), set()))
-
-
-def log_units(events: Sequence[Placed]) -> Iterator[list[Placed]]:
-    """Cut a partition of the log into units, by the ends it has itself."""
-    unit: list[Placed] = []
-    for event in events:
-        unit.append(event)
-        if event.ends_unit:
-            yield unit
-            unit = []
-    if unit:
-        yield unit
 
 
 def _sent_units(facts: Facts, places: dict[str, Placed]) -> Iterator[tuple[list[Placed], bool]]:

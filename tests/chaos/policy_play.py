@@ -1,0 +1,144 @@
+"""A good run of the groups of chaos.shop, their workers' turns by hand, in the caller's process.
+
+One dead letter is redriven, others are discarded by two people, one stays with who is parked behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from chaos.history import Asked, Writer
+from chaos.producer import Draft, Producer
+from chaos.run import LAG, wait_until
+from chaos.shop import GROUPS, Shop
+from gapless.consume.drive import Driver
+from gapless.consume.step import Limits
+from gapless.db.connect import connect
+from gapless.errors import BlockedError
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+from support.patience import patience
+
+_HOUR_MS = 3_600_000
+TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
+# Key by key: a and b are in one partition, f and i in the other.
+ORDERS: dict[str, dict[str, str]] = {
+    "first": {"a": ""},
+    "second": {"a": "", "b": ""},
+    "raise": {"a": "raise"},
+    "behind raise": {"a": ""},
+    "beside raise": {"b": ""},
+    "across": {"a": "", "b": ""},
+    "behind across": {"b": ""},
+    "flaky": {"f": "flaky"},  # first, for it undoes what fails beside it
+    "skip": {"f": "skip"},
+    "mend": {"f": "mend"},
+    "behind mend": {"f": ""},
+    "again": {"i": "again"},
+    "dead": {"i": "dead"},
+    "behind dead": {"i": ""},
+}
+_KEYS = """
+select array_agg(k order by k) from (
+  select 'k' || n as k, gapless.partition_of('k' || n, %s) as p from generate_series(1, 40) n
+) keys
+group by p order by p
+"""
+
+
+class Play:
+    """A good run of the groups of a shop."""
+
+    def __init__(self, dsn: str, conn: Connection[Any], folder: Path, partitions: int = 2) -> None:
+        self.dsn, self.conn = dsn, conn
+        self.topic: Topic = ensure_topic(conn, "t", partitions=partitions)
+        self.writer = Writer(folder, "driver")
+        self.shop = Shop(folder, dsn, "t")
+        self.sessions: list[Connection[Any]] = []
+
+    def play(self) -> None:
+        for group in GROUPS:
+            self.writer.write(group)
+        drivers = [driver for group in GROUPS for driver in self.drivers(group.group)]
+        self.publish()
+        self.rest(drivers)
+        assert self.ask("redrive_letter", "billing", "mend") == "asked"
+        self.rest(drivers)  # handled, or refused for the second time
+        self.ask("redrive_letter", "billing", "mend")
+        for group in ("stock", "mail"):
+            told = [self.ask("discard_letter", group, "raise", "of no use") for _ in range(2)]
+            assert told == ["discarded", "discarded already"]
+            for outcome in told:
+                units = ((f"{group}/raise", outcome),)
+                asked = Asked(verb="discard", together=group, code=0, said="", units=units)
+                self.writer.write(asked)
+        self.rest(drivers)
+
+    def close(self) -> None:
+        self.shop.desk.close()
+        for session in self.sessions:
+            session.close()
+
+    def publish(self) -> None:
+        rows = self.conn.execute(_KEYS, [self.topic.partitions]).fetchall()
+        (one,), (other,) = rows[:2]
+        keys = {"a": one[0], "b": one[1], "f": other[0], "i": other[1]}
+        producer = Producer("p", lambda: connect(self.dsn, role="producer"), self.writer)
+        for order, events in ORDERS.items():
+            drafts = [Draft(key=keys[key], does=does) for key, does in events.items()]
+            assert producer.order(order, drafts) == "ok"
+        producer.close()
+        sequence(self.conn)
+
+    def drivers(self, group: str) -> Iterator[Driver]:
+        """Own all partitions of a group."""
+        wanted = Subscription(group_id=group, topic="t", topic_id=self.topic.topic_id)
+        member = Member(self.session(), [wanted], TIMING, name=group, capacity=None)
+        member.sync()
+        handler = self.shop.handler(next(each for each in GROUPS if each.group == group))
+        for lease in member.leases():
+            conn = self.session()
+            assert hold.lock(conn, lease.lease_no)
+            assignment = hold.take(conn, lease.partition, member.member_id)
+            assert isinstance(assignment, Assignment)
+            assert hold.install(conn, assignment) is not None
+            yield Driver(conn, assignment, handler, Limits(batch_size=5), wait_period_s=0.01)
+
+    def rest(self, drivers: list[Driver]) -> None:
+        """Let everything be handled that can be."""
+
+        def is_done() -> bool:
+            for driver in drivers:
+                with suppress(BlockedError, psycopg.errors.SerializationFailure):
+                    driver.has_due()
+                    driver.turn()
+            row = self.conn.execute(LAG).fetchone()
+            return row == (0,)
+
+        assert wait_until(is_done, patience(30)), "not all is handled"
+
+    def ask(self, verb: str, group: str, order: str, *more: str) -> str:
+        rest = ", %s" * len(more)
+        row = self.conn.execute(
+            f"select gapless.{verb}(d.group_id, 't', d.partition_id, d.first_offset{rest})"
+            " from gapless.dead_letter d join gapless.dead_letter_event e"
+            " using (group_id, topic_id, partition_id, first_offset)"
+            " join chaos.business b on e.event_type = b.attempt || '/0'"
+            " where d.group_id = %s and b.order_key = %s",
+            [*more, group, order],
+        ).fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def session(self) -> Connection[Any]:
+        self.sessions.append(connect(self.dsn, role="worker"))
+        return self.sessions[-1]

@@ -1,0 +1,105 @@
+"""The checker knows the policies: a good history passes, each kind of a corrupted one is found by name.
+
+The good history is a real one: that of chaos.policy_play.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from chaos.checker import check, check_records, report
+from chaos.effects import make_tables
+from chaos.history import Handling, read, select
+from chaos.policy_corruptions import CALL_PASSED, CALLS_CROSSED, IN_RECORDS, IN_TABLES
+from chaos.policy_play import Play
+from chaos.test_checker import Run
+from gapless.db.connect import connect
+
+# Where the first event of each order is; for the corruptions.
+_TOLD = """
+create table chaos.told as
+select b.order_key, o.key, o.event_type as tag,
+  coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)) as transaction_id,
+  s.partition_id, s.base_offset + u.n - 1 as first_offset
+from chaos.business b
+join gapless.outbox_message_t o on o.event_type = b.attempt || '/0'
+join gapless.log_segment s on o.id = any (s.message_ids)
+cross join lateral unnest(s.message_ids) with ordinality u (id, n)
+where u.id = o.id
+"""
+
+
+@pytest.fixture(scope="module")
+def run(server_dsn: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    name = f"gapless_test_{uuid4().hex[:12]}"
+    folder = tmp_path_factory.mktemp("history")
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("create database {} template {}").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
+        dsn = make_conninfo(server_dsn, dbname=name)
+        with connect(dsn, role="test") as conn:
+            make_tables(conn)
+            play = Play(dsn, conn, folder)
+            try:
+                play.play()
+            finally:
+                play.close()
+            conn.execute(_TOLD)
+            yield Run(conn, folder, read(folder))
+        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def test_a_good_history_passes(run: Run) -> None:
+    found = check(run.conn, run.folder)
+    assert not found, report(found)
+    states = run.conn.execute(
+        "select group_id, state, count(*) from gapless.dead_letter group by 1, 2 order by 1, 2"
+    ).fetchall()
+    assert states == [
+        ("audit", "dead", 2),
+        ("billing", "dead", 2),
+        ("billing", "redriven", 1),
+        ("ledger", "dead", 1),
+        ("mail", "dead", 1),
+        ("mail", "discarded", 1),
+        ("mail", "parked", 1),
+        ("stock", "dead", 1),
+        ("stock", "discarded", 1),
+        ("stock", "parked", 1),
+    ]
+    ways = {each.how for each in select(run.records, Handling)} - {""}
+    assert ways == {"ok", "raised", "retry", "dead", "skip", "trouble"}
+
+
+@pytest.mark.parametrize("name", IN_TABLES)
+def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
+    find(run, name, IN_TABLES[name])
+
+
+def test_calls_that_cross_are_found(run: Run) -> None:
+    find(run, "key overtaken", CALLS_CROSSED)
+    find(run, "held key passed", CALL_PASSED)
+
+
+@pytest.mark.parametrize("case", IN_RECORDS)
+def test_a_corrupted_record_is_found(run: Run, case: str) -> None:
+    name, corrupt = IN_RECORDS[case]
+    found = check_records(run.conn, corrupt(run.records))
+    assert name in {each.name for each in found}, report(found)
+
+
+def find(run: Run, name: str, statements: tuple[str, ...]) -> None:
+    with run.conn.transaction(force_rollback=True):
+        for statement in statements:
+            assert run.conn.execute(statement.encode()).rowcount > 0, statement
+        found = check_records(run.conn, run.records)
+    assert name in {each.name for each in found}, report(found)
