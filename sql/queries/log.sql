@@ -16,9 +16,6 @@ select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
--- name: topic_id
-select gapless.topic_id(%(name)s)
-
 -- name: publish_one
 select gapless.publish(
   %(topic)s, %(payload)s::json, %(key)s, %(event_type)s, %(headers)s::jsonb, %(host_id)s,
@@ -42,13 +39,14 @@ with inserted as (
 )
 select gapless.transaction_uuid(pg_current_xact_id())
 
+-- name: publish_many
+-- What a COPY needs to know, and its caller wants to: one round trip for both.
+select gapless.transaction_uuid(pg_current_xact_id()), gapless.topic_id(%(topic)s)
+
 -- name: copy_events
 copy gapless.outbox_message_t
   (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
 from stdin
-
--- name: publishing_transaction
-select gapless.transaction_uuid(pg_current_xact_id())
 
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s)

@@ -8,7 +8,7 @@ statement, many are a COPY.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Any, overload
@@ -25,17 +25,14 @@ from gapless.failpoints import hit
 from gapless.log.event import NewEvent
 
 _COPY_ABOVE = 100  # events: up to here one statement is faster than the round trips of a COPY
-_TEXT_FIELDS = ("key", "event_type", "host_id", "user_id")
-_Record = dict[str, Any]
-_COLUMNS = (
-    "payload",
-    "key",
-    "event_type",
-    "headers",
-    "host_id",
-    "user_id",
-    "transaction_id",
-)
+_COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
+_Record = tuple[str | None, ...]  # the columns' values as text, in that order
+_Records = list[_Record] | Iterator[_Record]  # one, or many
+_TEXT = (str, UUID)
+_JSON_TEXT = (bytes, bytearray)
+
+# Made once: json.dumps() makes an encoder for each call that has options.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 @overload
@@ -73,7 +70,7 @@ def publish(
     return _publish_sync(conn, topic, records)
 
 
-def _publish_sync(conn: Connection[Any], topic: str, records: Iterable[_Record]) -> UUID:
+def _publish_sync(conn: Connection[Any], topic: str, records: _Records) -> UUID:
     hit("publish.before")
     try:
         published = _store(conn, topic, records)
@@ -83,24 +80,22 @@ def _publish_sync(conn: Connection[Any], topic: str, records: Iterable[_Record])
     return published
 
 
-def _store(conn: Connection[Any], topic: str, records: Iterable[_Record]) -> UUID:
+def _store(conn: Connection[Any], topic: str, records: _Records) -> UUID:
     # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
     with Cursor(conn, row_factory=tuple_row) as cursor:
         name, params, records = _statement(topic, records)
-        if name:
+        if name != "publish_many":
             return _transaction_id(cursor.execute(query("log", name), params).fetchone())
         with conn.transaction() if _is_alone(conn) else nullcontext():
-            topic_id = _only(cursor.execute(query("log", "topic_id"), params).fetchone())
+            row = cursor.execute(query("log", name), params).fetchone()
+            topic_id = _topic_id(row)
             with cursor.copy(query("log", "copy_events")) as copy:
                 for record in records:
-                    copy.write_row((topic_id, *record.values()))
-            cursor.execute(query("log", "publishing_transaction"))
-            return _transaction_id(cursor.fetchone())
+                    copy.write_row((topic_id, *record))
+        return _transaction_id(row)
 
 
-async def _publish_async(
-    conn: AsyncConnection[Any], topic: str, records: Iterable[_Record]
-) -> UUID:
+async def _publish_async(conn: AsyncConnection[Any], topic: str, records: _Records) -> UUID:
     hit("publish.before")
     try:
         published = await _store_async(conn, topic, records)
@@ -110,20 +105,20 @@ async def _publish_async(
     return published
 
 
-async def _store_async(conn: AsyncConnection[Any], topic: str, records: Iterable[_Record]) -> UUID:
+async def _store_async(conn: AsyncConnection[Any], topic: str, records: _Records) -> UUID:
     async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
         name, params, records = _statement(topic, records)
-        if name:
+        if name != "publish_many":
             await cursor.execute(query("log", name), params)
             return _transaction_id(await cursor.fetchone())
         async with conn.transaction() if _is_alone(conn) else nullcontext():
-            await cursor.execute(query("log", "topic_id"), params)
-            topic_id = _only(await cursor.fetchone())
+            await cursor.execute(query("log", name), params)
+            row = await cursor.fetchone()
+            topic_id = _topic_id(row)
             async with cursor.copy(query("log", "copy_events")) as copy:
                 for record in records:
-                    await copy.write_row((topic_id, *record.values()))
-            await cursor.execute(query("log", "publishing_transaction"))
-            return _transaction_id(await cursor.fetchone())
+                    await copy.write_row((topic_id, *record))
+        return _transaction_id(row)
 
 
 def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
@@ -135,19 +130,22 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _statement(
-    topic: str, records: Iterable[_Record]
-) -> tuple[str, dict[str, Any], Iterable[_Record]]:
-    """Return the query that stores the records, with its parameters; "" when they need a COPY."""
+def _statement(topic: str, records: _Records) -> tuple[str, dict[str, Any], _Records]:
+    """Return the query that stores the records, with its parameters, and what it leaves to a COPY.
+
+    Its row begins with the transaction_id; that of publish_many, before a COPY, has the topic's id.
+    """
     if isinstance(records, list):
-        return "publish_one", {"topic": topic, **records[0]}, ()
-    some, records = _peek(records)
-    if some is not None:
-        return "publish_some", {"topic": topic, **some}, ()
-    return "", {"name": topic}, records
+        one = dict(zip(_COLUMNS, records[0], strict=True))
+        return "publish_one", {"topic": topic, **one}, iter(())
+    head = list(islice(records, _COPY_ABOVE + 1))
+    if len(head) > _COPY_ABOVE:
+        return "publish_many", {"topic": topic}, chain(head, records)
+    columns = {name: [record[n] for record in head] for n, name in enumerate(_COLUMNS)}
+    return "publish_some", {"topic": topic, **columns}, iter(())
 
 
-def _records(what: object, fields: dict[str, Any]) -> Iterable[_Record]:
+def _records(what: object, fields: dict[str, Any]) -> _Records:
     """Return a list of one record, or a lazy iterable of many."""
     many = _as_many(what)
     if many is None:
@@ -156,15 +154,6 @@ def _records(what: object, fields: dict[str, Any]) -> Iterable[_Record]:
     if fields:
         raise PublishError(f"{', '.join(fields)}: with many events, set it on each NewEvent")
     return (_record(event) for event in many)
-
-
-def _peek(records: Iterable[_Record]) -> tuple[dict[str, list[Any]] | None, Iterable[_Record]]:
-    """Return the columns of the records if they are few, else None; and all records again."""
-    rest = iter(records)
-    head = list(islice(rest, _COPY_ABOVE + 1))
-    if len(head) > _COPY_ABOVE:
-        return None, chain(head, rest)
-    return {name: [record[name] for record in head] for name in _COLUMNS}, head
 
 
 def _as_many(what: object) -> Iterable[object] | None:
@@ -189,40 +178,39 @@ def _new_event(payload: object, fields: dict[str, Any]) -> NewEvent:
 
 
 def _record(event: object) -> _Record:
-    """Return the columns of an event, in the order of `copy_events`."""
+    """Return what an event has for _COLUMNS. MUST be quick: a COPY calls it for each event."""
     if not isinstance(event, NewEvent):
         raise PublishError(f"many events must all be NewEvents, not {type(event).__name__}")
-    for name in _TEXT_FIELDS:
-        value = getattr(event, name)
-        if value is not None and not isinstance(value, str | UUID):
-            raise PublishError(f"{name} must be text, not {type(value).__name__}")
-        if isinstance(value, str) and "\0" in value:
-            raise PublishError(
-                f"{name} {value!r} has a NUL character, which PostgreSQL cannot store"
-            )
-    return {
-        "payload": _json(event.payload, "payload"),
-        "key": _text(event.key),
-        "event_type": _text(event.event_type),
-        "headers": None if event.headers is None else _json(event.headers, "headers"),
-        "host_id": _text(event.host_id),
-        "user_id": _text(event.user_id),
-        "transaction_id": _uuid(event.transaction_id),
-    }
+    return (
+        _json(event.payload, "payload"),
+        _text(event.key, "key"),
+        _text(event.event_type, "event_type"),
+        None if event.headers is None else _json(event.headers, "headers"),
+        _text(event.host_id, "host_id"),
+        _text(event.user_id, "user_id"),
+        _uuid(event.transaction_id),
+    )
 
 
-def _text(value: str | UUID | None) -> str | None:
-    return None if value is None else str(value)
+def _text(value: object, name: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, _TEXT):
+        raise PublishError(f"{name} must be text, not {type(value).__name__}")
+    text = str(value)
+    if "\0" in text:
+        raise PublishError(f"{name} {text!r} has a NUL character, which PostgreSQL cannot store")
+    return text
 
 
 def _json(value: object, name: str) -> str:
-    if isinstance(value, bytes | bytearray):
+    if isinstance(value, _JSON_TEXT):
         try:
-            return bytes(value).decode()
+            return value.decode()
         except UnicodeDecodeError as error:
             raise PublishError(f"{name}: JSON text must be UTF-8: {error}") from error
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise PublishError(f"{name} is not JSON: {error}") from error
 
@@ -249,11 +237,12 @@ def _explain(error: psycopg.Error | UnicodeEncodeError) -> Exception:
     return error
 
 
-def _only(row: tuple[Any, ...] | None) -> Any:
-    assert row is not None
-    return row[0]
-
-
 def _transaction_id(row: tuple[Any, ...] | None) -> UUID:
+    assert row is not None
     # Whether a UUID arrives as one is up to the adapters of the caller's connection.
-    return UUID(str(_only(row)))
+    return UUID(str(row[0]))
+
+
+def _topic_id(row: tuple[Any, ...] | None) -> Any:
+    assert row is not None
+    return row[1]
