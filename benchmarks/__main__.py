@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,28 +16,10 @@ from rich.console import Console
 
 from benchmarks import markdown, report
 from benchmarks.figure import Figure
+from benchmarks.options import NAMES, parse
 from benchmarks.server import Setup, server, settings
-from gapless.errors import UsageError
+from gapless.errors import GaplessError, UsageError
 
-NAMES = (
-    "publish",
-    "bulk",
-    "consume",
-    "groups",
-    "queue",
-    "latency",
-    "idle",
-    "held",
-    "scale",
-    "backlog",
-    "hot",
-    "large",
-    "sequencing",
-    "members",
-    "planning",
-    "spark",
-    "peers",
-)
 COLUMNS = 100
 
 
@@ -46,11 +29,10 @@ def benchmark(name: str) -> Callable[[Setup], list[Figure]]:
     return found
 
 
-def main() -> None:
-    options = _parse()
+def main(words: Sequence[str] | None = None) -> int:
+    """Run what was asked for; return the exit code: 1 when a benchmark failed."""
+    options = parse(words)
     console = Console(width=COLUMNS)
-    if options.markdown and not options.markdown.is_file():
-        raise UsageError(f"{options.markdown}: there is no such page")
     with server(options.dsn) as dsn:
         circumstances = _circumstances(dsn, options)
         for name, value in {**circumstances, **circumstances["settings"]}.items():
@@ -62,7 +44,7 @@ def main() -> None:
             commit_delay_ms=options.commit_delay_ms,
             minutes=options.minutes,
         )
-        groups = _run(setup, options.names or NAMES, console)
+        groups, failed = _run(setup, options.names or NAMES, console)
     report.show(console, groups)
     report.write_json(options.json, groups, circumstances)
     folder = options.markdown.parent if options.markdown else options.json.parent
@@ -70,23 +52,36 @@ def main() -> None:
     console.print(f"\nevery round: {options.json}; pictures: {folder / 'benchmarks'}")
     if options.markdown:
         _write_page(options.markdown, groups, pictures, _sentence(circumstances), console)
+    return 1 if failed else 0
 
 
-def _run(setup: Setup, names: Sequence[str], console: Console) -> dict[str, list[Figure]]:
+def _run(
+    setup: Setup, names: Sequence[str], console: Console
+) -> tuple[dict[str, list[Figure]], list[str]]:
+    """Return the figures of each benchmark, and which failed; Ctrl-C leaves out the rest."""
     groups: dict[str, list[Figure]] = {}
+    failed: list[str] = []
+
+    def complain(name: str, what: str, error: BaseException) -> None:
+        console.print(f"{name}: {what}: {error or type(error).__name__}", style="red", markup=False)
+
     for name in names:
         began_s = monotonic()
         try:
             with console.status(f"{name} …"):
                 groups[name] = benchmark(name)(setup)
-        except (
-            UsageError,
-            ImportError,
-        ) as error:  # something is missing here: the others can do without
-            console.print(f"[red]{name}: left out: {error}[/]", highlight=False)
-            continue
-        console.print(f"{name}: done in {monotonic() - began_s:.0f} s")
-    return groups
+        except (UsageError, ImportError) as error:  # not to be had here: the others can do without
+            complain(name, "left out", error)
+        except KeyboardInterrupt as error:
+            complain(name, "stopped", error)
+            failed.append(name)
+            break
+        except Exception as error:  # noqa: BLE001 - minutes of figures MUST not be lost for one
+            complain(name, "failed", error)
+            failed.append(name)
+        else:
+            console.print(f"{name}: done in {monotonic() - began_s:.0f} s")
+    return groups, failed
 
 
 def _write_page(
@@ -137,38 +132,9 @@ def _processor() -> str:
     return named[0] if named else platform.machine()
 
 
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; all if none is named"
-    )
-    parser.add_argument("--quick", action="store_true", help="all of it in less than 5 minutes")
-    parser.add_argument("--tiny", action="store_true", help="only see whether it runs")
-    parser.add_argument("--dsn", help="a superuser on a server to use instead of our own")
-    parser.add_argument(
-        "--commit-delay-ms", type=float, default=0, help="imitate a slower disk or a replica"
-    )
-    parser.add_argument(
-        "--minutes", type=float, help="how long `held` keeps its snapshot (quick: 0.2, full: 10)"
-    )
-    parser.add_argument(
-        "--json", type=Path, default=Path("build/bench.json"), help="where all rounds are written"
-    )
-    parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="write the tables between the markers of this page, the pictures beside it",
-    )
-    options = parser.parse_args()
-    unknown = [name for name in options.names if name not in NAMES]
-    if unknown:
-        parser.error(f"{', '.join(unknown)}: there are {', '.join(NAMES)}")
-    return options
-
-
 if __name__ == "__main__":
     try:
-        main()
-    except UsageError as error:
-        raise SystemExit(f"bin/bench: {error}") from None
+        raise SystemExit(main())
+    except GaplessError as problem:
+        sys.stderr.write(f"bin/bench: {problem}\n")
+        raise SystemExit(problem.exit_code) from None

@@ -9,6 +9,9 @@ where s.name in (
 )
 order by s.name
 
+-- name: is_superuser
+select current_setting('is_superuser')
+
 -- name: fill_outbox
 -- n events of the topic, payloads of so many bytes, so many events a commit.
 do $$

@@ -96,6 +96,12 @@ def database_name(purpose: str) -> str:
 def server(dsn: str | None) -> Iterator[str]:
     """Yield the DSN of a superuser: of the server given, or of one started for this run."""
     if dsn is not None:
+        with connect(dsn, role="bench") as conn:
+            row = conn.execute(query("is_superuser")).fetchone()
+        if row != ("on",):
+            raise UsageError(
+                "--dsn: not a superuser, who could make databases and look into the server"
+            )
         yield dsn
         return
     with embedded(throwaway=True, options=OPTIONS) as own:
