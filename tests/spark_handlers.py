@@ -1,12 +1,14 @@
-"""Handlers that the test of the Spark engine runs in Spark's tasks."""
+"""Handlers that tests of the Spark engine run in Spark's tasks, or as a task would."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 import gapless
@@ -14,15 +16,31 @@ import gapless
 
 @gapless.handler(topic="outbox", group="on-spark", batch_size=20)
 def note(unit: gapless.Unit, conn: Connection[Any]) -> None:
-    """Write each event down; kill this process once, in the middle of a transaction."""
+    """Write each event down, and do what its payload says, in the middle of a transaction."""
     for event in unit:
         conn.execute(
             "insert into effect (partition_id, c_offset, n) values (%s, %s, %s)",
             [event.partition, event.offset, event.payload["n"]],
         )
-        once = event.payload.get("kill")
-        if once is not None and not Path(once).exists():
-            Path(once).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        if event.payload.get("bad"):
-            raise ValueError("refused")
+        act(event.payload, conn)
+
+
+def act(payload: Any, conn: Connection[Any]) -> None:
+    """Kill: this process, once; flaky: an error that passes, once; the others: always."""
+    if _is_first(payload.get("kill")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if _is_first(payload.get("flaky")):
+        raise psycopg.errors.SerializationFailure("it will pass")
+    if payload.get("terminate"):
+        conn.execute("select pg_terminate_backend(pg_backend_pid())")
+    if payload.get("hang"):
+        time.sleep(3600)
+    if payload.get("bad"):
+        raise ValueError("refused")
+
+
+def _is_first(marker: str | None) -> bool:
+    if marker is None or Path(marker).exists():
+        return False
+    Path(marker).touch()
+    return True

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from gapless.errors import GaplessError, UsageError
 from gapless.spark.options import WriteOptions
 from gapless.spark.sink import Staged, drop_stages, publish_staged, stage
 
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamWriterBase
+except ImportError:  # PySpark 4.0: rows instead of Arrow batches
+    from pyspark.sql.datasource import (  # type: ignore[assignment]
+        DataSourceStreamWriter as StreamWriterBase,
+    )
+
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import Row, StructType
 
 _QUERY = "sql.streaming.queryId"
+_ROWS = 10_000  # of PySpark 4.0, in an Arrow batch
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,20 @@ class GaplessWriter(DataSourceArrowWriter):
         drop_stages(self._options.dsn, _staged(messages))
 
 
-class GaplessStreamWriter(DataSourceStreamArrowWriter):
+class GaplessStreamWriter(StreamWriterBase):
     """A streaming write; the fence is the query's id, which its checkpoint keeps, and the batch."""
 
-    def __init__(self, options: WriteOptions, *, overwrite: bool) -> None:
+    def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         _refuse_overwrite(overwrite=overwrite)
         self._options = options
+        self._schema = schema
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+    def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> Message:
         context = TaskContext.get()
         query_id = context.getLocalProperty(_QUERY) if context is not None else None
         if query_id is None:
             raise GaplessError("a streaming write outside a streaming query: its id is not known")
-        return Message(_stage(self._options, iterator), query_id)
+        return Message(_stage(self._options, _batches(iterator, self._schema)), query_id)
 
     def commit(
         self,
@@ -88,6 +95,25 @@ def _stage(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> Staged:
     context = TaskContext.get()
     part = context.partitionId() if context is not None else 0
     return stage(options.dsn, options.topic, part, batches)
+
+
+def _batches(
+    given: Iterator[pa.RecordBatch] | Iterator[Row], schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """Return Arrow batches as they are, and rows as Arrow batches."""
+    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+
+    items = iter(given)
+    first = next(items, None)
+    if first is None:
+        return
+    items = chain([first], items)
+    if isinstance(first, pa.RecordBatch):
+        yield from items
+        return
+    while rows := [row.asDict() for row in islice(items, _ROWS)]:
+        columns = {name: [row[name] for row in rows] for name in schema.fieldNames()}
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def _staged(messages: list[WriterCommitMessage | None]) -> list[Staged]:

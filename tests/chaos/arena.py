@@ -57,13 +57,14 @@ class Arena:
         give_up_s = time.monotonic() + AIM_S * self.random.choice((0, 1))
         while time.monotonic() < give_up_s:
             for pid in victim.children():
-                if self._is_handling(pid):
+                if self.is_handling(pid):
                     return pid
             time.sleep(LOOK_AGAIN_S)
         children = victim.children()
         return self.random.choice(children) if children else None
 
-    def _is_handling(self, pid: int) -> bool:
+    def is_handling(self, pid: int) -> bool:
+        """Tell whether a process is inside a handler of chaos.shop."""
         for path in self.scene.folder.glob(f"worker-{pid}-*.jsonl"):
             return b'"phase":"begin"' in path.read_bytes()[-LAST_BYTES:].splitlines()[-1]
         return False

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from chaos.process import LOOK_AGAIN_S
+from chaos.process import LOOK_AGAIN_S, title
 from chaos.scene import Scene
 
 REAP_S = 5.0
@@ -40,7 +40,7 @@ def leftovers(scene: Scene, conn: Connection[Any]) -> list[str]:
 
 
 def _look(scene: Scene, conn: Connection[Any]) -> list[str]:
-    left = [f"process {pid} outlived its parent" for pid in scene.orphans()]
+    left = [f"process {pid} outlived its parent: {title(pid)[:200]}" for pid in scene.orphans()]
     for what, statement in _LEFT.items():
         left += [f"{what}: {row[0]}" for row in conn.execute(statement)]
     return left

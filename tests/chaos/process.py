@@ -116,8 +116,9 @@ def title(pid: int) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    """The pids of the children that a process has now, lowest first."""
-    with suppress(OSError):
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-        return sorted(int(each) for each in listed.split())
-    return []
+    """The pids of the children that a process has now, whichever thread forked; lowest first."""
+    found: list[int] = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, listing.read_text().split())
+    return sorted(found)

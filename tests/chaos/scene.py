@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import psycopg
 from psycopg import Connection
@@ -85,20 +86,28 @@ class Scene:
         self._conn = eventually_connect(self.admin_dsn)
         return self._conn
 
-    def start_supervisor(self, line: int, **odd: object) -> Process:
+    def start_supervisor(
+        self,
+        line: int,
+        *,
+        arguments: Sequence[str] = (),
+        env: Mapping[str, str] = MappingProxyType({}),
+        **odd: object,
+    ) -> Process:
         """Start one more `gapless run` on a machine; odd: settings of its own."""
         name = f"s{len(self.started)}"
         settings = {
             f"GAPLESS_{key.upper()}": str(value)
             for key, value in (self.settings | {"instanceName": name} | odd).items()
         }
-        process = self._start(
+        process = self._python(
             name,
             line,
-            ["-m", "gapless", "run", "--no-console"],
+            ["-m", "gapless", "run", "--no-console", *arguments],
             {"GAPLESS_HANDLERS": "chaos.shop"}
             | settings
-            | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"},
+            | {"GAPLESS_DSN": self.dsn(line), "GAPLESS_LOGFORMAT": "json"}
+            | dict(env),
         )
         self.supervisors.append(process)
         return process
@@ -106,7 +115,7 @@ class Scene:
     def start_producer(self, line: int, seed: int, rate: float) -> Process:
         """Start a producer that never stops by itself; rate: transactions a second, about."""
         name = f"p{len(self.started)}"
-        process = self._start(
+        process = self._python(
             name,
             line,
             ["-m", "chaos.load", self.dsn(line), str(self.folder), name, str(seed), str(rate)],
@@ -118,7 +127,7 @@ class Scene:
     def start_steady(self, line: int, partitions: int) -> Process:
         """Start the even load of the figures."""
         arguments = ["-m", "chaos.steady", self.dsn(line), str(partitions)]
-        return self._start(f"steady{len(self.started)}", line, arguments, {})
+        return self._python(f"steady{len(self.started)}", line, arguments, {})
 
     def dismiss(self, supervisor: Process) -> None:
         """Ask a supervisor to leave; it is one of ours no more."""
@@ -157,11 +166,15 @@ class Scene:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _start(self, name: str, line: int, arguments: list[str], env: Mapping[str, str]) -> Process:
+    def _python(self, name: str, line: int, words: list[str], env: Mapping[str, str]) -> Process:
+        return self.start(name, line, [sys.executable, *words], env)
+
+    def start(self, name: str, line: int, command: list[str], env: Mapping[str, str]) -> Process:
+        """Start any process of the run, in a session of its own."""
         log_path = self.folder / f"{name}.log"
         with log_path.open("ab") as log:
             popen = subprocess.Popen(
-                [sys.executable, *arguments],
+                command,
                 env=environment() | {MARK: str(self.folder)} | dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

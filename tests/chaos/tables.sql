@@ -19,6 +19,7 @@ create table chaos.effect (
   epoch bigint,                        -- of the fence, as the handler's transaction saw it
   pid int,                             -- of the worker process
   backend_pid int not null default pg_backend_pid(),
+  application text not null default current_setting('application_name'),
   xid xid8 not null default pg_current_xact_id(),
   at timestamptz not null default clock_timestamp()
 );
@@ -70,6 +71,7 @@ create table chaos.cursor (
   made boolean not null,               -- the row is new
   seek boolean not null,
   backend_pid int not null default pg_backend_pid(),
+  application text not null default current_setting('application_name'),
   xid xid8 not null default pg_current_xact_id(),
   at timestamptz not null default clock_timestamp()
 );

@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 
 from chaos.app import make_handler
 from chaos.checker import check, check_records, report
-from chaos.corruptions import IN_RECORDS, IN_TABLES, NOWHERE, acknowledged
+from chaos.corruptions import A_BATCH, IN_RECORDS, IN_TABLES, NOWHERE, acknowledged
 from chaos.effects import make_tables
 from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
 from chaos.producer import Draft, Producer
@@ -167,3 +167,16 @@ def test_a_torn_last_line_did_not_happen(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"record":"note","what":"to')
     assert [each.what for each in read(tmp_path) if isinstance(each, Note)] == ["whole"]
+
+
+def test_tasks_of_an_epoch_are_one_owner(run: Run) -> None:
+    """On Spark each task has a session of its own, and says under which epoch it works."""
+    name = "set application = 'gapless/spark task ' || {} || ' of g/t/0', backend_pid = id"
+    with run.conn.transaction(force_rollback=True):
+        for table in ("effect", "cursor"):
+            where = "" if table == "effect" else " where next_offset > old_offset and not made"
+            run.conn.execute(f"update chaos.{table} {name.format('epoch')}{where}".encode())
+        assert not check_records(run.conn, run.records)
+        run.conn.execute(f"update chaos.cursor {name.format(0)} where id = {A_BATCH}".encode())
+        found = {each.name for each in check_records(run.conn, run.records)}
+        assert "commit by a former owner" in found

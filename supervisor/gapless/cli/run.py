@@ -63,6 +63,9 @@ _FLAGS = (
 )
 
 
+_SPARK_END_S = 30.0
+
+
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     # Heavy imports only when it runs: `gapless --help` stays fast.
@@ -98,12 +101,13 @@ def main(args: argparse.Namespace) -> int:
 
 def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str) -> int:
     """Be the driver of handlers that run as Spark tasks."""
-    import signal  # noqa: PLC0415 - not for --help
-    import threading  # noqa: PLC0415
+    import logging  # noqa: PLC0415 - not for --help
+    import signal  # noqa: PLC0415 - as above
+    import threading  # noqa: PLC0415 - as above
 
     from gapless.cli.logs import set_up_logs  # noqa: PLC0415
     from gapless.spark.engine import Engine  # noqa: PLC0415
-    from gapless.spark.session import spark_session  # noqa: PLC0415
+    from gapless.spark.session import end_session_within, spark_session  # noqa: PLC0415
 
     set_up_logs(plan.settings.log_format)
     stop = threading.Event()
@@ -111,4 +115,12 @@ def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str) -> int:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
     engine = Engine(plan, references, session.sparkContext)
-    return engine.run(lambda seconds: not stop.wait(seconds))
+    end_s = 0.0  # after an error nothing is worth waiting for
+    try:
+        code = engine.run(lambda seconds: not stop.wait(seconds))
+        end_s = _SPARK_END_S
+    finally:
+        if not end_s:
+            logging.disable()  # what Py4J has to say of the end is no news
+        end_session_within(session, end_s)
+    return code

@@ -59,6 +59,11 @@ class Driver:
         """The right it works by."""
         return self._turn.assignment
 
+    @property
+    def conn(self) -> Connection[Any]:
+        """The session it works on."""
+        return self._turn.conn
+
     def turn(self, *, batch_size: int | None = None, alone: bool = False) -> Step:
         """Do what is next, and commit; see step() and redrive() for what it raises.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -21,14 +20,15 @@ from gapless.consume.handler import Handler
 from gapless.consume.step import Limits
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
-from gapless.errors import ConnectError
+from gapless.errors import ConnectError, GaplessError
 from gapless.keys import Partition
 from gapless.lease import hold
 from gapless.lease.member import Lease
 from gapless.log.catch_up import sequence_if_alone
 from gapless.settings import Settings
+from gapless.spark.jobs import Jobs
 from gapless.spark.session import sentence
-from gapless.spark.task import Report, Work, run_tasks
+from gapless.spark.task import Report, Work
 from gapless.worker.control import Control, Plan
 from gapless.worker.supervisor import make_limits
 
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("gapless.spark")
 
 QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
-FULL_ROUND_S = 10.0  # so often all partitions are tried: a retry may be due without new events
+LATE_S = 15.0  # more than its quota and its last turn: a task that is stopped, or a lost executor
+FULL_LOOK_S = 10.0  # so often all partitions are tried: a retry may be due without new events
 TURN_S = 0.05
 PAUSE_S = 5.0  # for a partition with a hole, or one that is blocked
-PAUSE_S_MAX = 30.0  # between rounds that fail
+PAUSE_S_MAX = 30.0  # for one whose jobs fail
 TAKE_EVERY_S = 0.25  # to ask for a partition is to notify its owner: not every turn
 
 
@@ -53,6 +54,7 @@ class _Owned:
     held: hold.Held
     alone: int
     troubled: bool = False  # status says why it does not go on
+    failures: int = 0  # jobs in a row that failed
     due_s: float = 0.0  # not before, after an error
 
 
@@ -62,43 +64,46 @@ class Engine:
     def __init__(self, plan: Plan, references: tuple[str, ...], context: SparkContext) -> None:
         self._plan = plan
         self._references = references
-        self._context = context
+        settings = plan.settings
+        limit_s = QUOTA_S + settings.max_processing_ms / 1000 + LATE_S
+        self._jobs = Jobs(context, limit_s=limit_s)
         self._control = Control(plan)
         self._conn: Connection[Any] | None = None  # holds the advisory locks of what is owned
         self._owned: dict[Partition, _Owned] = {}
-        self._round: Future[list[Report]] | None = None
-        self._at_work: list[Partition] = []
         self._full_due_s = 0.0
         self._take_due_s = 0.0
-        self._round_due_s = 0.0
-        self._failures = 0
         self._draining = False
 
     def run(self, wait: Callable[[float], bool]) -> int:
-        """Work until `wait` (sleep so many seconds at most) returns False; 0 when drained."""
+        """Work until `wait` (sleep so many seconds at most) returns False; 0 when drained.
+
+        Raises GaplessError when Spark ends or falls silent: the peers have the partitions then.
+        """
         self._control.join()
-        with ThreadPoolExecutor(1, "gapless-round") as pool:
-            while not (self._draining and self._round is None and not self._owned):
-                self._turn(pool)
+        try:
+            while not (self._draining and not self._jobs.at_work and not self._owned):
+                self._turn()
                 if not wait(TURN_S) and not self._draining:
                     log.info("driver: draining")
                     self._draining = True
                     self._control.drain()
-        self._control.leave()
-        if self._conn is not None:
-            self._conn.close()
+        finally:
+            self._jobs.close()
+            self._forget()  # the locks are free before the partitions are given to others
+            self._control.leave()
         return 0
 
-    def _turn(self, pool: ThreadPoolExecutor) -> None:
+    def _turn(self) -> None:
         if self._control.tend() == "lost":
             self._forget()  # no longer a member: our tasks are fenced by whoever takes over
         try:
-            self._end_round()
+            self._end_jobs()
+            self._tend_jobs()
             if self._control.is_member:
                 conn = self._session()
                 sequence_if_alone(conn)
                 self._take_and_give(conn, self._control.member.leases())
-                self._begin_round(conn, pool)
+                self._begin_jobs(conn)
         except (psycopg.Error, ConnectError) as error:
             if not is_transient(error):
                 raise
@@ -123,14 +128,15 @@ class Engine:
         me = self._control.member.member_id
         wanted = {lease.partition: lease for lease in leases if lease.target == me}
         for partition, owned in list(self._owned.items()):
-            if partition not in self._at_work and (partition not in wanted or self._draining):
+            is_to_go = partition not in wanted or self._draining
+            if is_to_go and partition not in self._jobs.at_work:
                 hold.release(conn, owned.held.assignment, owned.lease_no)
                 del self._owned[partition]
         if self._draining or monotonic() < self._take_due_s:
             return
         self._take_due_s = monotonic() + TAKE_EVERY_S
         for partition, lease in wanted.items():
-            if partition not in self._owned and partition not in self._at_work:
+            if partition not in self._owned and partition not in self._jobs.at_work:
                 self._take(conn, lease)
 
     def _take(self, conn: Connection[Any], lease: Lease) -> None:
@@ -153,55 +159,58 @@ class Engine:
         self._owned[lease.partition] = _Owned(lease_no=lease.lease_no, held=held, alone=alone)
         log.info("%s: acquired, epoch %s", lease.partition, held.assignment.epoch)
 
-    # -- rounds ------------------------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------------
 
-    def _begin_round(self, conn: Connection[Any], pool: ThreadPoolExecutor) -> None:
-        """Start one Spark job for all partitions that have something to do, a task for each."""
-        is_due = monotonic() >= self._round_due_s
-        if self._round is not None or self._draining or not self._owned or not is_due:
-            return
+    def _begin_jobs(self, conn: Connection[Any]) -> None:
+        """Start a Spark job for each partition that has something to do, and none at work."""
         now = monotonic()
-        chosen = [each for each, owned in self._owned.items() if now >= owned.due_s]
-        if monotonic() < self._full_due_s:
+        at_work = self._jobs.at_work
+        idle = [
+            partition
+            for partition, owned in self._owned.items()
+            if partition not in at_work and now >= owned.due_s
+        ]
+        if self._draining or not idle:
+            return
+        if now < self._full_due_s:
             behind = self._behind(conn)
-            chosen = [each for each in chosen if _key(each) in behind]
+            idle = [each for each in idle if _key(each) in behind]
         else:
-            self._full_due_s = monotonic() + FULL_ROUND_S
-        if chosen:
-            self._at_work = chosen
-            self._round = pool.submit(self._job, [self._work(each) for each in chosen])
+            self._full_due_s = now + FULL_LOOK_S
+        for partition in idle:
+            self._jobs.start(self._work(partition))
 
-    def _job(self, works: list[Work]) -> list[Report]:
-        reports: list[Report] = (
-            self._context.parallelize(works, len(works)).mapPartitions(run_tasks).collect()
-        )
-        return reports
+    def _tend_jobs(self) -> None:
+        try:
+            self._jobs.tend()
+        except GaplessError as error:
+            if not self._draining:
+                raise
+            log.warning("driver: %s; what was at work is not committed", error)
+            self._forget()
+            self._jobs.forget()
 
-    def _end_round(self) -> None:
-        if self._round is None or not self._round.done():
-            return
-        finished, self._round = self._round, None
-        at_work, self._at_work = self._at_work, []
-        error = finished.exception()
-        if error is not None:
-            # Which task killed its executor is not known: all go on with care (I8).
-            self._failures += 1
-            self._round_due_s = monotonic() + min(PAUSE_S_MAX, 0.5 * 2**self._failures)
-            log.warning("driver: a round failed, trying again with care: %s", sentence(error))
-            for partition in at_work:
-                if partition in self._owned:
-                    self._owned[partition].alone = self._limits(partition).batch_size
-                    self._report(self._owned[partition], f"retrying: {sentence(error)}")
-            return
-        self._failures = 0
-        for report in finished.result():
-            self._note(report)
+    def _end_jobs(self) -> None:
+        for partition, outcome in self._jobs.ended():
+            owned = self._owned.get(partition)
+            if owned is None:
+                continue
+            if isinstance(outcome, Report):
+                self._note(owned, outcome)
+            else:
+                self._note_failure(partition, owned, sentence(outcome))
 
-    def _note(self, report: Report) -> None:
-        owned = self._owned.get(report.partition)
-        if owned is None:
-            return
+    def _note_failure(self, partition: Partition, owned: _Owned, why: str) -> None:
+        """Try again later, one unit at a time: perhaps one of them kills its process (I8)."""
+        owned.failures += 1
+        owned.due_s = monotonic() + min(PAUSE_S_MAX, 0.5 * 2**owned.failures)
+        owned.alone = self._limits(partition).batch_size
+        log.warning("%s: a job failed, trying again with care: %s", partition, why)
+        self._report(owned, f"retrying: {why}")
+
+    def _note(self, owned: _Owned, report: Report) -> None:
         self._report(owned, report.error)
+        owned.failures = 0
         owned.due_s = monotonic() + PAUSE_S if report.error else 0.0
         owned.alone = max(0, owned.alone - report.events) if report.events else 0
         if report.dead:

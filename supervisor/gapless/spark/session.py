@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import GaplessError, UsageError
@@ -66,6 +69,24 @@ def end_session(session: SparkSession) -> None:
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
+def end_session_within(session: SparkSession, seconds: float) -> None:
+    """Stop a session; a JVM that does not end in time, or is gone already, is no obstacle."""
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
+
+    def end() -> None:
+        with suppress(Exception):
+            end_session(session)
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    ending.join(seconds)
+    if gateway is not None and gateway.proc.poll() is None:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
 def register(session: SparkSession) -> None:
     """Register the format by hand: another vendor's broken module may break Spark's own search."""
     from pyspark_gapless import GaplessSource  # noqa: PLC0415 - needs PySpark
@@ -76,16 +97,20 @@ def register(session: SparkSession) -> None:
 def sentence(error: BaseException) -> str:
     """Find the one sentence that says what is wrong in what Spark and Py4J wrap around it."""
     text = str(error)
+    for pattern in _TELLING:
+        found = pattern.findall(text)
+        if found:
+            return " ".join(str(found[-1]).split())[:500]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in reversed(lines):
-        head, colon, rest = line.partition("Error: ")
-        if colon and head.startswith("gapless.errors."):
-            return rest
-    for line in lines:
-        _, colon, rest = line.partition("Error: ")
-        if colon and "gapless.errors." in line:
-            return rest
     return lines[0][:500] if lines else type(error).__name__
+
+
+# The most telling first: our own errors, the end of Python's traceback, what Spark concludes.
+_TELLING = (
+    re.compile(r"^.*?gapless\.errors\.\w+Error: (.+)$", re.MULTILINE),
+    re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+([\w.]+: .+)$", re.MULTILINE),
+    re.compile(r"(Job aborted due to stage failure: .+)$", re.MULTILINE),
+)
 
 
 def explained(error: BaseException) -> GaplessError:

@@ -86,6 +86,11 @@ class Stream:
         _, ends = self._look(fresh=False)
         return tasks_between(self._options, self._start(start, ends), from_json(end), ends)
 
+    def show(self, done: Json) -> None:
+        """Record what is done, where Spark does not tell by asking for more (before 4.2)."""
+        conn, _ = self._look(fresh=False)
+        self._show(conn, done)
+
     def close(self) -> None:
         """End the session."""
         if self._conn is not None:

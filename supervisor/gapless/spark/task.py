@@ -6,20 +6,31 @@ last commit was. It ends when the partition is idle, its time is up, or the leas
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
-from time import monotonic
+from time import monotonic, sleep
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.load import load_handlers
 from gapless.consume.turn import Limits
-from gapless.db.connect import connect
+from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
+from gapless.worker.forgive import FORGIVEN_OF, SHUTDOWN_STATES
+
+PAUSE_S = 0.05  # after what passes by itself; twice as long each time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +56,9 @@ class Report:
     """What a task did; `fenced`: the partition is another owner's; `error`: why it stands still."""
 
     partition: Partition
-    events: int
-    dead: int
-    fenced: bool
+    events: int = 0
+    dead: int = 0
+    fenced: bool = False
     error: str | None = None
 
 
@@ -58,29 +69,87 @@ def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
 
 
 def work_on(work: Work) -> Report:
-    """Go on until idle, fenced, or out of time. Raises psycopg's errors: Spark tries again."""
+    """Go on until idle, fenced, or out of time; a lost session is Spark's to try again."""
     handler = find_handler(work.references, work.name)
-    partition = work.assignment.partition
-    events = dead = 0
-    give_up_s = monotonic() + work.quota_s
-    with closing(connect(work.dsn, role=f"spark task {partition}")) as conn:
+    with closing(connect(work.dsn, role=_role(work.assignment))) as conn:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )
-        driver = Driver(conn, work.assignment, handler, work.limits)
-        while True:
+        driver = Driver(conn, work.assignment, handler, work.limits, pulse=lambda: _arm_watch(work))
+        with _watched(work):
             try:
-                done = driver.turn(alone=events < work.alone)
-            except (HoleError, BlockedError) as error:
-                return Report(
-                    partition=partition, events=events, dead=dead, fenced=False, error=str(error)
-                )
-            events += done.events
-            dead += done.dead
-            is_over = done.outcome == "fenced" or monotonic() > give_up_s
-            if is_over or (done.outcome == "idle" and not driver.has_due()):
-                fenced = done.outcome == "fenced"
-                return Report(partition=partition, events=events, dead=dead, fenced=fenced)
+                return _turns(work, driver)
+            except psycopg.Error as error:
+                _acquit(work, driver, error)
+                raise
+
+
+def _turns(work: Work, driver: Driver) -> Report:
+    """Take turns; what passes by itself is tried again here, as a worker does."""
+    report = Report(partition=work.assignment.partition)
+    give_up_s = monotonic() + work.quota_s
+    pause_s = PAUSE_S
+    while True:
+        _arm_watch(work)
+        try:
+            done = driver.turn(alone=report.events < work.alone)
+        except (HoleError, BlockedError) as error:
+            return replace(report, error=str(error))
+        except psycopg.Error as error:
+            if not is_transient(error) or not _is_sound(driver.conn):
+                raise
+            if monotonic() > give_up_s:
+                return replace(report, error=f"retrying: {' '.join(str(error).split())[:500]}")
+            sleep(pause_s)
+            pause_s *= 2
+            continue
+        pause_s = PAUSE_S
+        report = replace(
+            report,
+            events=report.events + done.events,
+            dead=report.dead + done.dead,
+            fenced=done.outcome == "fenced",
+        )
+        is_idle = done.outcome == "idle" and not driver.has_due()
+        if report.fenced or is_idle or monotonic() > give_up_s:
+            return report
+
+
+@contextmanager
+def _watched(work: Work) -> Iterator[None]:
+    """End this process when a turn takes longer than maxProcessingMs: Spark would wait for ever."""
+    _arm_watch(work)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _arm_watch(work: Work) -> None:
+    # A thread of C's: it ends a handler that keeps the interpreter for itself, too, and says where.
+    faulthandler.dump_traceback_later(
+        work.max_processing_ms / 1000, exit=True, file=sys.__stderr__ or sys.stderr
+    )
+
+
+def _is_sound(conn: Connection[Any]) -> bool:
+    return not conn.closed and conn.info.transaction_status == TransactionStatus.IDLE
+
+
+def _acquit(work: Work, driver: Driver, error: psycopg.Error) -> None:
+    """Take the attempt back that a restart of the server, or an operator, has ended (I8).
+
+    Not always: a unit may know how to make the server do it.
+    """
+    is_forgiven = os.getpid() % FORGIVEN_OF != 0
+    if driver.has_attempt and error.sqlstate in SHUTDOWN_STATES and is_forgiven:
+        with closing(connect(work.dsn, role=_role(work.assignment))) as conn:
+            driver.forgive(conn)
+
+
+def _role(assignment: Assignment) -> str:
+    """Say under which epoch the session works: it is in pg_stat_activity, too."""
+    return f"spark task {assignment.epoch} of {assignment.partition}"
 
 
 @cache

@@ -63,7 +63,10 @@ def _fences(
 
 
 def _batches(at: At, moves: list[Moved]) -> Iterator[Violation]:
-    """A batch is committed by the session that put in the fence which stands (S3)."""
+    """A batch is committed by the session that put in the fence which stands (S3), or by a task.
+
+    A driver puts the fence in, and its Spark tasks commit, under the epoch that they were given.
+    """
     owner: Moved | None = None
     for move in moves:
         if move.is_install:
@@ -75,7 +78,13 @@ def _batches(at: At, moves: list[Moved]) -> Iterator[Violation]:
                 f"session {move.backend_pid} moved the offset to {move.next_offset} without a fence"
             )
             yield _about(at, "commit by a former owner", text, move.old_offset)
-        elif move.backend_pid != owner.backend_pid:
+        elif move.task_epoch is not None and move.task_epoch != owner.epoch:
+            text = (
+                f"a task of epoch {move.task_epoch} moved the offset to {move.next_offset}; the "
+                f"fence is of epoch {owner.epoch}"
+            )
+            yield _about(at, "commit by a former owner", text, move.old_offset)
+        elif move.task_epoch is None and move.backend_pid != owner.backend_pid:
             text = (
                 f"session {move.backend_pid} moved the offset to {move.next_offset}; epoch "
                 f"{owner.epoch} is that of session {owner.backend_pid}"
@@ -84,9 +93,9 @@ def _batches(at: At, moves: list[Moved]) -> Iterator[Violation]:
 
 
 def _effects(facts: Facts, at: At) -> Iterator[Violation]:
-    """Effects are written under epochs that never fall, one session an epoch."""
+    """Effects are written under epochs that never fall, one session (or driver) an epoch."""
     highest = -1
-    sessions: dict[int, int] = {}
+    workers: dict[int, tuple[str, int]] = {}
     for effect in facts.effects_at.get(at, []):
         if effect.epoch is None or (at, effect.c_offset, effect.xid) in facts.settled:
             continue
@@ -94,9 +103,10 @@ def _effects(facts: Facts, at: At) -> Iterator[Violation]:
             text = f"effect {effect.id} under epoch {effect.epoch}, {highest} had begun"
             yield _about(at, "epoch fell", text, effect.c_offset)
         highest = max(highest, effect.epoch)
-        owner = sessions.setdefault(effect.epoch, effect.backend_pid)
-        if owner != effect.backend_pid:
-            text = f"sessions {owner} and {effect.backend_pid} both work under epoch {effect.epoch}"
+        owner = workers.setdefault(effect.epoch, effect.worker)
+        if owner != effect.worker or effect.task_epoch not in (None, effect.epoch):
+            both = " and ".join(f"{what} {number}" for what, number in (owner, effect.worker))
+            text = f"{both} both work under epoch {effect.epoch}"
             yield _about(at, "two owners", text, effect.c_offset)
 
 

@@ -33,7 +33,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a handler did with one event."""
+    """What a handler did with one event; task_epoch: the one that a Spark task says it has."""
 
     id: int
     group_id: str
@@ -47,8 +47,16 @@ class Effect:
     epoch: int | None
     pid: int | None
     backend_pid: int
+    task_epoch: int | None
     xid: str
     at: float
+
+    @property
+    def worker(self) -> tuple[str, int]:
+        """Who did it: a session, or, on Spark, all tasks that work under one epoch."""
+        if self.task_epoch is not None:
+            return ("tasks of epoch", self.task_epoch)
+        return ("session", self.backend_pid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +76,7 @@ class Moved:
     made: bool
     seek: bool
     backend_pid: int
+    task_epoch: int | None
     xid: str
     at: float
 
@@ -165,6 +174,8 @@ class Target:
 
 
 _AT = "extract(epoch from {0}.at)::float8 as at"
+# A driver's tasks have sessions of their own; each says in its name under which epoch it works.
+_TASK = "substring({0}.application from '^gapless/spark task (\\d+) of ')::bigint as task_epoch"
 _QUERIES: dict[type[Any], str] = {
     Placed: """
         select t.name as topic, s.partition_id, s.base_offset + u.n - 1 as c_offset, u.id,
@@ -178,12 +189,12 @@ _QUERIES: dict[type[Any], str] = {
         order by 1, 2, 3""",
     Effect: f"""
         select e.id, e.group_id, e.topic, e.partition_id, e.c_offset, e.transaction_id, e.position,
-          e.key, e.tag, e.epoch, e.pid, e.backend_pid, e.xid::text as xid, {_AT.format("e")}
+          e.key, e.tag, e.epoch, e.pid, e.backend_pid, {_TASK.format("e")}, e.xid::text as xid, {_AT.format("e")}
         from chaos.effect e order by e.id""",
     Moved: f"""
         select c.id, c.group_id, t.name as topic, c.partition_id, c.old_offset, c.next_offset,
           c.old_epoch, c.epoch, c.old_token, c.token, c.made, c.seek, c.backend_pid,
-          c.xid::text as xid, {_AT.format("c")}
+          {_TASK.format("c")}, c.xid::text as xid, {_AT.format("c")}
         from chaos.cursor c join gapless.topic t using (topic_id) order by c.id""",
     Leased: f"""
         select l.id, l.group_id, t.name as topic, l.partition_id, l.old_owner, l.owner,
