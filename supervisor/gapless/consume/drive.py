@@ -12,11 +12,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-import psycopg
 from psycopg import Connection
 
 from gapless.consume.claim import forget_attempt
-from gapless.consume.deliver import deliver, forget_deliveries
+from gapless.consume.deliver import Delivery, forget_deliveries
 from gapless.consume.handler import Handler
 from gapless.consume.redrive import due_letters, forget_try, redrive
 from gapless.consume.sieve import holds_keys
@@ -29,8 +28,15 @@ LOOK_BUSY_S = 0.25
 EARLY = 0.9  # called again after less than this part of the wait: there was a notification
 
 
+LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is going on
+
+
 class Driver:
-    """`turn()` handles one claim, or one unit that was set aside; one after the other."""
+    """`turn()` handles one claim, or one unit that was set aside; one after the other.
+
+    Calls of an at-least-once handler go on between turns; `wake` is called, on any thread, when one
+    has ended. Without it a turn waits for that.
+    """
 
     def __init__(
         self,
@@ -40,19 +46,24 @@ class Driver:
         limits: Limits,
         *,
         wait_period_s: float = 1.0,
-        pulse: Callable[[], None] = lambda: None,
+        wake: Callable[[], None] | None = None,
     ) -> None:
+        concurrency = handler.concurrency or limits.concurrency
+        limits = replace(limits, concurrency=concurrency)
         self._turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
+        self._delivery: Delivery | None = None
+        if self._turn.delivery == "at-least-once":
+            self._delivery = Delivery(self._turn, wake)
         self._wait_period_s = wait_period_s
-        self._pulse = pulse
         self._due: deque[int] = deque()
         self._look_at_s = 0.0
         self._next_due_s: float | None = None
         self._idle_since_s: float | None = None
         self._log_is_next = False
         self._log_was_idle = False  # then all that is due comes before another look at the log
+        self._log_until_s = 0.0  # at least once: so long the log is next
         self._in_hand: int | None = None  # the unit set aside that has its turn
-        self.has_attempt = False  # a turn began that wrote an attempt down, and has not ended
+        self._has_attempt = False  # a turn began that wrote an attempt down, and has not ended
 
     @property
     def assignment(self) -> Assignment:
@@ -64,28 +75,52 @@ class Driver:
         """The session it works on."""
         return self._turn.conn
 
+    @property
+    def going_on(self) -> bool:
+        """Whether calls are going on between the turns."""
+        return self._delivery is not None and self._delivery.going_on
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When (time.monotonic) the oldest of them began."""
+        return None if self._delivery is None else self._delivery.oldest_s
+
+    @property
+    def has_attempt(self) -> bool:
+        """Whether an attempt is written down whose end is not."""
+        delivery = self._delivery
+        return self._has_attempt or (delivery is not None and delivery.has_attempt)
+
     def turn(self, *, batch_size: int | None = None, alone: bool = False) -> Step:
         """Do what is next, and commit; see step() and redrive() for what it raises.
 
         alone: take one unit of the log, its attempt written down before.
         """
         self._look()
-        if self._due and not self._log_is_next:
+        rests = bool(self._due) and not self._log_is_next and monotonic() >= self._log_until_s
+        if rests and not self.going_on:
             self._log_is_next = not self._log_was_idle
             return self._letter()
         self._log_is_next = False
-        done = self._log_turn(batch_size, alone=alone)
+        done = self._log_turn(batch_size, alone=alone, rests=rests)
         self._log_was_idle = done.outcome == "idle"
-        if done.outcome == "idle" and self._due:
+        if done.outcome == "idle" and self._due and not self.going_on:
             return self._letter()
         self._note(done)
         return done
 
+    def rest(self) -> Step:
+        """Take a turn that begins nothing; as long as calls are `going_on`, take another."""
+        return self._log_turn(None, rests=True)
+
     def wait_s(self) -> float:
         """Return how long to sleep at most after an idle turn."""
-        if self._next_due_s is None:
-            return self._wait_period_s
-        return min(self._wait_period_s, max(0.0, self._next_due_s - monotonic()))
+        wait_s = self._wait_period_s
+        if self._next_due_s is not None:
+            wait_s = min(wait_s, max(0.0, self._next_due_s - monotonic()))
+        if self._delivery is not None and self.going_on:
+            wait_s = min(wait_s, self._delivery.wait_s)
+        return wait_s
 
     def has_due(self) -> bool:
         """Tell whether a unit that was set aside is due now. Looks at once."""
@@ -95,45 +130,35 @@ class Driver:
 
     def forgive(self, conn: Connection[Any]) -> None:
         """Take back the attempt of a turn that lost its session, from a new one."""
-        if self._in_hand is None:
-            forget = forget_deliveries if self._delivers else forget_attempt
-            forget(conn, self._turn.assignment)
-        else:
+        if self._delivery is not None:
+            forget_deliveries(conn, self._turn.assignment)
+        if self._in_hand is not None:
             forget_try(conn, {**self._turn.assignment.params, "first_offset": self._in_hand})
+        elif self._delivery is None:
+            forget_attempt(conn, self._turn.assignment)
 
-    def _log_turn(self, batch_size: int | None, *, alone: bool) -> Step:
+    def _log_turn(
+        self, batch_size: int | None, *, alone: bool = False, rests: bool = False
+    ) -> Step:
         turn = self._turn
         limits = replace(turn.limits, batch_size=batch_size) if batch_size else turn.limits
+        self._in_hand = None
+        if self._delivery is not None:
+            return self._delivery.turn(replace(turn, limits=limits), rests=rests)
         act = step_alone if alone else step
-        self._in_hand, self.has_attempt = None, alone or self._delivers
-        if self._delivers:
-            return self._deliver(replace(turn, limits=limits))
+        self._has_attempt = alone
         done = act(turn.conn, turn.assignment, turn.handler, limits)
-        self.has_attempt = False
-        return done
-
-    @property
-    def _delivers(self) -> bool:
-        return self._turn.delivery == "at-least-once"
-
-    def _deliver(self, turn: Turn) -> Step:
-        concurrency = turn.handler.concurrency or turn.limits.concurrency
-        turn = replace(turn, limits=replace(turn.limits, concurrency=concurrency))
-        try:
-            done = deliver(turn, self._pulse)
-        except psycopg.Error:
-            if not turn.conn.closed:  # else see forgive(): it takes a new session
-                forget_deliveries(turn.conn, turn.assignment)
-            raise
-        self.has_attempt = False
+        self._has_attempt = False
         return done
 
     def _letter(self) -> Step:
-        self._in_hand, self.has_attempt = self._due[0], True
+        self._in_hand, self._has_attempt = self._due[0], True
         outcome = redrive(self._turn, self._due[0])
-        self.has_attempt = False
+        self._has_attempt = False
         self._due.popleft()
         self._log_was_idle &= bool(self._due)
+        if self._delivery is not None and not self._log_was_idle:
+            self._log_until_s = monotonic() + LETTERS_EVERY_S
         self._idle_since_s = None
         self._look_soon(0.0 if outcome == "waiting" or not self._due else LOOK_BUSY_S)
         if outcome == "fenced":
@@ -162,6 +187,8 @@ class Driver:
         self._look_at_s = min(self._look_at_s, monotonic() + seconds)
 
     def _note(self, done: Step) -> None:
+        if done.outcome == "idle" and self.going_on:
+            return
         if done.outcome == "idle":
             self._idle_since_s = monotonic()
             return

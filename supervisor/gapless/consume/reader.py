@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from psycopg import Connection
 
 from gapless.consume.claim import Claim
 from gapless.consume.session import run
-from gapless.consume.unit import Source, Spans, Unit, merge_by_user
+from gapless.consume.unit import Fetch, Source, Spans, Unit, merge_by_user
 from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.event import Row
@@ -51,29 +51,33 @@ def read_units(
     limits: ReadLimits,
     *,
     attempt: int = 1,
+    through: Callable[[Fetch], Fetch] = lambda fetch: fetch,
 ) -> Iterator[Unit]:
-    """Read units whose places are known. Raises HoleError while iterating, as load_units does."""
-    return _Reader(conn, partition, limits.stream_above_events, attempt).units(spans)
+    """Read units whose places are known. Raises HoleError while iterating, as load_units does.
+
+    through: how one too large for memory is read while its handler iterates over it.
+    """
+    reader = _Reader(conn, partition, limits.stream_above_events)
+    reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS, attempt)
+    return reader.units(spans)
 
 
 class _Reader:
-    def __init__(
-        self, conn: Connection[Any], partition: Partition, stream_above: int, attempt: int = 1
-    ) -> None:
+    def __init__(self, conn: Connection[Any], partition: Partition, stream_above: int) -> None:
         self._conn = conn
-        self._source = Source(partition, self._fetch, FETCH_EVENTS, attempt)
+        self.source = Source(partition, self.fetch, FETCH_EVENTS)
         self._stream_above = stream_above
 
     def units(self, spans: Spans) -> Iterator[Unit]:
         for group in self._groups(spans):
             if len(group.ids) > self._stream_above:
                 self._require(group.ids)
-                yield Unit(self._source, group.first_offset, None, group.ids)
+                yield Unit(self.source, group.first_offset, None, group.ids)
             else:
-                yield from self.from_rows(group, self._fetch(group.ids))
+                yield from self.from_rows(group, self.fetch(group.ids))
 
     def from_rows(self, spans: Spans, rows: list[Row]) -> Iterator[Unit]:
-        source, first_offset = self._source, spans.first_offset
+        source, first_offset = self.source, spans.first_offset
         start = 0
         for end in spans.ends:
             yield Unit(source, first_offset + start, rows[start:end])
@@ -105,5 +109,5 @@ class _Reader:
                 "then the partition goes on"
             )
 
-    def _fetch(self, ids: Sequence[int]) -> list[Row]:
+    def fetch(self, ids: Sequence[int]) -> list[Row]:
         return fetch(self._conn, ids)

@@ -1,57 +1,123 @@
-"""Which unit of a claimed range may be called next, and how far the offset may move (pure)."""
+"""Which units of the log may be called next, and how far the offset may move (pure).
+
+The window slides: units enter at its end as they are read from the log, and leave at its begin once
+the offset has passed them. A unit is open, in hand, or finished.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from heapq import heappop, heappush
+from itertools import islice
 
 from gapless.consume.unit import Span
 
 
 class Window:
-    """Neighbouring units of the log; each is open, in hand, or finished.
+    """Neighbouring units of the log from the group's offset on."""
 
-    keys: of each unit, by its first offset. finished: first offsets of those finished before.
-    """
+    def __init__(self) -> None:
+        self._units: dict[int, Span] = {}  # by first offset, ascending: all that is not passed
+        self._keys: dict[int, Set[bytes]] = {}
+        self._queues: defaultdict[bytes, deque[int]] = defaultdict(deque)  # unfinished, by key
+        self._behind: dict[int, int] = {}  # open units: in so many queues it is not the first
+        self._ready: list[int] = []  # heap of those that are the first everywhere
+        self._finished: set[int] = set()
 
-    def __init__(
+    @property
+    def events(self) -> int:
+        """How many events it spans."""
+        return self.end - next(iter(self._units)) if self._units else 0
+
+    @property
+    def end(self) -> int:
+        """The offset after its last unit; 0 when it is empty."""
+        return self._units[next(reversed(self._units))].last_offset + 1 if self._units else 0
+
+    @property
+    def open(self) -> int:
+        """How many units were not taken in hand yet."""
+        return len(self._behind)
+
+    @property
+    def first_ready(self) -> int | None:
+        """The first offset of the unit that take() would take."""
+        return self._ready[0] if self._ready else None
+
+    def unfinished(self) -> Sequence[Span]:
+        """Return what is open or in hand, in offset order."""
+        return [span for first, span in self._units.items() if first not in self._finished]
+
+    def span(self, first_offset: int) -> Span:
+        """Return where a unit is."""
+        return self._units[first_offset]
+
+    def extend(
         self,
-        spans: Sequence[Span],
+        spans: Iterable[Span],
         keys: Mapping[int, Set[bytes]],
         finished: Collection[int] = (),
     ) -> None:
-        self._spans = [span for span in spans if span.first_offset not in finished]
-        self._all = [(span.first_offset, span.last_offset) for span in spans]
-        self._keys = keys
-        self._in_hand: set[int] = set()
-        self._finished = {first for first, _ in self._all if first in finished}
-
-    @property
-    def first_offset(self) -> int:
-        return self._all[0][0]
+        """Take units in that follow its end; `finished`, by first offset, before they came in."""
+        for span in spans:
+            first = span.first_offset
+            self._units[first] = span
+            if first in finished:
+                self._finished.add(first)
+                continue
+            self._keys[first] = keys[first]
+            behind = 0
+            for key in keys[first]:
+                queue = self._queues[key]
+                behind += bool(queue)
+                queue.append(first)
+            self._behind[first] = behind
+            if not behind:
+                heappush(self._ready, first)
 
     def take(self) -> Span | None:
         """Take the first open unit in hand that shares no key with an earlier unfinished one."""
-        busy: set[bytes] = set()
-        for span in self._spans:
-            first = span.first_offset
-            if first not in self._in_hand and self._keys[first].isdisjoint(busy):
-                self._in_hand.add(first)
-                return span
-            busy |= self._keys[first]
-        return None
+        if not self._ready:
+            return None
+        first = heappop(self._ready)
+        del self._behind[first]
+        return self._units[first]
 
-    def finish(self, firsts: Collection[int]) -> None:
-        """Say that these units need no other call."""
-        self._finished.update(firsts)
-        self._in_hand.difference_update(firsts)
-        self._spans = [span for span in self._spans if span.first_offset not in self._finished]
+    def untake(self, first_offset: int) -> None:
+        """Make a unit in hand open again."""
+        self._behind[first_offset] = 0
+        heappush(self._ready, first_offset)
+
+    def finish(self, firsts: Iterable[int]) -> None:
+        """Say that these units in hand need no other call."""
+        for first in firsts:
+            self._finished.add(first)
+            for key in self._keys.pop(first):
+                queue = self._queues[key]
+                assert queue[0] == first
+                queue.popleft()
+                if not queue:
+                    del self._queues[key]
+                    continue
+                self._behind[queue[0]] -= 1
+                if not self._behind[queue[0]]:
+                    heappush(self._ready, queue[0])
 
     def prefix(self, also: Collection[int] = ()) -> tuple[int, int]:
-        """Return how many units at the begin are finished, with `also`, and the offset after."""
-        finished = self._finished.union(also)
-        count, after = 0, self.first_offset
-        for first, last in self._all:
-            if first not in finished:
-                break
-            count, after = count + 1, last + 1
+        """Return how many units at the begin are finished, with `also`, and the offset after them.
+
+        The offset is 0 when the window is empty.
+        """
+        count = after = 0
+        for first, span in self._units.items():
+            if first not in self._finished and first not in also:
+                return count, after or first
+            count, after = count + 1, span.last_offset + 1
         return count, after
+
+    def pass_(self, count: int) -> None:
+        """Let the first `count` units go."""
+        for first in list(islice(self._units, count)):
+            del self._units[first]
+            self._finished.discard(first)

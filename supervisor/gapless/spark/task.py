@@ -75,7 +75,7 @@ def work_on(work: Work) -> Report:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )
-        driver = Driver(conn, work.assignment, handler, work.limits, pulse=lambda: _arm_watch(work))
+        driver = Driver(conn, work.assignment, handler, work.limits)
         with _watched(work):
             try:
                 return _turns(work, driver)
@@ -89,10 +89,12 @@ def _turns(work: Work, driver: Driver) -> Report:
     report = Report(partition=work.assignment.partition)
     give_up_s = monotonic() + work.quota_s
     pause_s = PAUSE_S
+    is_over = False
     while True:
-        _arm_watch(work)
+        _arm_watch(work, driver.oldest_s)
         try:
-            done = driver.turn(alone=report.events < work.alone)
+            rests = is_over and driver.going_on
+            done = driver.rest() if rests else driver.turn(alone=report.events < work.alone)
         except (HoleError, BlockedError) as error:
             return replace(report, error=str(error))
         except psycopg.Error as error:
@@ -111,7 +113,8 @@ def _turns(work: Work, driver: Driver) -> Report:
             fenced=done.outcome == "fenced",
         )
         is_idle = done.outcome == "idle" and not driver.has_due()
-        if report.fenced or is_idle or monotonic() > give_up_s:
+        is_over = is_over or is_idle or monotonic() > give_up_s
+        if report.fenced or (is_over and not driver.going_on):
             return report
 
 
@@ -125,10 +128,14 @@ def _watched(work: Work) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _arm_watch(work: Work) -> None:
+def _arm_watch(work: Work, oldest_s: float | None = None) -> None:
+    """Watch from now on, or from when the oldest call that is going on began."""
+    spent_s = 0.0 if oldest_s is None else monotonic() - oldest_s
     # A thread of C's: it ends a handler that keeps the interpreter for itself, too, and says where.
     faulthandler.dump_traceback_later(
-        work.max_processing_ms / 1000, exit=True, file=sys.__stderr__ or sys.stderr
+        max(0.001, work.max_processing_ms / 1000 - spent_s),
+        exit=True,
+        file=sys.__stderr__ or sys.stderr,
     )
 
 

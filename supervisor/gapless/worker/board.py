@@ -38,10 +38,13 @@ class Board:
         """Return how often something was completed."""
         return self._completed[slot]
 
-    def begin(self, slot: int, subject: int = 0) -> None:
-        """Say: at work from now on, at a certain thing: a worker names its lease_no."""
+    def begin(self, slot: int, subject: int = 0, since_s: float | None = None) -> None:
+        """Say: at work from now on, at a certain thing: a worker names its lease_no.
+
+        since_s: from then on (time.monotonic), instead of now.
+        """
         self._subjects[slot] = subject  # first: a death in between is nobody's fault
-        self._words[slot] = time.monotonic_ns()
+        self._words[slot] = time.monotonic_ns() if since_s is None else int(since_s * 1e9)
 
     def rest(self, slot: int) -> None:
         """Say: at rest, and alive."""

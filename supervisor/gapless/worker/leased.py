@@ -25,6 +25,7 @@ from gapless.errors import BlockedError, GaplessError, HoleError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.lease.room import missing_grant
+from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.spec import ExitCode, WorkerSpec
 
@@ -42,11 +43,12 @@ _RETRY_S = tenacity.wait_random_exponential(multiplier=0.05, max=10)
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What all partitions of a worker share: one session, one place on the board."""
+    """What all partitions of a worker share: one session, one place on the board, one bell."""
 
     spec: WorkerSpec
     conn: Connection[Any]
     board: Board
+    bell: Bell
 
 
 class Leased:
@@ -81,13 +83,25 @@ class Leased:
         self.is_owned = False
         self.due_s = 0.0
 
+    @property
+    def going_on(self) -> bool:
+        """Whether calls of its handler are going on between turns."""
+        return self.driver is not None and self.driver.going_on
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When (time.monotonic) the oldest of them began."""
+        return None if self.driver is None else self.driver.oldest_s
+
     def turn(self) -> ExitCode | None:
         """Do what is next; return why the service has ended, None while it goes on.
 
         Raises psycopg.OperationalError when the session is lost.
         """
         try:
-            return self._let_go() if self._dropped else self._turn()
+            if self._dropped and not self.going_on:
+                return self._let_go()
+            return self._turn()
         except psycopg.Error as error:
             self._require_session(error)
             if is_transient(error):
@@ -160,7 +174,7 @@ class Leased:
             self._desk.spec.handler,
             self._desk.spec.limits,
             wait_period_s=self._desk.spec.wait_period_s,
-            pulse=lambda: self._desk.board.begin(self._desk.spec.slot, self.lease_no),
+            wake=self._desk.bell.ring,
         )
         self._turn = self._work
         self.is_owned = True
@@ -187,11 +201,13 @@ class Leased:
     def _step(self) -> Step:
         desk = self._desk
         assert self.driver is not None
-        desk.board.begin(desk.spec.slot, self.lease_no)
+        desk.board.begin(desk.spec.slot, self.lease_no, self.oldest_s)
         try:
+            if self._dropped:
+                return self.driver.rest()
             return self.driver.turn(batch_size=self._batch_size, alone=self.alone > 0)
         finally:
-            if not desk.conn.closed:
+            if not desk.conn.closed and not self.going_on:
                 desk.board.acquit(desk.spec.slot)
             desk.board.rest(desk.spec.slot)
 

@@ -16,6 +16,7 @@ from gapless.db.listen import channels_heard, listen, readable, unlisten
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.keys import Partition
+from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.forgive import forgive
 from gapless.worker.leased import Desk, Leased, one_line
@@ -72,9 +73,9 @@ class _Worker:
         self._pipe = pipe
         self._board = board
         self._conn = conn
-        self._desk = Desk(spec, conn, board)
+        self._bell = Bell()
+        self._desk = Desk(spec, conn, board, self._bell)
         self._leased: dict[str, Leased] = {}  # by the channel of the partition
-        self._current: Leased | None = None
         self._untold: tuple[int, ExitCode] | None = None  # the end that came last
         self._began_s = monotonic()
         self._drained = False
@@ -91,9 +92,7 @@ class _Worker:
             if each.due_s > monotonic():
                 self._sleep(each.due_s)
                 continue
-            self._current = each
             code = each.turn()
-            self._current = None
             if code is not None:
                 self._end(each, code)
                 continue
@@ -119,16 +118,16 @@ class _Worker:
 
     def forgive(self, error: psycopg.OperationalError) -> None:
         """Acquit the unit in hand, as far as it is not to blame for the loss of the session."""
-        leased = self._current
-        if leased is not None and leased.driver is not None and leased.driver.has_attempt:
-            forgive(
-                self._spec,
-                leased.driver,
-                error,
-                self._began_s,
-                stop=self._is_to_go,
-                sleep=self._nap,
-            )
+        for leased in self._leased.values():
+            if leased.driver is not None and leased.driver.has_attempt:
+                forgive(
+                    self._spec,
+                    leased.driver,
+                    error,
+                    self._began_s,
+                    stop=self._is_to_go,
+                    sleep=self._nap,
+                )
 
     def _obey(self) -> None:
         """Do what the supervisor has said; end of file says drain, for there is none any more."""
@@ -175,19 +174,31 @@ class _Worker:
 
     def _sleep(self, until_s: float) -> None:
         """Wait for an order, a notification, or the next turn that is due."""
-        self._board.rest(self._spec.slot)
+        self._show_rest()
         if not self._hear():
             left_s = min(until_s - monotonic(), WAIT_S_MAX)
-            readable(max(0.0, left_s), self._conn.fileno(), self._pipe.fileno())
+            others = self._pipe.fileno(), self._bell.fileno()
+            readable(max(0.0, left_s), self._conn.fileno(), *others)
             self._hear()
 
+    def _show_rest(self) -> None:
+        """Say that no turn is going on; a call that hangs is work all the same (I8)."""
+        slot = self._spec.slot
+        calls = [each for each in self._leased.values() if each.oldest_s is not None]
+        if calls:
+            oldest = min(calls, key=lambda each: each.oldest_s or 0.0)
+            self._board.begin(slot, oldest.lease_no, oldest.oldest_s)
+        else:
+            self._board.rest(slot)
+
     def _hear(self) -> bool:
-        """Wake the partitions that grew or may be free; tell whether anything was heard."""
+        """Wake the partitions that have something to do; tell whether anything was heard."""
         channels = channels_heard(self._conn)
+        rang = self._bell.silence()
         for channel, leased in self._leased.items():
-            if channel in channels:
+            if channel in channels or (rang and leased.going_on):
                 leased.wake()
-        return bool(channels)
+        return bool(channels) or rang
 
     def _nap(self, seconds: float) -> None:
         until_s = monotonic() + seconds

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -65,6 +67,11 @@ def fill(world: World, keys: str) -> None:
         world.events([NewEvent(payload={}, key=key)])
 
 
+def many(world: World, keys: Iterable[str]) -> None:
+    """Publish a unit for each key, all at once."""
+    world.events([NewEvent(payload={}, key=key, transaction_id=uuid4()) for key in keys])
+
+
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_each_once_when_all_is_well(world: World, group: Group, concurrency: int) -> None:
     fill(world, "abcd" * 10)
@@ -80,10 +87,7 @@ def test_each_once_when_all_is_well(world: World, group: Group, concurrency: int
     assert world.value("select count(*) from gapless.delivery") == 0
 
 
-def test_the_offset_moves_over_the_finished_prefix_alone(
-    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gapless.consume.deliver.TURN_S", 600.0)  # all in one turn
+def test_the_offset_moves_over_the_finished_prefix_alone(world: World, group: Group) -> None:
     fill(world, "abbb")
     calls = Calls(group)
     others_done, first_done = threading.Event(), threading.Event()
@@ -99,20 +103,13 @@ def test_the_offset_moves_over_the_finished_prefix_alone(
     at: list[tuple[int, int]] = []
     look = "select count(*) filter (where finished) from gapless.delivery"
 
-    def watch() -> None:
+    def watch(_: str) -> None:
         seen = group.next_offset(), world.value(look)
         if not first_done.is_set():
             at.append(seen)
 
-    driver = Driver(
-        group.conn,
-        group.assignment,
-        calls.handler,
-        Limits(),
-        pulse=watch,
-    )
-    while driver.turn().outcome == "done":
-        pass
+    failpoints.arm({"deliver.noted": watch})
+    calls.drive()
     assert at[0] == (1, 0)
     assert {offset for offset, _ in at} == {1}, "the first is not finished"
     assert max(finished for _, finished in at) >= 1
@@ -276,19 +273,162 @@ class TestParkedAhead:
         calls = Calls(group, concurrency=2)
         calls.drive("park-key")
         fill(world, "a" * 20)
-        pulses: list[int] = []
-        limits = Limits(policy=Policy(on_failure="park-key"))
         driver = Driver(
             group.conn,
             group.assignment,
             calls.handler,
-            limits,
-            pulse=lambda: pulses.append(list(group.states().values()).count("parked")),
+            Limits(policy=Policy(on_failure="park-key")),
         )
-        assert driver.turn().parked == 20
+        parked = []
+        while (done := driver.turn()).outcome == "done":
+            parked.append(done.parked)
         assert calls.offsets() == [1]
-        assert pulses == sorted(set(pulses))
-        assert len(pulses) >= 10
+        assert sum(parked) == 20
+        assert max(parked) <= 2, "a turn, which is a sign of life, is short"
+
+
+def test_one_slow_call_does_not_keep_the_others_waiting(world: World, group: Group) -> None:
+    """However many: no window has to end before more of the log is taken."""
+    others = 600
+    many(world, [f"k{n}" for n in range(others + 1)])
+    calls = Calls(group, concurrency=2)
+    called = threading.Semaphore(0)
+
+    def act(unit: Unit) -> None:
+        if unit.first_offset > 1:
+            called.release()
+            return
+        for _ in range(others):
+            assert called.acquire(timeout=120)
+
+    calls.act = act  # type: ignore[method-assign]
+    calls.drive()
+    assert sorted(calls.seen) == [(n, 1) for n in range(1, others + 2)]
+    assert group.next_offset() == others + 2
+
+
+def test_what_is_read_ahead_is_bounded(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapless.consume.ahead.AHEAD_EVENTS", 10)
+    many(world, [f"k{n}" for n in range(40)])
+    calls = Calls(group, concurrency=2)
+    ahead = threading.Semaphore(0)
+
+    def act(unit: Unit) -> None:
+        if unit.first_offset > 1:
+            ahead.release()
+            return
+        for _ in range(9):
+            assert ahead.acquire(timeout=120)
+        assert not ahead.acquire(timeout=0.3), "an eleventh was called"
+
+    calls.act = act  # type: ignore[method-assign]
+    calls.drive()
+    assert group.states() == {}
+    assert group.next_offset() == 41
+
+
+def test_calls_go_on_between_turns(world: World, group: Group) -> None:
+    fill(world, "a")
+    calls, go_on, woken = Calls(group), threading.Event(), threading.Event()
+    calls.act = lambda unit: go_on.wait(120)  # type: ignore[method-assign,assignment,return-value]
+    driver = Driver(group.conn, group.assignment, calls.handler, Limits(), wake=woken.set)
+    assert [driver.turn().outcome for _ in range(2)] == ["done", "idle"]
+    assert driver.going_on
+    fill(world, "bc")
+    while calls.most < 3:
+        driver.turn()
+    fill(world, "d")
+    assert [driver.rest().outcome for _ in range(2)] == ["idle", "idle"]
+    go_on.set()
+    while driver.going_on:
+        assert woken.wait(120)
+        driver.rest()
+    assert (group.next_offset(), len(calls.seen)) == (4, 3), "the last was not begun"
+
+
+def test_a_pause_lets_no_other_call_begin(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapless.consume.ahead.LOOK_S", 0.0)
+    fill(world, "abcdef")
+    calls = Calls(group, concurrency=1)
+
+    def act(unit: Unit) -> None:
+        if unit.first_offset == 2:
+            world.value("select gapless.pause(%s, %s)", group.name, world.topic.name)
+
+    calls.act = act  # type: ignore[method-assign]
+    calls.drive()
+    assert (calls.offsets(), group.next_offset()) == ([1, 2], 3)
+    world.value("select gapless.resume(%s, %s)", group.name, world.topic.name)
+    calls.drive()
+    assert group.next_offset() == 7
+
+
+def test_a_unit_too_large_for_memory_is_read_while_other_calls_go_on(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapless.consume.reader.FETCH_EVENTS", 3)
+    for key in "abc":
+        world.events([NewEvent(payload={"n": n}, key=key) for n in range(50)])
+    read: list[list[int]] = []
+    handler = gapless.handler(topic=TOPIC, delivery="at-least-once", concurrency=3)(
+        lambda unit: read.append([event.payload["n"] for event in unit])
+    )
+    driver = Driver(group.conn, group.assignment, handler, Limits(stream_above_events=10))
+    while driver.turn().outcome == "done":
+        pass
+    assert read == [list(range(50))] * 3
+    assert group.next_offset() == 151
+
+
+def test_a_key_that_was_let_go_is_not_parked_for_ever(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the window slides on, a person discards the unit that held the key."""
+    monkeypatch.setattr("gapless.consume.drive.LOOK_BUSY_S", 0.0)
+    monkeypatch.setattr("gapless.consume.drive.LETTERS_EVERY_S", 0.0)
+    many(world, [*"a" * 5, *(f"b{n}" for n in range(300)), *"a" * 5])
+    group.failing = {1}
+    calls = Calls(group, concurrency=2)
+
+    def act(unit: Unit) -> None:
+        if unit.first_offset == 1:
+            raise ValueError("refused")
+        if unit.first_offset == 10:
+            asked = "select gapless.discard_letter(%s, %s, 0, 1, 'a test')"
+            world.value(asked, group.name, world.topic.name)
+
+    calls.act = act  # type: ignore[method-assign]
+    parked = 0
+    driver = Driver(
+        group.conn,
+        group.assignment,
+        calls.handler,
+        Limits(policy=Policy(on_failure="park-key")),
+    )
+    while (done := driver.turn()).outcome == "done" or driver.has_due():
+        parked += done.parked
+    assert parked == 4, "those behind the one that failed, and nobody later"
+    assert [n for n in calls.offsets() if n < 6 or n > 305] == [1, 2, 3, 4, 5, *range(306, 311)]
+    assert group.states() == {1: "discarded"}
+
+
+def test_a_retry_waits_for_calls_of_its_key(world: World, group: Group) -> None:
+    many(world, "ab" * 60)
+    calls = Calls(group, concurrency=4)  # asserts that no key has two calls at a time
+
+    def act(unit: Unit) -> None:
+        time.sleep(0.002)
+        if unit.first_offset % 7 == 0 and unit.attempt < 3:
+            raise ValueError("not yet")
+
+    calls.act = act  # type: ignore[method-assign]
+    calls.drive("retry", 0, 0)
+    assert (group.states(), group.next_offset()) == ({}, 121)
+    assert len(calls.seen) == 120 + 2 * 17
 
 
 def test_a_former_owner_notes_nothing(world: World, group: Group) -> None:
@@ -303,8 +443,8 @@ def test_a_former_owner_notes_nothing(world: World, group: Group) -> None:
 
     calls.act = act  # type: ignore[method-assign]
     driver = Driver(group.conn, group.assignment, calls.handler, Limits())
-    assert driver.turn().outcome == "idle"
-    assert driver.turn().outcome == "fenced"
+    outcomes = [driver.turn().outcome for _ in range(3)]
+    assert (outcomes[0], outcomes[-1]) == ("done", "fenced")
     assert group.next_offset() == 1
 
 

@@ -237,5 +237,21 @@ def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
     assert fleet.conn.execute(ended).fetchall() == [(1,), (3,), (5,)]
 
 
+def test_at_least_once_a_call_that_hangs_is_found_while_others_go_on(fleet: Fleet) -> None:
+    """It is its own time that counts, not that since any call ended."""
+    soon = {"gapless.worker.nursery.BACKOFF_S_MAX": 0.1}
+    settings = {"delivery": "at-least-once", "concurrency": 2, "max_crashes": 2}
+    fleet.start("a", patch=soon, max_processing_ms=2000, **settings)
+    fleet.until_owners(a=4)
+    keys = [k for k in (f"k{n}" for n in range(200)) if _partition(fleet, k) == 0][:2]
+    _publish(fleet, keys[0], {"hang": True})
+    for _ in range(600):
+        _publish(fleet, keys[1], {"sleep_s": 0.02})
+    fleet.until_settled(60)
+    assert fleet.states() == {(0, 1): "dead"}
+    dead = "select min(died_ts) from gapless.dead_letter"
+    assert fleet.value(f"select count(*) from called where ended > ({dead})") > 0, "found in time"
+
+
 def _called(fleet: Fleet) -> int:
     return int(fleet.value("select count(distinct c_offset) from called"))

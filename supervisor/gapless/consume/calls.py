@@ -1,0 +1,103 @@
+"""Calls of an at-least-once handler that are going on, each on a thread of its own.
+
+The session belongs to the thread that drives the partition. What the others want of it comes
+through one queue: that a call has ended, or the next slice of a unit that is too large for memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from time import monotonic
+
+import psycopg
+
+from gapless.consume.call import call_outside
+from gapless.consume.handler import Handler
+from gapless.consume.letters import Failure
+from gapless.consume.unit import Fetch, Unit
+from gapless.log.event import Row
+
+Ended = Failure | BaseException | None
+"""How a call ended: well, with a failure of its unit, or with an error of the environment."""
+
+
+class Calls:
+    """Up to `concurrency` calls; `wake` is called, on any thread, when collect() has something."""
+
+    def __init__(self, handler: Handler, concurrency: int, wake: Callable[[], None]) -> None:
+        self._handler = handler
+        self._wake = wake
+        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="gapless-call")
+        self._inbox: SimpleQueue[Callable[[], tuple[int, Ended] | None]] = SimpleQueue()
+        self._began_s: dict[int, float] = {}  # by the first offset of the unit
+        self._abandoned = False
+
+    def __contains__(self, first_offset: object) -> bool:
+        return first_offset in self._began_s
+
+    def __len__(self) -> int:
+        return len(self._began_s)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._began_s)
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When (time.monotonic) the oldest call that is going on began."""
+        return min(self._began_s.values(), default=None)
+
+    def begin(self, unit: Unit) -> None:
+        """Call the handler, on another thread."""
+        self._began_s[unit.first_offset] = monotonic()
+        future = self._pool.submit(call_outside, self._handler, unit)
+        future.add_done_callback(partial(self._put_end, unit.first_offset))
+
+    def collect(self, *, wait: bool) -> Iterator[tuple[int, Ended]]:
+        """Yield the units whose calls have ended, and how; serve the calls that read on.
+
+        wait: until one has ended, if any is going on.
+        """
+        ended = 0
+        with suppress(Empty):
+            while self._began_s:
+                end = self._inbox.get(block=wait and not ended)()
+                if end is not None:
+                    del self._began_s[end[0]]
+                    ended += 1
+                    yield end
+
+    def elsewhere(self, fetch: Fetch) -> Fetch:
+        """Return what reads through `fetch`, called on another thread."""
+        return partial(self._fetch, fetch)
+
+    def abandon(self) -> None:
+        """Let go of all calls. They cannot be stopped, but read no further, and nobody collects."""
+        self._abandoned = True
+        self._began_s.clear()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _put_end(self, first_offset: int, future: Future[Failure | None]) -> None:
+        if not self._abandoned:
+            self._put(lambda: (first_offset, future.exception() or future.result()))
+
+    def _put(self, job: Callable[[], tuple[int, Ended] | None]) -> None:
+        self._inbox.put(job)
+        self._wake()
+
+    def _fetch(self, fetch: Fetch, ids: Sequence[int]) -> list[Row]:
+        reply: Future[list[Row]] = Future()
+        self._put(lambda: self._read(fetch, ids, reply))
+        while not self._abandoned:
+            with suppress(TimeoutError):
+                return reply.result(1.0)
+        raise psycopg.OperationalError("the partition has another owner: there is no more to read")
+
+    def _read(self, fetch: Fetch, ids: Sequence[int], reply: Future[list[Row]]) -> None:
+        try:
+            reply.set_result(fetch(ids))
+        except BaseException as error:  # noqa: BLE001 - raised where it is read
+            reply.set_exception(error)
