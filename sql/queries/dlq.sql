@@ -41,6 +41,13 @@ where (%(group)s::text is null or d.group_id = %(group)s)
 order by d.last_failed_ts desc, d.group_id, t.name, d.partition_id, d.first_offset desc
 limit %(limit)s
 
+-- name: knows_group
+select exists (select from gapless.consumer_group g where g.group_id = %(name)s)
+  or exists (select from gapless.dead_letter d where d.group_id = %(name)s)
+
+-- name: knows_topic
+select exists (select from gapless.topic t where t.name = %(name)s)
+
 -- name: unit
 -- The unit that an offset belongs to.
 -- returns: gapless.cli.dlq.filters:Unit
@@ -97,27 +104,52 @@ order by e.c_offset
 limit %(limit)s
 
 -- name: behind
--- The units parked behind one.
+-- The units parked behind one, in its own partition or another.
 -- returns: gapless.cli.dlq.filters:Behind
-select b.parked_offset as "offset", b.events
+select b.parked_partition as partition, b.parked_offset as "offset", b.events
 from gapless.topic t
-cross join lateral gapless.parked_behind(
+cross join lateral gapless.parked_after(
   %(group)s, t.topic_id, %(partition)s, %(offset)s
 ) b
 where t.name = %(topic)s
-order by b.parked_offset
+order by b.parked_partition <> %(partition)s, b.parked_partition, b.parked_offset
 
 -- name: ahead
 -- The unit that a parked one waits for: the earliest that holds one of its keys.
-select min(a.first_offset)
+-- returns: gapless.cli.dlq.filters:Ahead
+select a.partition_id as partition, a.first_offset as "offset"
 from gapless.topic t
 join gapless.dead_letter_key m
   on m.topic_id = t.topic_id and m.group_id = %(group)s and m.partition_id = %(partition)s
   and m.first_offset = %(offset)s
 join gapless.dead_letter_key a
-  on a.group_id = m.group_id and a.topic_id = m.topic_id and a.partition_id = m.partition_id
-  and a.key_digest = m.key_digest
-where t.name = %(topic)s and a.first_offset < m.first_offset
+  on a.group_id = m.group_id and a.topic_id = m.topic_id and a.key_digest = m.key_digest
+cross join lateral gapless.layout_of(a.topic_id, a.partition_id, a.first_offset) as its_layout
+where t.name = %(topic)s and gapless.is_ahead(
+  a.topic_id, a.partition_id, a.first_offset, m.partition_id, m.first_offset
+)
+order by its_layout, a.first_offset
+limit 1
+
+-- name: kin
+-- What else was set aside of the same transaction: units of other partitions and topics.
+-- returns: gapless.cli.dlq.filters:Kin
+select distinct
+  d.group_id as "group", t.name as topic, d.partition_id as partition, d.first_offset as "offset",
+  d.state,
+  (
+    select count(*)
+    from gapless.parked_after(d.group_id, d.topic_id, d.partition_id, d.first_offset)
+  ) as behind
+from gapless.dead_letter_event e
+join gapless.dead_letter d
+  on d.group_id = e.group_id and d.topic_id = e.topic_id and d.partition_id = e.partition_id
+  and d.first_offset = e.first_offset
+join gapless.topic t on t.topic_id = d.topic_id
+where e.transaction_id = %(transaction)s and e.group_id = %(group)s
+  and (t.name, d.partition_id, d.first_offset) <> (%(topic)s, %(partition)s, %(offset)s)
+order by topic, partition, "offset"
+limit 20
 
 -- name: redrive
 -- Several units in the order given, which MUST be that of their offsets: a worker takes the lowest

@@ -7,7 +7,7 @@ import argparse
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import add_range, describe, range_of
-from gapless.cli.screen import say, to_json
+from gapless.cli.screen import count, say, to_json
 from gapless.db.queries import query
 
 HELP = "let a group or a partition rest: its workers finish their batch and go"
@@ -40,5 +40,6 @@ def main(args: argparse.Namespace) -> int:
         return 0
     say(f"paused {describe(args)}" if row[0] else f"nothing to do: {describe(args)} is paused")
     if busy[0]:
-        say(f"{busy[0]} partitions still have a worker; it goes when its batch is done")
+        have = "has" if busy[0] == 1 else "have"
+        say(f"{count(busy[0], 'partition')} still {have} a worker; it goes when its batch is done")
     return 0

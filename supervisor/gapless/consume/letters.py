@@ -35,7 +35,7 @@ class Failure:
         error = self.error
         text = _storable(error) if isinstance(error, str) else describe(error)
         return {
-            "reason": (text.splitlines() or [""])[-1][:REASON_CHARS_MAX],
+            "reason": _reason(error, text)[:REASON_CHARS_MAX],
             "exception": text,
             "exception_class": None if isinstance(error, str) else _class(error),
             "sqlstate": _sqlstate(error),
@@ -102,6 +102,14 @@ def describe(error: BaseException) -> str:
         half = EXCEPTION_CHARS_MAX // 2 - 50
         text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
     return text
+
+
+def _reason(error: BaseException | str, text: str) -> str:
+    """Return the line that says most: the last one, but not the CONTEXT that PostgreSQL adds."""
+    lines = text.splitlines() or [""]
+    if isinstance(error, psycopg.Error) and not getattr(error, "__notes__", None):
+        return next((line for line in reversed(lines) if line.startswith(_class(error))), lines[-1])
+    return lines[-1]
 
 
 def _class(error: BaseException) -> str:

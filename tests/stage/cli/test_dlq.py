@@ -67,8 +67,6 @@ def test_list(gapless, letters) -> None:
         (("--state", "waiting", "--state", "dead"), [4, 1]),
         (("--state", "redriven"), []),
         (("--state", "all"), [4, 1]),
-        (("--group", "x"), []),
-        (("--topic", "x"), []),
     ],
 )
 def test_some(gapless, letters, words, offsets) -> None:
@@ -76,6 +74,73 @@ def test_some(gapless, letters, words, offsets) -> None:
     if not offsets:
         done = gapless("dlq", "list", *words)
         assert (done.code, done.out, done.err) == (0, "", "gapless: no dead letters\n")
+
+
+@pytest.mark.parametrize("kind", ["group", "topic"])
+@pytest.mark.parametrize("verb", [("list",), ("redrive", "--yes"), ("export", "-")])
+def test_a_group_or_topic_that_is_not_there(gapless, letters, conn, verb, kind) -> None:
+    done = gapless("dlq", *verb, f"--{kind}", "x")
+    message = f'gapless: there is no {kind} "x": gapless {kind}s lists them\n'
+    assert (done.code, done.out, done.err) == (2, "", message)
+    assert states(conn) == {1: "dead", 4: "dead"}
+    conn.execute("truncate gapless.consumer_group cascade")
+    assert len(gapless("dlq", "list", "--group", "billing", "--json").json) == 2, "of old"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe\n", "can't decode byte 0xff"),
+        (
+            b"[]\n",
+            "line 1 is not a unit as gapless dlq export writes it: '[]' is not a JSON object",
+        ),
+        (b"null\n", "'None' is not a JSON object"),
+        (b'{"a": 1}\n', "'group' is missing"),
+        (b"\0\n", "line 1 is not a unit"),
+        (b'{"group": "b', "Unterminated string"),
+        (b"[" * 100_000, "is not a unit"),
+    ],
+)
+def test_import_of_what_is_none(gapless, letters, conn, tmp_path, content, message) -> None:
+    path = tmp_path / "letters"
+    path.write_bytes(content)
+    done = gapless("dlq", "import", str(path))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "nothing was changed" in done.err
+    assert done.err.count("\n") == 1
+    assert states(conn) == {1: "dead", 4: "dead"}
+
+
+def test_import_of_nothing(gapless, letters, tmp_path) -> None:
+    path = tmp_path / "letters"
+    path.write_bytes(b"\n")
+    done = gapless("dlq", "import", str(path))
+    assert (done.code, done.out, done.err) == (0, "", f"gapless: {path} has no units\n")
+
+
+def test_show_tells_of_other_units_of_the_transaction(gapless, conn, dsn) -> None:
+    ensure_topic(conn, "orders", partitions=4)
+    with conn.transaction():
+        for key in ("a", "b", "c", "d"):
+            publish(conn, "orders", 1, key=key)
+
+    @package.handler(topic="orders", group="billing")
+    def refuse(unit: package.Unit, conn: psycopg.Connection) -> None:
+        conn.execute("select 'x'::int")
+
+    drain(dsn, refuse)
+    rows = gapless("dlq", "--json").json
+    assert len(rows) > 1
+    assert {row["error"] for row in rows} == {
+        'psycopg.errors.InvalidTextRepresentation: invalid input syntax for type integer: "x"'
+    }
+    first, *others = (f"billing/orders/{row['partition']}/{row['offset']}" for row in rows)
+    shown = gapless("dlq", "show", first).out
+    assert all(f"  elsewhere       {other} (dead)" in shown for other in others)
+    same = gapless("dlq", "show", first, "--json").json["same_transaction"]
+    assert len(same) == len(others)
 
 
 def test_show(gapless, letters) -> None:

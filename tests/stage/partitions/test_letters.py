@@ -35,6 +35,9 @@ def test_a_key_stays_parked_in_its_new_partition(players: Players) -> None:
         group.drive(**PARK)
     assert group.handled() == [third], "other keys go on"
     assert [state for _, state in group.states()].count("parked") == 2
+    behind = "select count(distinct parked_partition) from gapless.parked_after('g', %s, 1, 1)"
+    topic_id = players.value("select gapless.topic_id('t')")
+    assert players.value(behind, topic_id) == 2, "whatever partition they are in"
     group.failing = set()
     redrive(players, 1)
     for _ in range(4):

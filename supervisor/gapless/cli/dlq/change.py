@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from gapless.cli.context import open_connection
 from gapless.cli.dlq.filters import Unit, UnitRow, find, is_filtered, require
+from gapless.cli.dlq.show import ahead_of
 from gapless.cli.progress import Steps
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, note, plain, say, show, stamp, to_json
@@ -106,10 +107,9 @@ def _refuse(conn: Connection[Any], unit: Unit, verb: str) -> None:
             f"{stamp(unit.redriven)}: it waits for the worker of its partition"
         )
     if unit.state == "parked":
-        ahead = conn.execute(query("dlq", "ahead"), unit.where).fetchone()
         raise UsageError(
-            f"{unit.place} is parked behind {unit.group}/{unit.topic}/{unit.partition}/"
-            f"{ahead[0] if ahead else '?'}: redrive or discard that one, and it follows"
+            f"{unit.place} is parked behind {ahead_of(conn, unit)}: redrive or discard that one, "
+            "and it follows"
         )
 
 

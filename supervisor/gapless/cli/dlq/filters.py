@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 from uuid import UUID
 
 from gapless.cli.parser import whole
@@ -113,8 +113,33 @@ class LetterEvent:
 class Behind:
     """A unit parked behind another."""
 
+    partition: int
     offset: int
     events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """The unit that a parked one waits for; of the same group and topic."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kin:
+    """A unit of the same transaction; behind: so many are parked behind it."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    state: str
+    behind: int
+
+    def __str__(self) -> str:
+        parked = f", {self.behind} parked behind it" if self.behind else ""
+        return f"{self.group}/{self.topic}/{self.partition}/{self.offset} ({self.state}{parked})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,11 +183,21 @@ def is_filtered(args: argparse.Namespace) -> bool:
 
 
 def find(conn: Connection[Any], args: argparse.Namespace, *, limit: int | None) -> list[UnitRow]:
-    """Return what the filters choose, newest failure first."""
+    """Return what the filters choose, newest failure first.
+
+    Raises UsageError for a group or topic that is not there, and has left no dead letters.
+    """
+    _require_known(conn, "group", query("dlq", "knows_group"), args.group)
+    _require_known(conn, "topic", query("dlq", "knows_topic"), args.topic)
     wanted = {name: getattr(args, name) for name in _FILTERS}
     states = args.states or list(args.default_states)
     wanted["states"] = None if "all" in states else states
     return rows(conn, UnitRow, query("dlq", "units"), **wanted, limit=limit)
+
+
+def _require_known(conn: Connection[Any], kind: str, look: LiteralString, name: str | None) -> None:
+    if name is not None and conn.execute(look, {"name": name}).fetchone() != (True,):
+        raise UsageError(f'there is no {kind} "{name}": gapless {kind}s lists them')
 
 
 def require(conn: Connection[Any], place: Place) -> Unit:

@@ -6,12 +6,26 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection
-from gapless.cli.dlq.filters import Behind, LetterEvent, Unit, UnitRow, events_of, find, require
+from gapless.cli.dlq.filters import (
+    Ahead,
+    Behind,
+    Kin,
+    LetterEvent,
+    Unit,
+    UnitRow,
+    events_of,
+    find,
+    require,
+)
 from gapless.cli.rows import rows
 from gapless.cli.screen import cell, count, plain, safe_json, say, show, stamp, to_json
 from gapless.db.queries import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 _EVENTS_MAX = 50
 _BEHIND_MAX = 20
@@ -32,12 +46,18 @@ def show_unit(args: argparse.Namespace) -> int:
         unit = require(conn, args.place)
         events = events_of(conn, unit, limit=_EVENTS_MAX)
         behind = rows(conn, Behind, query("dlq", "behind"), **unit.where)
-        ahead = conn.execute(query("dlq", "ahead"), unit.where).fetchone()
+        kin = rows(conn, Kin, query("dlq", "kin"), **unit.where, transaction=unit.transaction_id)
+        ahead = ahead_of(conn, unit)
     if args.json:
-        say(unit_json(unit, events, behind=[row.offset for row in behind]))
+        own = [row.offset for row in behind if row.partition == unit.partition]
+        others = [_place(unit, row) for row in behind if row.partition != unit.partition]
+        of_same = [asdict(each) for each in kin]
+        say(unit_json(unit, events, behind=own, behind_elsewhere=others, same_transaction=of_same))
         return 0
-    for line in _lines(unit, behind, ahead[0] if ahead else None):
+    for line in _lines(unit, behind, ahead):
         say(line)
+    for each in kin:
+        say(_line("elsewhere", plain(str(each))))
     for event in events:
         _print_event(event, alone=len(events) == 1)
     if unit.events > len(events):
@@ -45,6 +65,12 @@ def show_unit(args: argparse.Namespace) -> int:
     say("\nerror" + (f" (SQLSTATE {unit.sqlstate})" if unit.sqlstate else ""))
     say(_indented("\n".join(plain(line) for line in unit.exception.splitlines())))
     return 0
+
+
+def ahead_of(conn: Connection[Any], unit: Unit) -> str:
+    """Return the place of the unit that a parked one waits for."""
+    found = rows(conn, Ahead, query("dlq", "ahead"), **unit.where)
+    return _place(unit, found[0]) if found else "?"
 
 
 def unit_json(unit: Unit, events: Sequence[LetterEvent], **more: object) -> str:
@@ -68,7 +94,7 @@ def _one_line(text: str) -> str:
     return safe_json(text).translate(str.maketrans("\r\n\t", "   "))
 
 
-def _lines(unit: Unit, behind: Sequence[Behind], ahead: int | None) -> Iterator[str]:
+def _lines(unit: Unit, behind: Sequence[Behind], ahead: str) -> Iterator[str]:
     last = f" to {unit.last_offset}" if unit.events > 1 else ""
     yield f"dead letter {unit.place}{last}"
     yield _line("state", _state(unit, ahead))
@@ -83,7 +109,10 @@ def _lines(unit: Unit, behind: Sequence[Behind], ahead: int | None) -> Iterator[
     if unit.redriven and unit.state != "redriven":
         yield _line("redriven", f"{stamp(unit.redriven)} by {cell(unit.redriven_by)}")
     if behind:
-        places = ", ".join(str(row.offset) for row in behind[:_BEHIND_MAX])
+        places = ", ".join(
+            str(row.offset) if row.partition == unit.partition else _place(unit, row)
+            for row in behind[:_BEHIND_MAX]
+        )
         more = ", ..." if len(behind) > _BEHIND_MAX else ""
         events = count(sum(row.events for row in behind), "event")
         yield _line("parked behind", f"{count(len(behind), 'unit')}, {events}: {places}{more}")
@@ -91,11 +120,11 @@ def _lines(unit: Unit, behind: Sequence[Behind], ahead: int | None) -> Iterator[
         yield _line("parked behind", "nothing")
 
 
-def _state(unit: Unit, ahead: int | None) -> str:
+def _state(unit: Unit, ahead: str) -> str:
     if unit.state == "waiting" and unit.next_attempt:
         return f"waiting for its next attempt, {stamp(unit.next_attempt)}"
     if unit.state == "parked":
-        return f"parked behind {unit.group}/{unit.topic}/{unit.partition}/{ahead}"
+        return f"parked behind {ahead}"
     if unit.state == "redriven" and unit.closed:
         return f"redriven by {cell(unit.redriven_by)}: handled {stamp(unit.closed)}"
     if unit.state == "discarded" and unit.closed:
@@ -117,6 +146,10 @@ def _print_event(event: LetterEvent, *, alone: bool) -> None:
         if text is not None:
             say(f"\n{name}")
             say(_indented(_pretty(text)))
+
+
+def _place(unit: Unit, other: Ahead | Behind) -> str:
+    return f"{unit.group}/{unit.topic}/{other.partition}/{other.offset}"
 
 
 def _line(name: str, text: str) -> str:

@@ -52,7 +52,10 @@ def export(args: argparse.Namespace) -> int:
 def import_(args: argparse.Namespace) -> int:
     """Take units in: put them back, or publish their events anew. All lines are read first."""
     with _input(args.file) as lines:
-        units = [_Line(args.file, number, text) for number, text in enumerate(lines, start=1)]
+        try:
+            units = [_Line(args.file, number, text) for number, text in enumerate(lines, start=1)]
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{args.file}: {error}: nothing was changed") from error
     wanted = [unit for unit in units if not unit.is_blank]
     with open_connection(args, "dlq") as conn:
         if args.dry_run:
@@ -69,6 +72,8 @@ def import_(args: argparse.Namespace) -> int:
     if args.json:
         say(to_json(dict(counts)))
     else:
+        if not wanted:
+            note(f"{args.file} has no units")
         for outcome, number in sorted(counts.items()):
             say(f"{outcome}: {count(number, 'unit')}")
     return 0 if set(counts) <= {"mended", "published"} else 1
@@ -83,14 +88,14 @@ class _Line:
         if self.is_blank:
             return
         try:
-            unit = dict(_read(text))
+            unit = dict(_pairs(_read(text)))
             self.group = _text(unit["group"])
             self.topic = _text(unit["topic"])
             self.partition = int(unit["partition"])
             self.offset = int(unit["offset"])
-            self.events = [_event(dict(event)) for event in unit["events"]]
+            self.events = [_event(dict(_pairs(event))) for event in unit["events"]]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            reason = f"{error!r} is missing" if isinstance(error, KeyError) else str(error)
+            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
             raise UsageError(
                 f"{self.where} is not a unit as gapless dlq export writes it: {reason}; "
                 "nothing was changed"
@@ -153,6 +158,12 @@ class _Object(list[tuple[str, Any]]):
 def _read(text: str) -> Any:
     """Read JSON so that it can be written again as it was: dicts and floats would change it."""
     return json.loads(text, parse_float=_Number, parse_int=_Number, object_pairs_hook=_Object)
+
+
+def _pairs(value: object) -> _Object:
+    if not isinstance(value, _Object):
+        raise TypeError(f"{str(value)[:40]!r} is not a JSON object")
+    return value
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:
