@@ -98,9 +98,15 @@ def _turns(work: Work, driver: Driver) -> Report:
         except (HoleError, BlockedError) as error:
             return replace(report, error=str(error))
         except psycopg.Error as error:
-            if not is_transient(error) or not _is_sound(driver.conn):
+            is_over = monotonic() > give_up_s
+            # Calls that go on end with this process: nobody may call a unit beside them.
+            if (
+                not is_transient(error)
+                or not _is_sound(driver.conn)
+                or (is_over and driver.going_on)
+            ):
                 raise
-            if monotonic() > give_up_s:
+            if is_over:
                 return replace(report, error=f"retrying: {' '.join(str(error).split())[:500]}")
             sleep(pause_s)
             pause_s *= 2
