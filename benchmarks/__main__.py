@@ -101,6 +101,7 @@ def _circumstances(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "machine": _processor(),
         "load_at_start": round(os.getloadavg()[0], 1),
+        "real_time": _is_real_time(),
         "python": platform.python_version(),
         "size": "tiny" if options.tiny else "quick" if options.quick else "full",
         "commit_delay_ms": options.commit_delay_ms,
@@ -117,9 +118,17 @@ def _sentence(circumstances: dict[str, Any]) -> str:
     return (
         f"{circumstances['size']} run, PostgreSQL {given['server_version'].split()[0]}, "
         f"Python {circumstances['python']}, {circumstances['cores']} cores "
-        f"({circumstances['machine']}), load {circumstances['load_at_start']:g} before the run, "
+        f"({circumstances['machine']}), load {circumstances['load_at_start']:g} before the run"
+        f"{', real-time priority' * circumstances['real_time']}, "
         f"fsync {given['fsync']}, shared_buffers {given['shared_buffers']}{delay}"
     )
+
+
+def _is_real_time() -> bool:
+    """Tell whether others' load counts for nothing, the server's share included: `chrt -r 5`."""
+    if not hasattr(os, "sched_getscheduler"):
+        return False
+    return os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
 
 
 def _processor() -> str:
