@@ -19,6 +19,7 @@ from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from gapless.consume.handler import Handler
+from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Limits, step
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
@@ -142,14 +143,14 @@ def _raw(dsn: str, topic: Topic, batch_size: int) -> _Rate:
 
 
 def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: bool = False) -> _Rate:
-    """Loop over step() as the owner of the partition."""
+    """Loop over step() as a driver does, as the owner of the partition."""
     handler = _handler(topic, batch_size, function, batch=batch)
-    limits = Limits(batch_size=batch_size)
+    limits, ahead = Limits(batch_size=batch_size), Prefetch()
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
         events = 0
         meter, began_s = Meter(dsn), monotonic()
-        while (done := step(conn, held.assignment, handler, limits)).outcome == "done":
+        while (done := step(conn, held.assignment, handler, limits, ahead)).outcome == "done":
             events += done.events
         rate = _Rate(events / (monotonic() - began_s), meter.of(events))
         member.leave()

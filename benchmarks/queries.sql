@@ -274,7 +274,12 @@ select c.epoch, c.token from gapless.consumer_offsets c
 where c.group_id = %(group_id)s and c.topic_id = 1 and c.partition_id = 0
 
 -- name: probe_claim
-select gapless.claim(%(group_id)s, 1, 0, %(epoch)s, %(token)s, 100)
+select gapless.claim_at(%(group_id)s, 1, 0, %(epoch)s, %(token)s, 100, 0, %(place)s)
+
+-- name: place
+-- Where the row is that a worker's last claim left behind.
+select c.ctid from gapless.consumer_offsets c
+where c.group_id = %(group_id)s and c.topic_id = 1 and c.partition_id = 0
 
 -- name: pgmq_create
 select pgmq.create('bench')

@@ -1,7 +1,15 @@
 -- name: claim
-select outcome, first_offset, last_offset, claim_xid, base_offset, message_ids, unit_ends
-from gapless.claim(
-  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s
+select outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends
+from gapless.claim_at(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
+  %(read_ahead)s, %(place)s
+)
+
+-- name: claim_ahead
+select claim_xid, place_after
+from gapless.claim_ahead(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s,
+  %(last_offset)s, %(place)s
 )
 
 -- name: count_events

@@ -7,55 +7,105 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
+from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Spans, split
 from gapless.errors import HoleError
 from gapless.keys import Assignment
-
-NOTHING = Spans(0, (), ())
+from gapless.log.event import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What was claimed. `spans` are its units in offset order; empty unless claimed."""
+    """What was claimed. `spans` are its units in offset order; empty unless claimed.
+
+    rows: their events, if they were read ahead. beyond: the units after them, to be read ahead.
+    """
 
     outcome: Literal["claimed", "idle", "fenced"]
     first_offset: int = 0
     last_offset: int = -1
     claim_xid: str = ""
     spans: Spans = NOTHING
+    rows: list[Row] | None = None
+    beyond: Spans = NOTHING
 
 
-def claim(conn: Connection[Any], assignment: Assignment, batch_size: int) -> Claim:
+def claim(
+    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch | None = None
+) -> Claim:
     """Claim up to `batch_size` events, extended to the end of the last unit.
 
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when the segments read do not cover the range.
     """
-    rows = run(conn, "claim", {**assignment.params, "batch_size": batch_size})
-    outcome, first, last, xid = rows[0][:4]
-    if outcome == "hole":
-        raise _hole(first, last)
-    if outcome != "claimed":
-        return Claim(outcome=outcome)
-    ids: list[int] = []
-    ends: list[str] = []
-    expected = rows[0][4]
-    for *_, base, message_ids, unit_ends in rows:
-        if base != expected:
-            raise _hole(expected, base - 1)
-        expected = base + len(message_ids)
-        low, high = max(first - base, 0), last - base + 1
-        ids += message_ids[low:high]
-        ends.append(unit_ends[low:high])
-    if len(ids) != last - first + 1:
-        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
+    ahead = ahead or Prefetch()
+    return _claim_ahead(conn, assignment, batch_size, ahead) or _claim(
+        conn, assignment, batch_size, ahead
+    )
+
+
+def _claim_ahead(
+    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch
+) -> Claim | None:
+    """Claim units that were read ahead, if there are any and they are what comes next."""
+    spans, events = ahead.take(batch_size)
+    if not spans:
+        return None
+    first, last = spans.first_offset, spans.first_offset + len(spans.ids) - 1
+    params = {"first_offset": first, "last_offset": last, "place": ahead.place}
+    rows = run(conn, "claim_ahead", {**assignment.params, **params})
+    if not rows:
+        ahead.forget()
+        return None
+    xid, ahead.place = rows[0]
     return Claim(
         outcome="claimed",
         first_offset=first,
         last_offset=last,
         claim_xid=xid,
-        spans=split(first, ids, "".join(ends)),
+        spans=spans,
+        rows=events,
+    )
+
+
+def _claim(
+    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch
+) -> Claim:
+    hints = {"read_ahead": ahead.events, "place": ahead.place}
+    rows = run(conn, "claim", {**assignment.params, "batch_size": batch_size, **hints})
+    outcome, first, last, xid, place = rows[0][:5]
+    if outcome == "hole":
+        raise _hole(first, last)
+    if outcome != "claimed":
+        return Claim(outcome=outcome)
+    ahead.place = place
+    until = max(last, first + ahead.events - 1)
+    ids: list[int] = []
+    ends: list[str] = []
+    expected = rows[0][5]
+    for *_, base, message_ids, unit_ends in rows:
+        if base != expected:
+            if expected > last:
+                break  # the hole is not in our way yet
+            raise _hole(expected, base - 1)
+        expected = base + len(message_ids)
+        low, high = max(first - base, 0), until - base + 1
+        ids += message_ids[low:high]
+        ends.append(unit_ends[low:high])
+    events = last - first + 1
+    if len(ids) < events:
+        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
+    marks = "".join(ends)
+    whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
+    beyond = split(last + 1, ids[events:whole], marks[events:whole]) if whole > events else NOTHING
+    return Claim(
+        outcome="claimed",
+        first_offset=first,
+        last_offset=last,
+        claim_xid=xid,
+        spans=split(first, ids[:events], marks[:events]),
+        beyond=beyond,
     )
 
 

@@ -145,9 +145,11 @@ class Driver:
         self._in_hand = None
         if self._delivery is not None:
             return self._delivery.turn(replace(turn, limits=limits), rests=rests)
-        act = step_alone if alone else step
         self._has_attempt = alone
-        done = act(turn.conn, turn.assignment, turn.handler, limits)
+        if alone:
+            done = step_alone(turn.conn, turn.assignment, turn.handler, limits)
+        else:
+            done = step(turn.conn, turn.assignment, turn.handler, limits, turn.ahead)
         self._has_attempt = False
         return done
 

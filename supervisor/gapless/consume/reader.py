@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from psycopg import Connection
 
 from gapless.consume.claim import Claim
+from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run
 from gapless.consume.unit import Fetch, Source, Spans, Unit, merge_by_user
 from gapless.errors import HoleError
@@ -25,23 +26,51 @@ class ReadLimits(Protocol):
     def group_by(self) -> str: ...
     @property
     def stream_above_events(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
 
 
 def load_units(
-    conn: Connection[Any], partition: Partition, claimed: Claim, limits: ReadLimits
+    conn: Connection[Any],
+    partition: Partition,
+    claimed: Claim,
+    limits: ReadLimits,
+    ahead: Prefetch | None = None,
 ) -> tuple[Spans, Iterator[Unit]]:
     """Return the units of a claim: their places, and an iterator that reads them as it goes.
 
+    What lies beyond the claim is read with it, and kept in `ahead`.
     Under groupBy user, neighbours are merged unless the range is too large to be held in memory.
     Raises HoleError, here or while iterating, when an event is missing (I3).
     """
     reader = _Reader(conn, partition, limits.stream_above_events)
-    ids = claimed.spans.ids
-    if limits.group_by == "user" and len(ids) <= limits.stream_above_events:
+    spans, rows = claimed.spans, claimed.rows
+    by_user = limits.group_by == "user"
+    if rows is None and len(spans.ids) <= (limits.stream_above_events if by_user else reader.most):
+        rows = _fetch_ahead(conn, claimed, limits, ahead or Prefetch())
+    if rows is None:
+        return spans, reader.units(spans)
+    if by_user:
+        spans = merge_by_user(spans, rows)
+    return spans, reader.from_rows(spans, rows)
+
+
+def _fetch_ahead(
+    conn: Connection[Any], claimed: Claim, limits: ReadLimits, ahead: Prefetch
+) -> list[Row]:
+    """Return the events of a claim; keep those beyond it in `ahead`."""
+    ids, beyond = claimed.spans.ids, claimed.beyond
+    try:
+        rows = fetch(conn, [*ids, *beyond.ids])
+    except HoleError:
+        if not beyond:
+            raise
+        beyond = NOTHING  # what is missing may not be in our way yet
         rows = fetch(conn, ids)
-        spans = merge_by_user(claimed.spans, rows)
-        return spans, reader.from_rows(spans, rows)
-    return claimed.spans, reader.units(claimed.spans)
+    ahead.keep(beyond, rows[len(ids) :])
+    del rows[len(ids) :]
+    ahead.gauge(rows, limits.batch_size, limits.stream_above_events)
+    return rows
 
 
 def read_units(
@@ -67,6 +96,7 @@ class _Reader:
         self._conn = conn
         self.source = Source(partition, self.fetch, FETCH_EVENTS)
         self._stream_above = stream_above
+        self.most = min(FETCH_EVENTS, stream_above)  # events read at once
 
     def units(self, spans: Spans) -> Iterator[Unit]:
         for group in self._groups(spans):
@@ -85,7 +115,7 @@ class _Reader:
 
     def _groups(self, spans: Spans) -> Iterator[Spans]:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""
-        most = min(FETCH_EVENTS, self._stream_above)
+        most = self.most
         if len(spans.ids) <= most:
             yield spans
             return

@@ -19,11 +19,12 @@ from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call
 from gapless.consume.careful import bury, careful
-from gapless.consume.claim import NOTHING, claim, forget_attempt, record_attempt
+from gapless.consume.claim import claim, forget_attempt, record_attempt
 from gapless.consume.crash import crash_reason
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
+from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.reader import load_units
 from gapless.consume.session import transaction
 from gapless.consume.sieve import Sieve, settle, sieve_for
@@ -45,16 +46,24 @@ from gapless.keys import Assignment
 __all__ = ["UNITS_PER_COMMIT", "Limits", "Step", "step", "step_alone"]
 
 
-def step(conn: Connection[Any], assignment: Assignment, handler: Handler, limits: Limits) -> Step:
+def step(
+    conn: Connection[Any],
+    assignment: Assignment,
+    handler: Handler,
+    limits: Limits,
+    ahead: Prefetch | None = None,
+) -> Step:
     """Handle the next units of a partition, and commit.
 
+    ahead: what whoever steps again and again keeps from one step to the next.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
     Raises HoleError (the log is damaged), psycopg's transient errors, and, under onFailure block,
     BlockedError: nothing else of the handler.
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
-    turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
+    ahead = ahead or Prefetch()
+    turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits, ahead=ahead)
     # Not retried inside an except block: its error would stand in every later one's traceback.
     outcome = _fast(turn, limits.batch_size)
     while isinstance(outcome, Retry):
@@ -110,11 +119,13 @@ def _fast(turn: Turn, batch_size: int) -> Step | Retry:
     handled = False
     try:
         with transaction(turn.conn):
-            claimed = claim(turn.conn, turn.assignment, batch_size)
+            claimed = claim(turn.conn, turn.assignment, batch_size, turn.ahead)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             hit("step.claimed")
-            spans, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.limits)
+            spans, units = load_units(
+                turn.conn, turn.assignment.partition, claimed, turn.limits, turn.ahead
+            )
             hit("step.fetched")
             sieve = sieve_for(turn, spans)
             if turn.handler.batch:

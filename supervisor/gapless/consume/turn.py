@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -13,6 +13,7 @@ from gapless.consume.call import TransactionBrokenError, UnitFailedError
 from gapless.consume.claim import Claim
 from gapless.consume.handler import GroupBy, Handler
 from gapless.consume.policy import DEAD_LETTER, Delivery, Policy
+from gapless.consume.prefetch import Prefetch
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Spans
 from gapless.failpoints import hit
@@ -101,6 +102,7 @@ class Turn:
     assignment: Assignment
     handler: Handler
     limits: Limits
+    ahead: Prefetch = field(default_factory=Prefetch)
 
     @property
     def delivery(self) -> Delivery:

@@ -25,10 +25,14 @@ MUTANTS = (
         caught_as=frozenset({"commit by a former owner"}),
         edits=(
             Edit(
-                file="claim",
-                old=" or fence.epoch <> claim.epoch or fence.token is distinct from claim.token",
+                file="claim_at",
+                old=" or fence.epoch <> claim_at.epoch"
+                " or fence.token is distinct from claim_at.token",
             ),
-            Edit(file="claim", old="and c.epoch = claim.epoch and c.token = claim.token "),
+            Edit(
+                file="claim_ahead",
+                old="and c.epoch = advance_offset.epoch and c.token = advance_offset.token",
+            ),
         ),
     ),
     Mutant(
@@ -52,7 +56,7 @@ MUTANTS = (
         name="position not compared when the offset moves",
         play=two_at_once,
         caught_as=frozenset({"handled twice"}),
-        edits=(Edit(file="claim", old=" and c.next_offset = fence.next_offset"),),
+        edits=(Edit(file="claim_ahead", old="and c.next_offset = advance_offset.first_offset"),),
     ),
     Mutant(
         name="offset committed before the effects",
@@ -115,10 +119,9 @@ MUTANTS = (
         caught_as=frozenset({"unit cut", "half a unit dead"}),
         edits=(
             Edit(
-                file="claim",
-                old="  update gapless.consumer_offsets c set next_offset = upto + 1",
-                new="  upto := least(goal, upto);\n"
-                "  update gapless.consumer_offsets c set next_offset = upto + 1",
+                file="claim_at",
+                old="  moved := gapless.advance_offset(",
+                new="  upto := least(goal, upto);\n  moved := gapless.advance_offset(",
             ),
         ),
     ),

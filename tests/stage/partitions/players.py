@@ -14,6 +14,7 @@ from psycopg import Connection
 
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
+from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Limits, Step, step
 from gapless.consume.unit import Unit
 from gapless.keys import Assignment
@@ -127,6 +128,7 @@ class Group:
         if start == "latest":
             self.skipped = {row[0] for row in players.rows(_SEQUENCED, topic.topic_id)}
         self._held: dict[int, Assignment] = {}
+        self._ahead: dict[int, Prefetch] = {}
 
         @handler(topic=topic.name)
         def write(unit: Unit, conn: Connection[Any]) -> None:
@@ -158,9 +160,10 @@ class Group:
         return self._held[lease.lease_no]
 
     def turn(self, partition_id: int, *, batch_size: int = 100) -> Step:
-        """One step of the worker of a partition."""
+        """One step of the worker of a partition, with what it read ahead in the one before."""
         assignment = self.assignment(partition_id)
-        return step(self.conn, assignment, self.handler, Limits(batch_size=batch_size))
+        ahead = self._ahead.setdefault(partition_id, Prefetch())
+        return step(self.conn, assignment, self.handler, Limits(batch_size=batch_size), ahead)
 
     def drive(self, *partitions: int, what: Handler | None = None, **limits: Any) -> None:
         """Take turns as workers do, until nothing is left that is due."""

@@ -63,6 +63,23 @@ def test_new_partitions_wait_for_those_that_share_keys(players: Players) -> None
     group.assert_all()
 
 
+def test_nothing_is_read_ahead_over_a_barrier(players: Players) -> None:
+    for _ in range(3):
+        players.publish(players.key(0, 4))
+    players.publish(players.key(1, 4))
+    players.change(3)
+    for _ in range(3):
+        players.publish(players.key(0, 3))
+    group = players.group()
+    for _ in range(3):
+        assert group.turn(0, batch_size=1).outcome == "done"
+    assert group.turn(0, batch_size=1).outcome == "idle"
+    group.turn(1)
+    assert group.turn(0, batch_size=1).outcome == "done"
+    group.drain()
+    group.assert_all()
+
+
 def test_without_a_common_divisor_they_wait_for_all(players: Players) -> None:
     group = begun(players, 7)
     for old in (3, 1, 0, 2):
