@@ -5,6 +5,7 @@
 --   outcome 'claimed'  offsets first_offset .. last_offset (both inclusive) are this transaction's;
 --                      the n-th id of message_ids has offset base_offset + n - 1
 --   outcome 'idle'     nothing new, or paused; nothing was written: no xid, no WAL
+--   outcome 'overrun'  retention dropped offsets first_offset .. last_offset before the group was there
 --   outcome 'hole'     offsets first_offset .. last_offset are missing although later ones are there
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
@@ -31,6 +32,7 @@ as $$
 #variable_conflict use_column
 declare
   fence record;
+  kept_from bigint;    -- null: nothing was dropped
   goal bigint;
   reach bigint[];      -- the last offset of the range, and its layout
   upto bigint;
@@ -59,6 +61,16 @@ begin
   ) then
     outcome := 'idle';
     first_offset := fence.next_offset;
+    return next;
+    return;
+  end if;
+
+  select l.first_offset into kept_from from gapless.log_start l
+  where l.topic_id = claim_at.topic_id and l.partition_id = claim_at.partition_id;
+  if fence.next_offset < kept_from then
+    outcome := 'overrun';
+    first_offset := fence.next_offset;
+    last_offset := kept_from - 1;
     return next;
     return;
   end if;

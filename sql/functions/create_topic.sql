@@ -28,3 +28,27 @@ begin
   return existing.topic_id;
 end
 $$;
+
+-- Likewise; if it is new, it keeps its events for that many seconds (null: for ever).
+create or replace function gapless.create_topic(
+  name text, partitions int, keep_s double precision
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  created_id int;
+begin
+  perform pg_advisory_xact_lock(7427001, 6);
+  if exists (select from gapless.topic t where t.name = create_topic.name) then
+    return gapless.create_topic(create_topic.name, create_topic.partitions);
+  end if;
+  created_id := gapless.create_topic(create_topic.name, create_topic.partitions);
+  update gapless.topic t set retention = make_interval(secs => create_topic.keep_s)
+  where t.topic_id = created_id;
+  return created_id;
+end
+$$;

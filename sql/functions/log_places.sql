@@ -1,5 +1,20 @@
 -- Places in a partition of the log: its ends, the beginning of a unit, a time.
 
+-- The oldest offset of a partition that retention has not dropped.
+create or replace function gapless.log_first(topic_id int, partition_id int)
+returns bigint
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (
+      select l.first_offset from gapless.log_start l
+      where l.topic_id = log_first.topic_id and l.partition_id = log_first.partition_id
+    ), 1)
+$$;
+
 -- The oldest offset that is there, and the offset that the next event gets.
 create or replace function gapless.log_ends(
   topic_id int, partition_id int, out first_offset bigint, out end_offset bigint
@@ -10,12 +25,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    coalesce(
-      (
-        select s.base_offset from gapless.log_segment s
-        where s.topic_id = log_ends.topic_id and s.partition_id = log_ends.partition_id
-        order by s.base_offset limit 1
-      ), 1),
+    gapless.log_first(log_ends.topic_id, log_ends.partition_id),
     coalesce(
       (
         select s.last_offset from gapless.log_segment s
@@ -133,8 +143,8 @@ begin
     where o.created_ts >= offset_since.since
     order by u.n
     limit 1;
-    if found then
-      return place;
+    if found then    -- maybe an event that was dropped, but for its chunk
+      return greatest(place, gapless.log_first(offset_since.topic_id, offset_since.partition_id));
     end if;
   end loop;
   return (gapless.log_ends(offset_since.topic_id, offset_since.partition_id)).end_offset;

@@ -110,6 +110,10 @@ begin
     raise exception 'pipeline % has a batch whose files are on their way: run it with --once first', name
       using errcode = 'GL409';
   end if;
+  perform gapless.hold_start(array(
+    select g.topic_id from gapless.consumer_group g
+    where g.group_id = 'pipeline.' || reset_pipeline.name
+  ));
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
   update gapless.consumer_offsets c
   set next_offset = case reset_pipeline.goal when 'latest' then e.next_offset else e.first_offset end

@@ -24,6 +24,7 @@ declare
   from_base bigint;
   segment record;
 begin
+  first_offset := greatest(first_offset, gapless.log_first(wanted, partition_id));
   select s.base_offset into from_base from gapless.log_segment s
   where s.topic_id = wanted and s.partition_id = read.partition_id
     and s.base_offset <= read.first_offset

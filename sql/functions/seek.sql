@@ -29,6 +29,10 @@ as $$
 declare
   part record;
 begin
+  -- Topics come first in the order of locks.
+  perform gapless.hold_start(array(
+    select g.topic_id from gapless.consumer_group g where g.group_id = seek.group_id
+  ));
   -- A loop: in a WHERE the planner may take the locks of rows that it joins away afterwards.
   for part in
     select l.lease_no, t.name, c.partition_id

@@ -52,8 +52,17 @@ begin
         ), part.next_offset)
     end;
     goal := gapless.unit_start(part.topic_id, part.partition_id, goal);
-    -- Units that were handled as one (groupBy user) were set aside as one.
-    select coalesce(min(d.first_offset), goal) into goal
+    if goal < part.first_offset and part.next_offset <> goal then
+      raise exception 'transaction % is not in %/% any more: the earliest offset is %',
+        seek_plan.to_transaction, part.name, part.partition_id, part.first_offset
+        using errcode = 'GL400';
+    end if;
+    -- Units that were handled as one (groupBy user) were set aside as one; if its beginning is gone,
+    -- it stays what it is, and the group goes on behind it.
+    select case
+        when min(d.first_offset) < part.first_offset then max(d.last_offset) + 1
+        else coalesce(min(d.first_offset), goal)
+      end into goal
     from gapless.dead_letter d
     where d.group_id = part.group_id and d.topic_id = part.topic_id
       and d.partition_id = part.partition_id and d.first_offset < goal and d.last_offset >= goal;
@@ -168,17 +177,19 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  oldest_offset bigint := (gapless.log_ends(topic_id, partition_id)).first_offset;
+  oldest_offset bigint := gapless.log_first(topic_id, partition_id);
   oldest timestamptz;
 begin
-  if oldest_offset > 1 then
+  if since < (
+    select l.newest_ts from gapless.log_start l
+    where l.topic_id = checked_time.topic_id and l.partition_id = checked_time.partition_id
+  ) then
     select r.created_ts into oldest
     from gapless.read(checked_time.topic, checked_time.partition_id, oldest_offset, oldest_offset) r;
-    if since < oldest then
-      raise exception 'events of %/% from % are not there any more: the earliest is of %',
-        topic, partition_id, gapless.stamp(since), gapless.stamp(oldest)
-        using errcode = 'GL400';
-    end if;
+    raise exception 'events of %/% from % are not there any more: the earliest is of %',
+      topic, partition_id, gapless.stamp(since),
+      coalesce(gapless.stamp(oldest), 'later, for none is there')
+      using errcode = 'GL400';
   end if;
   return gapless.offset_since(topic_id, partition_id, since);
 end

@@ -89,12 +89,7 @@ begin
           where s.topic_id = t.topic_id and s.partition_id = p
           order by s.base_offset desc limit 1
         ), 0) + 1
-      else coalesce(
-        (
-          select s.base_offset from gapless.log_segment s
-          where s.topic_id = t.topic_id and s.partition_id = p
-          order by s.base_offset limit 1
-        ), 1)
+      else gapless.log_first(t.topic_id, p)
     end
   from gapless.topic t
   cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p

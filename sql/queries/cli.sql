@@ -7,6 +7,7 @@ select
   (
     select count(*) from gapless.consumer_group g where g.topic_id = t.topic_id
   ) as groups,
+  coalesce(justify_hours(t.retention)::text, 'forever') as retention,
   t.created_ts as created
 from gapless.topics t
 order by t.topic
@@ -18,17 +19,13 @@ order by t.topic
 select
   t.name as topic,
   p as partition,
-  coalesce(f.base_offset, 1) as log_start_offset,
+  f.first_offset as log_start_offset,
   coalesce(l.last_offset, 0) + 1 as log_end_offset,
-  coalesce(l.last_offset - f.base_offset + 1, 0) as events,
+  coalesce(l.last_offset - f.first_offset + 1, 0) as events,
   case when p < t.partitions then 'active' else 'old' end as state
 from gapless.topic t
 cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
-left join lateral (
-  select s.base_offset from gapless.log_segment s
-  where s.topic_id = t.topic_id and s.partition_id = p
-  order by s.base_offset limit 1
-) f on true
+cross join lateral (select gapless.log_first(t.topic_id, p) as first_offset) f
 left join lateral (
   select s.last_offset from gapless.log_segment s
   where s.topic_id = t.topic_id and s.partition_id = p

@@ -12,6 +12,11 @@ from gapless.claim_ahead(
   %(last_offset)s, %(place)s
 )
 
+-- name: skip_overrun
+select gapless.skip_overrun(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(to_end)s
+)
+
 -- name: count_events
 -- How many of these events there are; same shape as the query `fetch`.
 -- index: primary key of a chunk

@@ -49,7 +49,7 @@ copy gapless.outbox_message_t
 from stdin
 
 -- name: create_topic
-select gapless.create_topic(%(name)s, %(partitions)s)
+select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s)
 
 -- name: set_partitions
 select gapless.set_partitions(%(name)s, %(partitions)s)
@@ -81,3 +81,35 @@ select pg_advisory_unlock(7427001, 2)
 
 -- name: pending
 select gapless.pending()
+
+-- name: retention_plan
+-- returns: gapless.log.retention:Chunk
+select p.chunk, p.upto, p.events, p.bytes, p.newest_ts as newest, p.goes, p.reasons, p.is_behind
+from gapless.retention_plan() p
+order by p.upto
+
+-- name: close_chunks
+select gapless.close_chunks()
+
+-- name: drop_chunk
+select gapless.drop_chunk()
+
+-- name: forget_segments
+select gapless.forget_segments()
+
+-- name: empty_default_chunk
+select gapless.empty_default_chunk()
+
+-- name: drop_emptied_chunks
+select gapless.drop_emptied_chunks(%(wait_ms)s)
+
+-- name: purge_history
+select letters + audits from gapless.purge_history(%(letters_s)s, %(audit_s)s)
+
+-- name: retention
+-- returns: gapless.log.retention:Retention
+select extract(epoch from t.retention)::float8 as keep_s, t.archive, t.overrun
+from gapless.topic t where t.name = %(name)s
+
+-- name: set_retention
+select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)

@@ -181,3 +181,19 @@ from gapless.letters v
 where v.status = 'dead'
 order by v.created_dt desc
 limit 5
+
+-- name: held
+-- For whom the oldest chunk stays, when nothing else keeps it.
+-- returns: gapless.status.snapshot:Held
+select r.reason
+from (
+  select min(c.upto) as upto
+  from gapless.chunk c, gapless.retention_state s
+  where c.upto > s.dropped_upto
+) o
+cross join lateral (
+  select w.reason, bool_and(w.is_behind) over () as is_behind
+  from gapless.reasons_to_keep(o.upto) w
+) r
+where r.is_behind
+order by 1

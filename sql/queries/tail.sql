@@ -20,12 +20,7 @@ limit 1
 -- returns: gapless.log.tail:Ends
 select
   p as partition,
-  coalesce(
-    (
-      select s.base_offset from gapless.log_segment s
-      where s.topic_id = %(topic_id)s and s.partition_id = p
-      order by s.base_offset limit 1
-    ), 1) as first_offset,
+  gapless.log_first(%(topic_id)s, p) as first_offset,
   coalesce(
     (
       select s.last_offset from gapless.log_segment s
@@ -64,7 +59,8 @@ places as (
   from segments s
   cross join unnest(s.message_ids) with ordinality as u (id, n)
 )
-select x.partition, min(x.c_offset) as "offset"
+select x.partition,
+  greatest(min(x.c_offset), gapless.log_first(%(topic_id)s, x.partition)) as "offset"
 from (
   select p.partition, p.c_offset from places p
   order by p.run desc, p.highest_id desc, p.c_offset desc

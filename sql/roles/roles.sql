@@ -44,7 +44,8 @@ begin
   -- What an operator does by hand; a handler's role may not.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
-    gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters
+    gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
+    gapless.set_retention
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

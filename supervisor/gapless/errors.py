@@ -51,6 +51,10 @@ class HoleError(GaplessError):
     """The rows read do not equal the range claimed (I3): the partition must not go on."""
 
 
+class OverrunError(HoleError):
+    """Retention dropped events that the group had not handled, as it was told to."""
+
+
 class FencedError(GaplessError):
     """A newer owner holds this partition (I7); whoever gets this must stop at once."""
 

@@ -25,6 +25,11 @@ POINTS = frozenset(
         "sequencer.asleep",
         "sequencer.awake",
         "sequencer.leaving",
+        # retention
+        "retention.closed",
+        "retention.dropped",
+        "retention.forgotten",
+        "retention.detached",
         # a worker's step: the fast path, the careful one, units tried alone, those given up
         "step.claimed",
         "step.fetched",

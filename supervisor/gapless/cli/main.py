@@ -33,6 +33,7 @@ COMMANDS = {
     "seek": "gapless.cli.seek",
     "replay": "gapless.cli.replay.command",
     "dlq": "gapless.cli.dlq.command",
+    "retention": "gapless.cli.retention",
     "pipeline": "gapless.cli.pipeline",
     "doctor": "gapless.cli.doctor",
     "demo": "gapless.cli.demo.command",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, whole
+from gapless.cli.retention import add_retention, age, changed, parse_age
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, note, say, show
 from gapless.db.queries import query
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from gapless.log.topics import Topic
     from gapless.settings import Loaded
 
-HELP = "list, create and show topics, change their number of partitions"
+HELP = "list, create and show topics, change their number of partitions and their retention"
 EXAMPLES = """\
 examples:
   gapless topics
   gapless topics create orders --partitions 16
   gapless topics show orders --json
   gapless topics alter orders --partitions 32
+  gapless topics alter orders --retention 7d
 """
 PARTITIONS_MAX = 4096
 
@@ -39,6 +41,7 @@ class TopicRow:
     partitions: int
     events: int
     groups: int
+    retention: str
     created: datetime
 
 
@@ -79,12 +82,14 @@ def add_arguments(parser: Parser) -> None:
     creation.set_defaults(act=_create)
     creation.add_argument("name", help="letters, digits, dots, dashes and underscores")
     add_partitions(creation)
+    add_retention(creation)
     change = verbs.add_parser(
-        "alter", help="change the number of partitions while everything runs; repeat freely"
+        "alter", help="change partitions or retention while everything runs; repeat freely"
     )
     change.set_defaults(act=_alter)
     change.add_argument("name")
-    add_partitions(change, "the new number, more or fewer", required=True)
+    add_partitions(change, "the new number, more or fewer")
+    add_retention(change, overrun=True)
     showing = verbs.add_parser("show", help="show the offsets of a topic's partitions")
     showing.set_defaults(act=_show)
     showing.add_argument("name")
@@ -100,15 +105,12 @@ def main(args: argparse.Namespace) -> int:
 _SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
 
 
-def add_partitions(
-    parser: argparse.ArgumentParser, help_: str = _SHARING, *, required: bool = False
-) -> None:
+def add_partitions(parser: argparse.ArgumentParser, help_: str = _SHARING) -> None:
     """Declare `--partitions`; give it to `load` as the flag total_partitions."""
     parser.add_argument(
         "--partitions",
         type=whole(1, PARTITIONS_MAX),
         metavar="N",
-        required=required,
         help=help_,
     )
 
@@ -124,7 +126,10 @@ def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, boo
     before = find_topic(conn, name)
     if before is not None and loaded.sources["totalPartitions"] == "default":
         return before, False
-    topic = ensure_topic(conn, name, partitions=loaded.settings.total_partitions)
+    settings = loaded.settings
+    topic = ensure_topic(
+        conn, name, partitions=settings.total_partitions, keep_s=settings.retention_s
+    )
     return topic, before is None
 
 
@@ -138,8 +143,16 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _alter(args: argparse.Namespace) -> int:
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
     from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
 
+    kept = (args.retention, args.archive, args.overrun) != (None, None, None)
+    if args.partitions is None and not kept:
+        raise UsageError("what is to change? --partitions, --retention, --archive or --overrun")
+    if kept:
+        _alter_retention(args)
+    if args.partitions is None:
+        return 0
     loaded = load(args)
     with open_connection(args, "topics", loaded.settings) as conn:
         before = require_topic(conn, args.name).partitions
@@ -162,6 +175,20 @@ def _alter(args: argparse.Namespace) -> int:
     return 0
 
 
+def _alter_retention(args: argparse.Namespace) -> None:
+    from gapless.log.retention import find_retention, set_retention  # noqa: PLC0415 - see above
+
+    with open_connection(args, "topics") as conn:
+        after = changed(args, find_retention(conn, args.name))
+        set_retention(conn, args.name, after)
+    say(
+        f"topic {args.name} keeps its events "
+        + ("for ever" if after.keep_s is None else f"for {age(after.keep_s)}, at least")
+        + (f", until pipeline {after.archive} has archived them" if after.archive else "")
+        + (f", whatever {', '.join(after.overrun)} have handled" if after.overrun else "")
+    )
+
+
 def _tell(changes: Sequence[ChangeRow]) -> None:
     """Say on stderr which groups are not done with a change."""
     for each in changes:
@@ -173,7 +200,10 @@ def _tell(changes: Sequence[ChangeRow]) -> None:
 
 
 def _create(args: argparse.Namespace) -> int:
-    loaded = load(args, {"total_partitions": args.partitions})
+    flags: dict[str, object] = {"total_partitions": args.partitions}
+    if args.retention is not None:
+        flags["retention_s"] = parse_age(args.retention) or ""
+    loaded = load(args, flags)
     with open_connection(args, "topics", loaded.settings) as conn:
         topic, is_new = ensure(conn, args.name, loaded)
     what = "created topic" if is_new else "nothing to do: there is a topic"

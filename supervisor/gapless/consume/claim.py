@@ -10,7 +10,7 @@ from psycopg import Connection
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Spans, split
-from gapless.errors import HoleError
+from gapless.errors import HoleError, OverrunError
 from gapless.keys import Assignment
 from gapless.log.event import Row
 
@@ -37,7 +37,8 @@ def claim(
     """Claim up to `batch_size` events, extended to the end of the last unit.
 
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
-    Raises HoleError when the segments read do not cover the range.
+    Raises HoleError when the segments read do not cover the range, OverrunError when retention
+    dropped its beginning.
     """
     ahead = ahead or Prefetch()
     return _claim_ahead(conn, assignment, batch_size, ahead) or _claim(
@@ -77,6 +78,12 @@ def _claim(
     outcome, first, last, xid, place = rows[0][:5]
     if outcome == "hole":
         raise _hole(first, last)
+    if outcome == "overrun":
+        raise OverrunError(
+            f"retention dropped offsets {first} to {last} before group "
+            f"{assignment.partition.group_id} handled them: gapless seek --earliest goes on "
+            "without them, and so does autoOffsetReset"
+        )
     if outcome != "claimed":
         return Claim(outcome=outcome)
     ahead.place = place
@@ -123,6 +130,16 @@ def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
     """Take the last attempt back: it ended with an error, not with the worker's death."""
     with transaction(conn):
         run(conn, "forget_attempt", assignment.params)
+
+
+def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> int | None:
+    """Leave behind what retention dropped; return how many offsets, None when fenced.
+
+    to_end: earliest or latest.
+    """
+    with transaction(conn):
+        (lost,) = run(conn, "skip_overrun", {**assignment.params, "to_end": to_end})[0]
+    return None if lost is None else int(lost)
 
 
 def _hole(first: int, last: int) -> HoleError:

@@ -6,6 +6,7 @@ look at what was set aside; an idle one looks rarely, and writes nothing.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,14 +15,17 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.claim import forget_attempt
+from gapless.consume.claim import forget_attempt, skip_overrun
 from gapless.consume.deliver import Delivery, forget_deliveries
 from gapless.consume.handler import Handler
 from gapless.consume.redrive import due_letters, forget_try, redrive
 from gapless.consume.sieve import holds_keys
 from gapless.consume.step import step, step_alone
 from gapless.consume.turn import Limits, Step, Turn
+from gapless.errors import OverrunError
 from gapless.keys import Assignment
+
+log = logging.getLogger("gapless.worker")
 
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
@@ -102,7 +106,10 @@ class Driver:
             self._log_is_next = not self._log_was_idle
             return self._letter()
         self._log_is_next = False
-        done = self._log_turn(batch_size, alone=alone, rests=rests)
+        try:
+            done = self._log_turn(batch_size, alone=alone, rests=rests)
+        except OverrunError as error:
+            done = self._skip_overrun(error)
         self._log_was_idle = done.outcome == "idle"
         if done.outcome == "idle" and self._due and not self.going_on:
             return self._letter()
@@ -152,6 +159,20 @@ class Driver:
             done = step(turn.conn, turn.assignment, turn.handler, limits, turn.ahead)
         self._has_attempt = False
         return done
+
+    def _skip_overrun(self, error: OverrunError) -> Step:
+        """Go on as autoOffsetReset says, behind what retention dropped."""
+        goal = self._turn.limits.auto_offset_reset
+        self._has_attempt = False
+        if goal == "error":
+            raise error
+        lost = skip_overrun(self._turn.conn, self.assignment, goal)
+        if lost is None:
+            return Step(outcome="fenced")
+        log.error(
+            "%s: %s offsets lost, goes on at %s: %s", self.assignment.partition, lost, goal, error
+        )
+        return Step(outcome="done")
 
     def _letter(self) -> Step:
         self._in_hand, self._has_attempt = self._due[0], True

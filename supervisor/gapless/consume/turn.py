@@ -31,6 +31,7 @@ class Limits:
     units_per_commit: so many savepoints, one a unit, share a commit after a unit failed.
     policy: what becomes of units that fail, unless the handler says something else.
     parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
+    auto_offset_reset: where to go on when retention dropped what was not handled; error is nowhere.
     worker: what people call who handles; former_end: how the one before ended, if it is known.
     """
 
@@ -42,6 +43,7 @@ class Limits:
     parked: bool = False
     delivery: Delivery = "exactly-once"
     concurrency: int = 1
+    auto_offset_reset: Literal["error", "earliest", "latest"] = "error"
     worker: str = ""
     former_end: str = ""
 

@@ -115,7 +115,7 @@ class Tail:
         """Yield entries with the highest id so far: so merging keeps the order of offsets."""
         highest_id = 0
         pace = _Pace(_SLICES_BYTES_MAX // len(self._partitions))
-        first = self._next_offset[ends.partition]
+        first = max(self._next_offset[ends.partition], ends.first_offset)
         while first <= ends.last_offset:
             last = min(first + pace.events - 1, ends.last_offset)
             entries = self._slice(ends.partition, first, last, self._payload_chars)

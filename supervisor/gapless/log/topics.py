@@ -35,13 +35,18 @@ def require_topic(conn: Connection, name: str) -> Topic:
     return topic
 
 
-def ensure_topic(conn: Connection, name: str, *, partitions: int) -> Topic:
+def ensure_topic(
+    conn: Connection, name: str, *, partitions: int, keep_s: float | None = None
+) -> Topic:
     """Return the topic, made with that many partitions if it is new.
+
+    keep_s: for how long it keeps its events then, at least; None is for ever.
 
     Raises UsageError when it exists with another number, or the name is not a topic name.
     """
+    params = {"name": name, "partitions": partitions, "keep_s": keep_s}
     try:
-        conn.execute(query("log", "create_topic"), {"name": name, "partitions": partitions})
+        conn.execute(query("log", "create_topic"), params)
     except psycopg.errors.CheckViolation as error:
         raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
     except psycopg.Error as error:

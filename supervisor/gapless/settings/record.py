@@ -26,6 +26,7 @@ CLASSIC_SECTION = "db-event-consumer"
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
 _MONTH_S = 31 * 86_400
+_CENTURY_S = 36_500 * 86_400
 _RETRIES_MAX = 100
 _NAME_CHARACTERS_MAX = 200
 _REFERENCE_CHARACTERS_MAX = 1_000
@@ -93,6 +94,18 @@ class Settings:
     chunks_ahead: int = _whole(2, 1, 64)
     """How many empty chunks stand ready beyond the one being written."""
 
+    retention_s: int | None = _whole(None, 1, _CENTURY_S, null="for ever")
+    """How long a new topic keeps its events, at least; None is for ever."""
+
+    retention_check_s: int = _whole(60, 1, 86_400)
+    """How often the sequencer looks for chunks that may be dropped."""
+
+    dead_letter_retention_s: int = _whole(2_592_000, 1, _CENTURY_S)
+    """How long a dead letter stays after it was handled after all, or discarded."""
+
+    audit_retention_s: int = _whole(31_536_000, 1, _CENTURY_S)
+    """How long it is kept what people did to groups."""
+
     sequencer_pause_ms: int = _whole(1, 0, 1_000)
     """How long the awake sequencer rests between two runs."""
 
@@ -125,6 +138,11 @@ class Settings:
         Wholes(low=0, high=_MONTH_S, most=_RETRIES_MAX, null="no other attempt"), (60, 300)
     )
     """How long until each further attempt at a unit that failed (retry, park-key)."""
+
+    auto_offset_reset: Literal["error", "earliest", "latest"] = _setting(
+        Choice(words=("error", "earliest", "latest")), "error"
+    )
+    """Where a group goes on when retention, as told, dropped events that it had not handled."""
 
     max_crashes: int = _whole(3, 1, 1_000)
     """After so many deaths of a worker at one unit it is dead-lettered without a call (I8)."""

@@ -11,6 +11,7 @@ from gapless.db.queries import query
 from gapless.status.snapshot import (
     Change,
     Eviction,
+    Held,
     Pending,
     Presence,
     RecentLetter,
@@ -43,6 +44,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         pending = _ask(conn, "pending", Pending)
         letters = _ask(conn, "letters", RecentLetter)
         changes = _ask(conn, "changes", Change)
+        held = _ask(conn, "held", Held)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -55,6 +57,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             partitions=tuple(partitions),
             letters=tuple(letters),
             changes=tuple(changes),
+            held=tuple(held),
             evictions=tuple(evictions),
         )
 

@@ -228,6 +228,8 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
     if unserved and snapshot.members:
         yield f"{unserved} of {len(snapshot.partitions)} partitions have nobody to work on them"
     yield from map(str, snapshot.changes)
+    for each in snapshot.held:
+        yield f"retention waits: {each.reason}"
     paused = [row for row in snapshot.partitions if row.paused_ts is not None]
     if paused:
         groups = ", ".join(sorted({row.group_id for row in paused}))

@@ -182,6 +182,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Why the oldest chunk of the log stays although its topics have had enough of it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecentLetter:
     """One of the newest dead letters; error is the last line of the exception."""
 
@@ -220,6 +227,7 @@ class Snapshot:
     partitions: tuple[Standing, ...]
     letters: tuple[RecentLetter, ...]
     changes: tuple[Change, ...] = ()
+    held: tuple[Held, ...] = ()
     evictions: tuple[Eviction, ...] = ()
 
     @cached_property

@@ -223,7 +223,8 @@ class Control:
             topic = None if self._plan.asks_partitions else find_topic(conn, topic_name)
             if topic is None:
                 wanted = self._settings.total_partitions
-                topic = ensure_topic(conn, topic_name, partitions=wanted)
+                keep_s = self._settings.retention_s
+                topic = ensure_topic(conn, topic_name, partitions=wanted, keep_s=keep_s)
             found.append(
                 Subscription(
                     group_id=group,

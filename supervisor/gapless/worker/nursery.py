@@ -144,6 +144,9 @@ class Nursery:
             wait_period_s=settings.wait_period_ms / 1000,
             connect_timeout_s=settings.connect_timeout_s,
             pause_s=settings.sequencer_pause_ms / 1000,
+            retention_check_s=settings.retention_check_s,
+            dead_letter_retention_s=settings.dead_letter_retention_s,
+            audit_retention_s=settings.audit_retention_s,
         )
         board = self._board
 

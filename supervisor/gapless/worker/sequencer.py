@@ -27,6 +27,7 @@ from gapless.log.sequence import (
     wake_up,
 )
 from gapless.worker.board import Board
+from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec
 
@@ -72,8 +73,9 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     hit("sequencer.active")
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
-    while not pipe.poll() and not is_orphan(spec):
-        turn.take()
+    with Housekeeper(spec):
+        while not pipe.poll() and not is_orphan(spec):
+            turn.take()
     hit("sequencer.leaving")
     give_role(conn)
     return ExitCode.DRAINED

@@ -83,3 +83,6 @@ class SequencerSpec(ChildSpec):
     """What a sequencer candidate needs."""
 
     pause_s: float
+    retention_check_s: int
+    dead_letter_retention_s: int
+    audit_retention_s: int

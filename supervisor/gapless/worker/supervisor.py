@@ -86,6 +86,7 @@ def make_limits(settings: Settings, handler: Handler) -> Limits:
             retry_delays_s=settings.retry_delays_s,
             crashes_max=settings.max_crashes,
         ),
+        auto_offset_reset=settings.auto_offset_reset,
         delivery=handler.delivery or settings.delivery,
         concurrency=handler.concurrency or settings.concurrency,
         worker=settings.name_for_people(),

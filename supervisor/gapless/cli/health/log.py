@@ -9,6 +9,7 @@ from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, plain
 from gapless.db.queries import query
+from gapless.log.retention import Chunk
 from gapless.status import snapshot
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 
@@ -136,3 +137,18 @@ def _paused(look: Snapshot) -> Iterator[Finding]:
         why = plain(own[0].pause or "")
         text = f"{count(len(own), 'partition')} of group {plain(group)} paused by {why}"
         yield warning("paused", text, f"gapless resume {plain(group)} lets it go on")
+
+
+def retention(patient: Patient) -> Iterator[Finding]:
+    """Whether something keeps events of which the topic has had enough."""
+    found = rows(patient.conn, Chunk, query("log", "retention_plan"))
+    held = [chunk for chunk in found if chunk.is_behind]
+    if held:
+        why = "; ".join(map(plain, held[0].reasons))
+        yield warning(
+            "retention",
+            f"{count(len(held), 'chunk')} of the log stay for somebody: {why}",
+            "start what handles them, or see gapless retention and docs/operations.md, Retention",
+        )
+    else:
+        yield ok("retention", f"{count(len(found), 'chunk')} of the log, nobody holds one back")

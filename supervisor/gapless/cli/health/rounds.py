@@ -33,6 +33,7 @@ _LOG = (
     log.members,
     log.partitions,
     log.leases,
+    log.retention,
 )
 
 

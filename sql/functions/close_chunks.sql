@@ -1,0 +1,98 @@
+-- Write down where the events of chunks lie that are complete: none of their ids can be given to an
+-- event any more, and all that were published with them have their offsets. Returns how many chunks.
+-- The sequencer's floor says so: ids up to it belong to transactions that have ended and were seen.
+-- Cost: the segments written since the chunk before are read once.
+-- locks: advisory (7427001, 7), so that one session does it
+create or replace function gapless.close_chunks()
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
+as $$
+declare
+  state gapless.sequencer;
+  bounds bigint[];      -- the first id after each chunk that is complete, ascending
+  part record;
+begin
+  perform gapless.require_read_committed('close_chunks');
+  if not pg_try_advisory_xact_lock(7427001, 7) then
+    return 0;
+  end if;
+  select * into strict state from gapless.sequencer s order by s.run desc limit 1;
+  -- Stragglers of a re-base may hold any id below the floor.
+  if state.stragglers <> '{}' then
+    return 0;
+  end if;
+  select array_agg(c.upto order by c.upto) into bounds
+  from gapless.chunk c, gapless.retention_state r
+  where c.upto > r.closed_upto and c.upto <= state.floor_id + 1;
+  if bounds is null then
+    return 0;
+  end if;
+  for part in
+    select t.topic_id, p as partition_id, greatest(
+      gapless.log_first(t.topic_id, p),
+      (
+        select max(e.next_offset) from gapless.chunk_end e
+        where e.topic_id = t.topic_id and e.partition_id = p
+      )) as from_offset
+    from gapless.topic t
+    cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
+  loop
+    insert into gapless.chunk_end (upto, topic_id, partition_id, next_offset, events, newest_ts)
+    select i.upto, part.topic_id, part.partition_id, u.last_offset + 1, i.events, u.sequenced_ts
+    from (
+      select bounds[width_bucket(e.id, bounds) + 1] as upto, count(*) as events,
+        max(s.base_offset + e.n - 1) as c_offset
+      from gapless.segments_from(part.topic_id, part.partition_id, part.from_offset, null) s
+      cross join unnest(s.message_ids) with ordinality as e (id, n)
+      where e.id < bounds[cardinality(bounds)] and s.base_offset + e.n - 1 >= part.from_offset
+      group by 1
+    ) i
+    cross join lateral gapless.unit_end(part.topic_id, part.partition_id, i.c_offset) u;
+  end loop;
+  update gapless.retention_state set closed_upto = bounds[cardinality(bounds)];
+  return cardinality(bounds);
+end
+$$;
+
+-- The last offset of the unit that an offset belongs to (I5), and when it was sequenced. A run ends its
+-- last unit, so there is one.
+create or replace function gapless.unit_end(
+  topic_id int, partition_id int, c_offset bigint, out last_offset bigint, out sequenced_ts timestamptz
+)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select
+    s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1,
+    s.sequenced_ts
+  from gapless.segments_from(
+    unit_end.topic_id, unit_end.partition_id, unit_end.c_offset, null
+  ) s
+  cross join lateral (select greatest(unit_end.c_offset - s.base_offset, 0)::int as skip) x
+  where position(b'1' in substring(s.unit_ends from x.skip + 1)) > 0
+  order by s.base_offset
+  limit 1
+$$;
+
+-- Raise unless each statement of the caller sees what committed before it.
+create or replace function gapless.require_read_committed(caller text)
+returns void
+language plpgsql
+stable
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'gapless.%() needs READ COMMITTED, not %: it decides by what is true now',
+      caller, upper(current_setting('transaction_isolation'))
+      using errcode = 'invalid_transaction_state';
+  end if;
+end
+$$;

@@ -1,0 +1,44 @@
+-- Remove what only people look back at, older than they want it: units that were handled after all or
+-- discarded (letters_s), what was done to groups, and who was evicted (audit_s); rows_max of each.
+-- Returns how many rows of each went. Units that wait, or are dead, are never touched.
+create or replace function gapless.purge_history(
+  letters_s double precision, audit_s double precision, rows_max int default 1000,
+  out letters int, out audits int
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  now_ts timestamptz := clock_timestamp();
+begin
+  with closed as (
+    select d.group_id, d.topic_id, d.partition_id, d.first_offset
+    from gapless.dead_letter d
+    where d.state in ('redriven', 'discarded')
+      and d.closed_ts < now_ts - make_interval(secs => purge_history.letters_s)
+    limit purge_history.rows_max
+    for update skip locked    -- somebody mends it
+  ),
+  -- A group that was moved back may have set some of the offsets aside again: first_offset tells.
+  events as (
+    delete from gapless.dead_letter_event e using closed c
+    where e.group_id = c.group_id and e.topic_id = c.topic_id and e.partition_id = c.partition_id
+      and e.first_offset = c.first_offset and e.c_offset >= c.first_offset
+  )
+  delete from gapless.dead_letter d using closed c
+  where d.group_id = c.group_id and d.topic_id = c.topic_id and d.partition_id = c.partition_id
+    and d.first_offset = c.first_offset;
+  get diagnostics letters = row_count;
+  delete from gapless.audit a
+  where a.audit_id in (
+    select x.audit_id from gapless.audit x
+    where x.at_ts < now_ts - make_interval(secs => purge_history.audit_s)
+    limit purge_history.rows_max
+  );
+  get diagnostics audits = row_count;
+  delete from gapless.eviction e
+  where e.evicted_ts < now_ts - make_interval(secs => purge_history.audit_s);
+  perform gapless.drop_stages('{}', interval '24 hours');
+end
+$$;

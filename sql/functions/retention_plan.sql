@@ -1,0 +1,84 @@
+-- The chunks that are there, oldest first: does each go, and if not, why it stays. Changes nothing.
+-- Chunks go oldest first, so one that stays keeps those after it. is_behind: it stays only because
+-- somebody has not come so far.
+--   select * from gapless.retention_plan();
+create or replace function gapless.retention_plan()
+returns table (
+  chunk text, upto bigint, events bigint, bytes bigint, newest_ts timestamptz, goes boolean,
+  reasons text[], is_behind boolean
+)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
+as $$
+  select c.chunk, c.upto, e.events, c.bytes, e.newest_ts,
+    bool_and(k.reasons = '{}') over (order by c.upto), k.reasons, k.is_behind
+  from gapless.chunk c
+  cross join lateral (
+    select sum(x.events)::bigint as events, max(x.newest_ts) as newest_ts
+    from gapless.chunk_end x where x.upto = c.upto
+  ) e
+  cross join lateral (
+    select coalesce(array_agg(r.reason order by r.reason), '{}') as reasons,
+      coalesce(bool_and(r.is_behind), false) as is_behind
+    from gapless.reasons_to_keep(c.upto) r
+  ) k
+  where c.upto > (select s.dropped_upto from gapless.retention_state s)
+  order by c.upto
+$$;
+
+-- Why the events of a chunk stay, for people; no row: they may go. is_behind: for somebody who has not
+-- come so far. A dead letter is no reason, it has its events with it (I9); nor is a replay.
+-- Ages are seconds on the database's clock: an interval of days would depend on a time zone.
+create or replace function gapless.reasons_to_keep(upto bigint)
+returns table (reason text, is_behind boolean)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'it is in use: not all of its ids have become events with an offset', false
+  from gapless.retention_state s
+  where reasons_to_keep.upto > s.closed_upto
+  union all
+  select coalesce(
+    'topic ' || t.name || ' keeps events until '
+      || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8)),
+    'topic ' || t.name || ' keeps its events for ever: it has no retention'),
+    false
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  where e.upto = reasons_to_keep.upto
+  group by t.topic_id
+  having (extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention))
+    is not true
+  union all
+  select 'group ' || g.group_id || ' has yet to handle '
+    || sum(e.next_offset - coalesce(c.next_offset, 1)) || ' events of ' || t.name
+    || case when exists (
+        select from gapless.lease l
+        where l.group_id = g.group_id and l.topic_id = t.topic_id and l.owner is not null
+      ) then '' else ', and nobody works for it' end,
+    true
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  join gapless.consumer_group g using (topic_id)
+  left join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  where e.upto = reasons_to_keep.upto and not g.is_scratch
+    and g.group_id <> all (t.overrun)
+    and coalesce(c.next_offset, 1) < e.next_offset
+  group by g.group_id, t.topic_id
+  union all
+  select distinct 'topic ' || t.name || ' waits for pipeline ' || t.archive || ', which has never run',
+    true
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  where e.upto = reasons_to_keep.upto and t.archive is not null
+    and 'pipeline.' || t.archive <> all (t.overrun)
+    and not exists (
+      select from gapless.consumer_group g
+      where g.group_id = 'pipeline.' || t.archive and g.topic_id = t.topic_id
+    )
+$$;

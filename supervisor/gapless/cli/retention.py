@@ -1,0 +1,163 @@
+"""The `retention` command: what of the log may be dropped, and why the rest stays; drop it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gapless.cli.context import load_settings, open_connection
+from gapless.cli.parser import add_json
+from gapless.cli.screen import count, note, show
+
+if TYPE_CHECKING:
+    from gapless.log.retention import Chunk, Retention
+
+HELP = "show what of the log may be dropped, and why the rest stays; drop it"
+EXAMPLES = """\
+Without --apply nothing is dropped. Supervisors do it by themselves (retentionCheckS); this is for
+those who want to see it, or to do it from cron. Chunks go whole, oldest first.
+
+examples:
+  gapless topics alter orders --retention 7d
+  gapless retention
+  gapless retention --apply
+"""
+_AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
+_AGE_S_MAX = 36_500 * 86_400
+_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkRow:
+    """A line of `retention`: newest is when its newest event got its offset."""
+
+    chunk: str
+    events: int | None
+    size: str
+    newest: datetime | None
+    goes: bool
+    why_it_stays: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help="do it")
+    add_json(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Show the chunks that are there; with --apply, drop those that may go."""
+    from gapless.log.retention import Keep, apply_retention, plan_retention  # noqa: PLC0415
+
+    settings = load_settings(args)
+    with open_connection(args, "retention", settings) as conn:
+        chunks = plan_retention(conn)
+        show(ChunkRow, [_row(chunk) for chunk in chunks], as_json=args.json, empty="no chunk yet")
+        if args.apply:
+            dropped = apply_retention(
+                conn,
+                Keep(
+                    letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s
+                ),
+            )
+            note(f"dropped the events of {count(len(dropped), 'chunk')}")
+            return 0
+    going = [chunk for chunk in chunks if chunk.goes]
+    room = sum(chunk.bytes for chunk in going)
+    note(
+        f"nothing was dropped: {count(len(going), 'chunk')} would go, which frees {_size(room)}"
+        + ("; --apply does it" if going else "")
+    )
+    return 0
+
+
+def add_retention(parser: argparse.ArgumentParser, *, overrun: bool = False) -> None:
+    """Declare what a topic says of retention."""
+    parser.add_argument(
+        "--retention",
+        metavar="AGE",
+        help="keep events so long, at least: 90s, 15m, 12h, 7d, or forever",
+    )
+    if not overrun:
+        return
+    parser.add_argument(
+        "--archive",
+        metavar="PIPELINE",
+        help="let retention wait for this pipeline, also if it never ran; none: for none",
+    )
+    parser.add_argument(
+        "--overrun",
+        metavar="GROUPS",
+        help="let retention drop what these groups (commas between) have not handled; none: wait",
+    )
+
+
+def changed(args: argparse.Namespace, before: Retention) -> Retention:
+    """Return a topic's retention with what the command line says. Raises UsageError."""
+    from gapless.log.retention import Retention  # noqa: PLC0415 - not for --help
+
+    return Retention(
+        keep_s=before.keep_s if args.retention is None else parse_age(args.retention),
+        archive=before.archive if args.archive is None else _none(args.archive),
+        overrun=before.overrun if args.overrun is None else _names(args.overrun),
+    )
+
+
+def parse_age(text: str) -> int | None:
+    """Parse the value of --retention; None is for ever. Raises UsageError."""
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+
+    if text == "forever":
+        return None
+    found = _AGE.fullmatch(text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not 0 < seconds <= _AGE_S_MAX:
+        raise UsageError(
+            f"--retention {text!r}: a whole number with its unit (90s, 15m, 12h, 7d), or forever"
+        )
+    return seconds
+
+
+def age(seconds: float | None) -> str:
+    """Write a retention as it is given: 7d; with all units that it takes."""
+    if seconds is None:
+        return "forever"
+    left = round(seconds)
+    parts = []
+    for unit, unit_s in _UNITS.items():
+        number, left = divmod(left, unit_s)
+        parts += [f"{number}{unit}"] if number else []
+    return "".join(parts) or f"{seconds:g}s"
+
+
+def _row(chunk: Chunk) -> ChunkRow:
+    why = "; ".join(chunk.reasons)
+    return ChunkRow(
+        chunk=chunk.chunk,
+        events=chunk.events,
+        size=_size(chunk.bytes),
+        newest=chunk.newest,
+        goes=chunk.goes,
+        why_it_stays=why if why or chunk.goes else "an older chunk stays",
+    )
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
+
+
+def _none(text: str) -> str | None:
+    return None if text == "none" else text
+
+
+def _names(text: str) -> Sequence[str]:
+    names: list[Any] = [] if text == "none" else text.split(",")
+    return tuple(name.strip() for name in names if name.strip())

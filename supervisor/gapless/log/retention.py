@@ -1,0 +1,135 @@
+"""Retention: drop the oldest chunks of the log that nobody needs, and forget what belonged to them.
+
+All of it is in the database (sql/functions/drop_chunk.sql): each step is a transaction of its own,
+says nothing of who did the one before, and goes on where that was interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.failpoints import hit
+from gapless.log.topics import require_topic
+
+log = logging.getLogger("gapless.retention")
+
+DETACH_WAIT_MS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A chunk of the log: it `goes` when the older ones have gone, else `reasons` says why not.
+
+    is_behind: it stays only because somebody has not come so far. upto: its ids are below.
+    events and newest (when the newest got its offset) are None while it is in use; bytes is what it
+    takes on disk, indexes included.
+    """
+
+    chunk: str
+    upto: int
+    events: int | None
+    bytes: int
+    newest: datetime | None
+    goes: bool
+    reasons: Sequence[str]
+    is_behind: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long a topic keeps events, at least; None is for ever.
+
+    archive: the pipeline that has to have them first. overrun: groups that need not have.
+    """
+
+    keep_s: float | None = None
+    archive: str | None = None
+    overrun: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """How long history is kept that only people look at: letters that are closed, the audit."""
+
+    letters_s: int
+    audit_s: int
+
+
+def plan_retention(conn: Connection[Any]) -> list[Chunk]:
+    """Return the chunks, oldest first. What was completed since the last look is counted in."""
+    conn.execute(query("log", "close_chunks"))
+    with conn.cursor(row_factory=class_row(Chunk)) as cursor:
+        return cursor.execute(query("log", "retention_plan")).fetchall()
+
+
+def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
+    """Drop what may go; return the names of the chunks whose events were dropped.
+
+    Before: `conn` is in autocommit. Whatever somebody else has locked is left for the next time.
+    """
+    dropped: list[str] = []
+    _repeat(conn, "close_chunks")
+    hit("retention.closed")
+    while name := _try(conn, "drop_chunk"):
+        dropped.append(str(name))
+        hit("retention.dropped")
+    _repeat(conn, "forget_segments")
+    hit("retention.forgotten")
+    _try(conn, "empty_default_chunk")
+    # First without waiting; then publishers wait, too, for a moment at most.
+    for wait_ms in (0, DETACH_WAIT_MS):
+        if _try(conn, "drop_emptied_chunks", wait_ms=wait_ms) is not None:
+            break
+    hit("retention.detached")
+    _repeat(conn, "purge_history", letters_s=keep.letters_s, audit_s=keep.audit_s)
+    return dropped
+
+
+def find_retention(conn: Connection[Any], topic: str) -> Retention:
+    """Return the retention of a topic. Raises UsageError when there is no such topic."""
+    require_topic(conn, topic)
+    with conn.cursor(row_factory=class_row(Retention)) as cursor:
+        found = cursor.execute(query("log", "retention"), {"name": topic}).fetchone()
+    assert found is not None
+    return found
+
+
+def set_retention(conn: Connection[Any], topic: str, retention: Retention) -> None:
+    """Set the retention of a topic; it counts at once, also for what is there."""
+    params = {
+        "name": topic,
+        "keep_s": retention.keep_s,
+        "archive": retention.archive,
+        "overrun": list(retention.overrun),
+    }
+    try:
+        conn.execute(query("log", "set_retention"), params)
+    except psycopg.Error as error:
+        if error.sqlstate in {"GL400", "GL404"}:
+            raise UsageError(str(error.diag.message_primary)) from error
+        raise
+
+
+def _repeat(conn: Connection[Any], name: str, **params: object) -> None:
+    """Run a step that does some of the work until none is left."""
+    while _try(conn, name, **params):
+        pass
+
+
+def _try(conn: Connection[Any], name: str, **params: object) -> Any:
+    """Run a step; None too when somebody has locked what it needs."""
+    with suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+        row = conn.execute(query("log", name), params).fetchone()
+        return None if row is None else row[0]
+    return None
