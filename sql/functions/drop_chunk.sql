@@ -139,10 +139,11 @@ begin
 end
 $$;
 
--- Take emptied chunks out of the table; returns how many. Needs the whole table for a moment: it waits
--- wait_ms for it, in which publishers wait, too (0: not at all), else raises 55P03. An emptied chunk
--- that stays for a while costs nothing but its entry in the catalog.
-create or replace function gapless.drop_emptied_chunks(wait_ms int default 0)
+-- Take emptied chunks out of the table; returns how many. Needs the whole table for a moment, and raises
+-- 55P03 when that cannot be had. Without patience it does not wait at all; with it, 20 ms for each of
+-- them and 1 s at most, in which publishers wait, too: the longer it did not succeed, the more it is
+-- worth. Not while a transaction that uses the log is older than that: it would wait in vain.
+create or replace function gapless.drop_emptied_chunks(patient boolean default false)
 returns int
 language plpgsql
 security definer
@@ -151,27 +152,43 @@ set client_min_messages = warning
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
 as $$
 declare
-  emptied text;
-  dropped int := 0;
+  emptied text[];
+  each text;
 begin
-  if not exists (
-    select from gapless.chunk c, gapless.retention_state s where c.upto <= s.dropped_upto
-  ) then
+  select array_agg(c.chunk order by c.upto) into emptied
+  from gapless.chunk c, gapless.retention_state s
+  where c.upto <= s.dropped_upto;
+  if emptied is null then
     return 0;
   end if;
-  if wait_ms > 0 then
-    perform set_config('lock_timeout', wait_ms || 'ms', true);
+  if patient and not gapless.is_in_long_use() then
+    perform set_config('lock_timeout', least(20 * cardinality(emptied), 1000) || 'ms', true);
     lock table gapless.outbox_message_t in access exclusive mode;
   else
     lock table gapless.outbox_message_t in access exclusive mode nowait;
   end if;
-  for emptied in
-    select c.chunk from gapless.chunk c, gapless.retention_state s where c.upto <= s.dropped_upto
-    order by c.upto
-  loop
-    execute format('drop table gapless.%I', emptied);
-    dropped := dropped + 1;
+  foreach each in array emptied loop
+    execute format('drop table if exists gapless.%I', each);
   end loop;
-  return dropped;
+  return cardinality(emptied);
 end
+$$;
+
+-- Has a transaction that is older than a second the log locked? Of other roles' transactions only
+-- those with pg_read_all_stats see the age.
+create or replace function gapless.is_in_long_use()
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select from pg_locks k
+    left join pg_stat_activity a using (pid)
+    where k.relation = 'gapless.outbox_message_t'::regclass
+      and k.database = (select d.oid from pg_database d where d.datname = current_database())
+      -- One that was prepared has no session.
+      and (a.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
+  )
 $$;

@@ -21,7 +21,27 @@ begin
   foreach topic in array register_pipeline.topics loop
     perform gapless.create_group('pipeline.' || register_pipeline.name, topic, register_pipeline.start);
   end loop;
+  update gapless.pipeline p set begun = gapless.pipeline_place(p.name)
+  where p.name = register_pipeline.name and p.begun is null and p.batch = 0;
 end
+$$;
+
+-- The offsets a pipeline is at, by topic and partition.
+create or replace function gapless.pipeline_place(name text)
+returns jsonb
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_object_agg(x.name, x.places)
+  from (
+    select t.name, jsonb_object_agg(c.partition_id, c.next_offset) as places
+    from gapless.consumer_offsets c
+    join gapless.topic t using (topic_id)
+    where c.group_id = 'pipeline.' || pipeline_place.name
+    group by t.name
+  ) x
 $$;
 
 -- Move a pipeline from one place to the next, in the transaction of its effects. The n-th of the arrays
@@ -121,5 +141,7 @@ begin
   cross join lateral gapless.ends(array[t.name]) e
   where c.group_id = 'pipeline.' || reset_pipeline.name and c.topic_id = t.topic_id
     and e.partition_id = c.partition_id;
+  update gapless.pipeline p set begun = gapless.pipeline_place(p.name)
+  where p.name = reset_pipeline.name;
 end
 $$;

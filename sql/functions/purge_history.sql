@@ -1,6 +1,6 @@
 -- Remove what only people look back at, older than they want it: units that were handled after all or
--- discarded (letters_s), what was done to groups, and who was evicted (audit_s); rows_max of each.
--- Returns how many rows of each went. Units that wait, or are dead, are never touched.
+-- discarded (letters_s), and what was done to groups (audit_s); rows_max of each. Who discarded a unit, and
+-- why, goes to the audit. Returns how many rows of each went. Units that wait, or are dead, are not touched.
 create or replace function gapless.purge_history(
   letters_s double precision, audit_s double precision, rows_max int default 1000,
   out letters int, out audits int
@@ -13,8 +13,7 @@ declare
   now_ts timestamptz := clock_timestamp();
 begin
   with closed as (
-    select d.group_id, d.topic_id, d.partition_id, d.first_offset
-    from gapless.dead_letter d
+    select d.* from gapless.dead_letter d
     where d.state in ('redriven', 'discarded')
       and d.closed_ts < now_ts - make_interval(secs => purge_history.letters_s)
     limit purge_history.rows_max
@@ -25,6 +24,12 @@ begin
     delete from gapless.dead_letter_event e using closed c
     where e.group_id = c.group_id and e.topic_id = c.topic_id and e.partition_id = c.partition_id
       and e.first_offset = c.first_offset and e.c_offset >= c.first_offset
+  ),
+  noted as (
+    insert into gapless.audit (at_ts, who, action, group_id, topic_id, partition_id, detail)
+    select c.closed_ts, c.discarded_by, 'discard', c.group_id, c.topic_id, c.partition_id,
+      jsonb_build_object('offset', c.first_offset, 'events', c.events, 'reason', c.discard_reason)
+    from closed c where c.state = 'discarded'
   )
   delete from gapless.dead_letter d using closed c
   where d.group_id = c.group_id and d.topic_id = c.topic_id and d.partition_id = c.partition_id
@@ -37,8 +42,6 @@ begin
     limit purge_history.rows_max
   );
   get diagnostics audits = row_count;
-  delete from gapless.eviction e
-  where e.evicted_ts < now_ts - make_interval(secs => purge_history.audit_s);
   perform gapless.drop_stages('{}', interval '24 hours');
 end
 $$;

@@ -101,7 +101,7 @@ select gapless.forget_segments()
 select gapless.empty_default_chunk()
 
 -- name: drop_emptied_chunks
-select gapless.drop_emptied_chunks(%(wait_ms)s)
+select gapless.drop_emptied_chunks(%(patient)s)
 
 -- name: purge_history
 select letters + audits from gapless.purge_history(%(letters_s)s, %(audit_s)s)

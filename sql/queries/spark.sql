@@ -123,6 +123,13 @@ select
 from gapless.pipeline p
 order by p.name
 
+-- name: archive
+-- What an archive has to hold: from begun up to place, exclusive.
+-- returns: gapless.spark.pipeline.verify:Archive
+select p.target, coalesce(p.begun, '{}') as begun, gapless.pipeline_place(p.name) as place
+from gapless.pipeline p
+where p.name = %(name)s
+
 -- name: plan_files
 select gapless.plan_files(%(name)s, %(batch)s, %(planned)s::jsonb, %(files)s::jsonb)
 

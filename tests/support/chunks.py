@@ -17,3 +17,13 @@ def small_chunks(conn: Connection[Any], *, ahead: int = 2) -> None:
         conn.execute(sql.SQL("drop table gapless.{}").format(sql.Identifier(chunk)))
     configure_chunks(conn, chunk_events=SIZE, chunks_ahead=ahead)
     create_chunks(conn)
+
+
+def next_chunk(conn: Connection[Any]) -> None:
+    """Let the next event be the first of another chunk."""
+    create_chunks(conn)
+    conn.execute(
+        "select setval('gapless.outbox_message_id_seq', min(c.upto), false)"
+        " from gapless.chunk c, gapless.outbox_message_id_seq s where c.upto > s.last_value"
+    )
+    create_chunks(conn)

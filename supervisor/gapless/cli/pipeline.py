@@ -19,6 +19,7 @@ examples:
   gapless pipeline run archive
   gapless pipeline run archive --once --master 'local[4]'
   gapless pipeline status
+  gapless pipeline verify archive
   gapless pipeline reset archive --to earliest
 """
 
@@ -49,6 +50,12 @@ def add_arguments(parser: Parser) -> None:
     standing = verbs.add_parser("status", help="show how far all are that ever ran here")
     standing.set_defaults(act=_status)
     add_json(standing)
+    verifying = verbs.add_parser(
+        "verify", help="read an archive's offsets again; exit code 1 when it is not complete"
+    )
+    verifying.set_defaults(act=_verify)
+    verifying.add_argument("name")
+    add_json(verifying)
     resetting = verbs.add_parser("reset", help="let one begin anew; what it wrote stays")
     resetting.set_defaults(act=_reset)
     resetting.add_argument("name")
@@ -112,6 +119,21 @@ def _status(args: argparse.Namespace) -> int:
         found = standings(conn)
     show(Standing, found, as_json=args.json, empty="no pipeline ever ran in this database")
     return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from gapless.spark.pipeline.verify import Verdict, verify  # noqa: PLC0415 - see above
+
+    with open_connection(args, "pipeline") as conn:
+        found = list(verify(conn, args.name))
+    show(Verdict, found, as_json=args.json, empty=f"{args.name}: nothing archived yet")
+    problems = [each for each in found if each.problem is not None]
+    events = sum(each.last - each.first + 1 for each in found)
+    if problems:
+        note(f"{args.name} is not complete: see PROBLEM")
+    else:
+        note(f"{args.name} is complete: {events:,} events, each once")
+    return 1 if problems else 0
 
 
 def _reset(args: argparse.Namespace) -> int:

@@ -24,8 +24,6 @@ from gapless.log.topics import require_topic
 
 log = logging.getLogger("gapless.retention")
 
-DETACH_WAIT_MS = 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
@@ -88,8 +86,8 @@ def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
     hit("retention.forgotten")
     _try(conn, "empty_default_chunk")
     # First without waiting; then publishers wait, too, for a moment at most.
-    for wait_ms in (0, DETACH_WAIT_MS):
-        if _try(conn, "drop_emptied_chunks", wait_ms=wait_ms) is not None:
+    for patient in (False, True):
+        if _try(conn, "drop_emptied_chunks", patient=patient) is not None:
             break
     hit("retention.detached")
     _repeat(conn, "purge_history", letters_s=keep.letters_s, audit_s=keep.audit_s)

@@ -25,8 +25,8 @@ def test_topics(gapless) -> None:
     assert (row["topic"], row["partitions"], row["events"], row["groups"]) == ("orders", 3, 5, 0)
     assert row["created"].endswith("Z")
     head, line = gapless("topics", "list").lines
-    assert head.split() == ["TOPIC", "PARTITIONS", "EVENTS", "GROUPS", "CREATED"]
-    assert line.split()[:4] == ["orders", "3", "5", "0"]
+    assert head.split() == ["TOPIC", "PARTITIONS", "EVENTS", "GROUPS", "RETENTION", "CREATED"]
+    assert line.split()[:5] == ["orders", "3", "5", "0", "forever"]
 
 
 def test_the_partitions_of_a_topic(gapless, conn: psycopg.Connection) -> None:

@@ -160,12 +160,17 @@ def test_what_waits_and_what_is_dead_is_never_purged(world: World) -> None:
     world.group()
     world.history(1)
     world.drain(refuse=2)
-    world.drain(refuse=1)
-    purge = "select letters from gapless.purge_history(0, 0)"
+    world.publish(0)
+    world.drain(refuse=8)
+    purge = "select letters from gapless.purge_history(0, 3600)"
     assert world.value(purge) == 0
     world.conn.execute("select gapless.discard_letter('billing', 'orders', 0, 2, 'test')")
     assert world.value(purge) == 1
-    assert world.value("select count(*) from gapless.dead_letter_event") == 0
+    assert world.conn.execute("select c_offset from gapless.dead_letter_event").fetchall() == [(8,)]
+    assert (
+        world.value("select detail ->> 'reason' from gapless.audit where action = 'discard'")
+        == "test"
+    )
 
 
 def test_an_archive_that_never_ran_is_waited_for(world: World) -> None:

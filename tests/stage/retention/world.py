@@ -17,9 +17,9 @@ from gapless.log.retention import (
     plan_retention,
     set_retention,
 )
-from gapless.log.sequence import create_chunks, sequence
+from gapless.log.sequence import sequence
 from gapless.testing import Drained, drain
-from support.chunks import small_chunks
+from support.chunks import next_chunk, small_chunks
 
 FOR_EVER = Keep(letters_s=86_400, audit_s=86_400)
 
@@ -44,12 +44,7 @@ class World:
 
     def next_chunk(self) -> None:
         """Let the next event be the first of another chunk."""
-        create_chunks(self.conn)
-        self.conn.execute(
-            "select setval('gapless.outbox_message_id_seq', min(c.upto), false)"
-            " from gapless.chunk c, gapless.outbox_message_id_seq s where c.upto > s.last_value"
-        )
-        create_chunks(self.conn)
+        next_chunk(self.conn)
 
     def history(self, chunks: int = 3, *, events: int = 4, topic: str = "orders") -> None:
         """Fill so many chunks with events in both partitions, and begin another."""

@@ -12,8 +12,10 @@ from psycopg import Connection
 from gapless.errors import HoleError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
+from gapless.log.retention import Keep, Retention, apply_retention, set_retention
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
+from support.chunks import next_chunk, small_chunks
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
@@ -21,8 +23,6 @@ pytest.importorskip("adbc_driver_postgresql")
 from gapless.spark import bulk  # noqa: E402 - after the skip
 from gapless.spark.options import read_options  # noqa: E402
 from gapless.spark.source import plan_batch, read_task  # noqa: E402
-
-KEPT = 30  # offsets up to here are dropped from the log
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,10 @@ def archived(dsn: str, conn: Connection, topic: Topic, tmp_path: Path) -> list[d
     """The rows of a log whose beginning is in tmp_path / archive, and in the log no more."""
     import pyarrow.parquet as pq
 
+    small_chunks(conn)
     for start in range(0, 200, 20):
+        if start == 100:
+            next_chunk(conn)
         events = [
             NewEvent(payload={"n": n}, key=str(n), event_type=f"t{n % 2}", headers={"n": n})
             for n in range(start, start + 20)
@@ -58,13 +61,14 @@ def archived(dsn: str, conn: Connection, topic: Topic, tmp_path: Path) -> list[d
     folder.mkdir(parents=True)
     for number, batch in enumerate(before):
         pq.write_table(pa.Table.from_batches([batch]), folder / f"a-{number:05d}.parquet")
-    conn.execute("delete from gapless.log_segment where last_offset <= %s", [KEPT])
+    set_retention(conn, "outbox", Retention(keep_s=0.000_001))
+    assert len(apply_retention(conn, Keep(letters_s=60, audit_s=60))) == 1
     return _rows(before)
 
 
 def test_archive_and_log_are_one(dsn: str, archived: list[dict[str, Any]], tmp_path: Path) -> None:
     live = _rows(_batches(dsn))
-    assert 0 < len(live) < len(archived)
+    assert (len(live), len(archived)) == (100, 200)
     with pytest.raises(HoleError, match="no longer in the log"):
         _batches(dsn, startingOffsets='{"outbox": {"0": 1}}')
     assert _rows(_batches(dsn, archive=str(tmp_path / "archive"))) == archived

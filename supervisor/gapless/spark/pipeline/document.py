@@ -14,7 +14,7 @@ from gapless.spark.columns import COLUMNS, parse_columns
 
 BATCH_EVENTS = 500_000
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_KEYS = ("from", "start", "columns", "batchEvents", "sql", "transform", "to")
+_KEYS = ("from", "start", "columns", "batchEvents", "archive", "sql", "transform", "to")
 _TARGETS = {
     "parquet": ("parquet", "partitionBy"),
     "table": ("table", "key", "add"),
@@ -41,13 +41,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df."""
+    """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
+
+    is_archive: the rows of each batch are its events, each once, or it does not count.
+    """
 
     name: str
     topics: tuple[str, ...]
     start: Literal["earliest", "latest"]
     columns: tuple[str, ...]
     batch_events: int
+    is_archive: bool = False
     sql: str | None
     transform: str | None
     target: Target
@@ -101,15 +105,20 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
     topics = _words(place, options, "from")
     if not topics:
         raise ConfigError(f"{place}.from: name a topic, or a list of them")
+    target = _target(f"{place}.to", options.get("to"))
+    archive = options.get("archive", False)
+    if not isinstance(archive, bool) or (archive and target.kind != "parquet"):
+        raise ConfigError(f"{place}.archive: true or false, and true only to parquet")
     return Pipeline(
         name=name,
         topics=topics,
         start=start,
         columns=columns,
         batch_events=events,
+        is_archive=archive,
         sql=_text(place, options, "sql"),
         transform=_text(place, options, "transform"),
-        target=_target(f"{place}.to", options.get("to")),
+        target=target,
     )
 
 

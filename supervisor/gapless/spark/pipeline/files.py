@@ -17,6 +17,7 @@ from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.position import Batch, end_batch, plan_files, state
+from gapless.spark.pipeline.verify import require_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ class Files:
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
         self._jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+        self._spark = spark
         self._pipeline = pipeline
         self._target = pipeline.target.where.rstrip("/")
         self._staging = f"{self._target}_staging/{pipeline.name}"
@@ -43,6 +45,8 @@ class Files:
         folder = f"{self._staging}/{uuid4().hex}"
         writer = df.write.option("compression", "snappy")
         writer.partitionBy(*self._pipeline.target.partition_by).parquet(folder)
+        if self._pipeline.is_archive:
+            require_batch(self._spark.read.parquet(folder), batch, self._pipeline.name)
         moves = []
         for number, source in enumerate(sorted(self._parquet_files(folder))):
             parts = source.removeprefix(folder).strip("/").split("/")[:-1]
