@@ -72,11 +72,11 @@ def test_a_replay_begins_there(dropped: World) -> None:
 
 def test_times_are_looked_up_in_what_is_there(dropped: World) -> None:
     orders = dropped.value("select topic_id from gapless.topic where name = 'orders'")
-    for function in ("offset_at", "offset_since"):
-        assert [
-            dropped.value(f"select gapless.{function}(%s, %s, '2020-01-01')", orders, partition)
-            for partition in (0, 1)
-        ] == [13, 13], function
+    found = [
+        dropped.value("select gapless.offset_since(%s, %s, '2020-01-01')", orders, partition)
+        for partition in (0, 1)
+    ]
+    assert found == [13, 13]
 
 
 def test_views_and_reads_begin_there(dropped: World) -> None:
