@@ -114,6 +114,7 @@ def test_a_group_that_was_overrun_stops_and_says_so(world: World) -> None:
         world.drain()
     assert world.handled() == []
     assert world.value("select min(next_offset) from gapless.consumer_offsets") == 1
+    world.until_nobody_works()
     world.conn.execute("select gapless.seek('billing', to_end => 'earliest')")
     world.drain()
     assert world.handled() == [13, 14, 15]

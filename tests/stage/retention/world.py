@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from psycopg import Connection
@@ -89,6 +90,11 @@ class World:
                 )
 
         return drain(self.dsn, write, **more)
+
+    def until_nobody_works(self) -> None:
+        """Wait until the server has noticed that the sessions of workers are gone."""
+        while self.value("select exists (select from pg_locks where classid = 7427003)"):
+            time.sleep(0.01)
 
     def handled(self, partition: int = 0) -> list[int]:
         rows = self.conn.execute(

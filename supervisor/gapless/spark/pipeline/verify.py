@@ -51,11 +51,16 @@ def require_batch(df: DataFrame, batch: Batch, name: str) -> None:
             f"pipeline {name} is an archive, so its rows need {', '.join(_COLUMNS)}: "
             f"{', '.join(missing)} is not there"
         )
-    df.createOrReplaceTempView("gapless_archived")
-    rows = df.sparkSession.sql(
-        "select topic, partition, min(offset), max(offset), count(*), count(distinct offset)"
-        " from gapless_archived group by topic, partition"
-    ).collect()
+    from pyspark.sql.functions import col, count, count_distinct  # noqa: PLC0415 - drivers only
+    from pyspark.sql.functions import max as highest  # noqa: PLC0415
+    from pyspark.sql.functions import min as lowest  # noqa: PLC0415
+
+    offset = col("offset")
+    rows = (
+        df.groupBy("topic", "partition")
+        .agg(lowest(offset), highest(offset), count(offset), count_distinct(offset))
+        .collect()
+    )
     found = {(topic, partition): tuple(figures) for topic, partition, *figures in rows}
     for topic, partition, first, last in _ranges(batch.start, batch.end):
         events = last - first + 1

@@ -1,0 +1,90 @@
+"""Archive, verify, drop, read as one: what retention took is in the files, every event of it, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from psycopg import Connection
+
+from gapless.errors import GaplessError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.retention import (
+    Keep,
+    Retention,
+    apply_retention,
+    plan_retention,
+    set_retention,
+)
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+from gapless.spark.pipeline.document import load_pipelines
+from gapless.spark.pipeline.run import run_pipeline
+from gapless.spark.pipeline.verify import verify
+from support.chunks import next_chunk, small_chunks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEEP = Keep(letters_s=60, audit_s=60)
+DOCUMENT = """
+pipelines:
+  cold:
+    from: outbox
+    archive: true
+    sql: select *, date(timestamp) as day from events {where}
+    to:
+      parquet: {folder}/cold
+      partitionBy: day
+"""
+
+
+def _run(dsn: str, folder: Path, where: str = "") -> int:
+    file = folder / "pipelines.yml"
+    file.write_text(DOCUMENT.format(folder=folder, where=where))
+    return run_pipeline(load_pipelines(file)["cold"], dsn, master="local[2]", tell=str)
+
+
+def _fill(conn: Connection, events: int = 100) -> None:
+    publish(conn, "outbox", [NewEvent(payload=n, key=str(n)) for n in range(events)])
+    sequence(conn)
+
+
+def test_what_was_archived_may_be_dropped_and_is_read_as_one(
+    spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+) -> None:
+    small_chunks(conn)
+    _fill(conn)
+    next_chunk(conn)
+    for _ in range(3):
+        _fill(conn)
+    set_retention(conn, "outbox", Retention(keep_s=0.000_001, archive="cold"))
+    assert apply_retention(conn, KEEP) == []
+    (reason,) = plan_retention(conn)[0].reasons
+    assert reason == "topic outbox waits for pipeline cold, which has never run"
+
+    with pytest.raises(GaplessError, match="is an archive, but what its transform returned"):
+        _run(dsn, tmp_path, "where offset % 10 <> 3")
+    assert not list((tmp_path / "cold").rglob("*.parquet"))
+    assert apply_retention(conn, KEEP) == []
+
+    assert _run(dsn, tmp_path) == 400
+    assert all(each.problem is None for each in verify(conn, "cold"))
+    assert len(apply_retention(conn, KEEP)) == 1
+
+    _fill(conn, 50)
+    read = spark.read.format("gapless").option("url", dsn).option("subscribe", "outbox")
+    assert read.load().count() == 350
+    whole = read.option("archive", str(tmp_path / "cold")).option(
+        "startingOffsets", '{"outbox": {"0": 1}}'
+    )
+    rows = whole.load().select("partition", "offset").collect()
+    assert len(rows) == len(set(rows)) == 450
+
+    lost = min((tmp_path / "cold").rglob("*.parquet"))
+    lost.unlink()
+    problems = [each.problem for each in verify(conn, "cold") if each.problem]
+    assert problems
+    assert "are missing" in problems[0]
