@@ -121,6 +121,9 @@ declare
   pause_s double precision := 0.002;
   state text;
 begin
+  if timeout is null then    -- or it would never give up
+    raise exception 'gapless.wait_for() needs a timeout' using errcode = 'GL400';
+  end if;
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'gapless.wait_for() needs READ COMMITTED, not %: it would never see the group go on',
       upper(current_setting('transaction_isolation'))

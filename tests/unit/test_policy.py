@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -53,5 +54,12 @@ def test_wishes_are_checked_and_survive_a_process_border() -> None:
     for after in (-1, 1e12):
         with pytest.raises(ValueError, match="seconds"):
             gapless.Retry(after=after)
+    after_what: object
+    for after_what in ("5", None, True, [1]):
+        with pytest.raises(TypeError, match="a number of seconds, or a timedelta"):
+            gapless.Retry(after=after_what)  # type: ignore[arg-type]
+    assert gapless.Retry(after=timedelta(minutes=1)).after == 60
+    with pytest.raises(ValueError, match="0 to"):
+        gapless.Retry(after=float("nan"))
     wish = pickle.loads(pickle.dumps(gapless.Retry("later", after=3)))
     assert (str(wish), wish.after) == ("later", 3)

@@ -9,7 +9,7 @@ def bill(unit: Unit, conn: Connection) -> None:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
@@ -17,7 +17,7 @@ from psycopg import Connection
 
 from gapless.consume.policy import Delivery, OnFailure
 from gapless.consume.unit import Batch, Unit
-from gapless.consume.wish import AFTER_S_MAX
+from gapless.consume.wish import seconds
 from gapless.errors import UsageError
 
 GroupBy = Literal["transaction", "user"]
@@ -115,7 +115,7 @@ def handler(
     """
     _check_options({**options, "delivery": delivery})
     if (delays := options.get("retry_delays_s")) is not None:
-        options["retry_delays_s"] = tuple(delays)
+        options["retry_delays_s"] = _delays(delays)
 
     def decorate(function: Callable[..., Any]) -> Handler:
         _check_function(function, delivery)
@@ -138,12 +138,21 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if (word := options.get(name)) not in (None, *words):
             choice = " or ".join(f'"{each}"' for each in words)
             raise UsageError(f"handler({name}={word!r}): {choice}")
-    for name in ("batch_size", "concurrency"):
-        if (number := options.get(name)) is not None and number < 1:
-            raise UsageError(f"handler({name}={number}): at least 1")
-    delays = options.get("retry_delays_s") or ()
-    if not all(0 <= delay <= AFTER_S_MAX for delay in delays):
-        raise UsageError(f"handler(retry_delays_s={delays}): each 0 to {AFTER_S_MAX} seconds")
+    for name, most in _MOST.items():
+        number = options.get(name)
+        if number is not None and not (type(number) is int and 1 <= number <= most):
+            raise UsageError(f"handler({name}={number!r}): a whole number from 1 to {most}")
+
+
+def _delays(delays: object) -> tuple[float, ...]:
+    """Return delays in seconds; each may be a timedelta. Raises UsageError for anything else."""
+    what = f"handler(retry_delays_s={str(delays)[:100]})"
+    if isinstance(delays, str) or not isinstance(delays, Iterable):
+        raise UsageError(f"{what}: a list of delays")
+    try:
+        return tuple(seconds(delay) for delay in delays)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what}: each {error}") from error
 
 
 def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
@@ -179,6 +188,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "on_failure": get_args(OnFailure),
     "delivery": get_args(Delivery),
 }
+_MOST = {"batch_size": 100_000, "concurrency": 1000}  # as in the configuration
 _NEVER_RUN: dict[str, Callable[[object], bool]] = {
     "an async": inspect.iscoroutinefunction,
     "a generator": inspect.isgeneratorfunction,

@@ -55,10 +55,14 @@ def wait_for(
     transaction_id: what publish() returned. With an async connection, `await` it.
     Returns "handled", or "dead" when some of its events are dead letters or were discarded. What
     waits to be tried again is waited for.
-    Raises WaitError after timeout_s, or at once when it can never happen (`state` says why);
-    UsageError for an unknown group, inside the publishing transaction, or above READ COMMITTED.
+    timeout_s: 0, or less, is one look. Raises WaitError after it, or at once when it can never
+    happen (`state` says why); UsageError for an unknown group, inside the publishing transaction,
+    or above READ COMMITTED.
     """
-    give_up_s = monotonic() + timeout_s
+    try:
+        give_up_s = monotonic() + max(0.0, timeout_s)
+    except TypeError as error:
+        raise UsageError(f"timeout_s={timeout_s!r}: a number of seconds") from error
     params = {"group_id": group, "transaction_id": str(_uuid(transaction_id))}
     if isinstance(conn, AsyncConnection):
         return _wait_async(conn, params, give_up_s)

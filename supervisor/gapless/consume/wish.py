@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 
 class Retry(Exception):  # noqa: N818 - a wish, not an error
     """Undo what I wrote, and call me again with this unit in `after` seconds, whatever the policy.
@@ -9,11 +11,17 @@ class Retry(Exception):  # noqa: N818 - a wish, not an error
     As often as the handler likes: `unit.attempt` tells how often it was called.
     """
 
-    def __init__(self, reason: str = "the handler asked for another attempt", *, after: float = 0):
-        if not 0 <= after <= AFTER_S_MAX:
-            raise ValueError(f"Retry(after={after}): 0 to {AFTER_S_MAX} seconds")
+    def __init__(
+        self,
+        reason: str = "the handler asked for another attempt",
+        *,
+        after: float | timedelta = 0,
+    ):
         super().__init__(reason)
-        self.after = after
+        try:
+            self.after = seconds(after)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"Retry(after={after!r}): {error}") from None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_retry, (self.args[0], self.after))
@@ -31,6 +39,17 @@ class Skip(Exception):  # noqa: N818
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
+
+
+def seconds(delay: object) -> float:
+    """Return a delay in seconds. Raises TypeError, or ValueError when it is out of range."""
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
+    if isinstance(delay, bool) or not isinstance(delay, int | float):
+        raise TypeError("a number of seconds, or a timedelta")
+    if not 0 <= delay <= AFTER_S_MAX:
+        raise ValueError(f"0 to {AFTER_S_MAX} seconds")
+    return float(delay)
 
 
 WISHES = (Retry, DeadLetter, Skip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -105,12 +106,27 @@ def test_its_name_says_where_it_is() -> None:
     [
         ({"group_by": "host"}, r'group_by=\'host\'\): "transaction" or "user"'),
         ({"start": "now"}, r'start=\'now\'\): "earliest" or "latest"'),
-        ({"batch_size": 0}, "batch_size=0.*at least 1"),
+        ({"batch_size": 0}, "batch_size=0.*from 1 to 100000"),
+        ({"batch_size": "9"}, "batch_size='9'.*a whole number"),
+        ({"concurrency": 1.5}, "concurrency=1.5.*a whole number from 1 to 1000"),
+        ({"concurrency": 1001}, "concurrency=1001.*from 1 to 1000"),
+        ({"concurrency": True}, "concurrency=True.*a whole number"),
+        ({"retry_delays_s": 60}, "retry_delays_s=60.*a list of delays"),
+        ({"retry_delays_s": "60"}, "retry_delays_s=60.*a list of delays"),
+        ({"retry_delays_s": ["60"]}, "each a number of seconds, or a timedelta"),
+        ({"retry_delays_s": [float("nan")]}, "each 0 to 31622400 seconds"),
+        ({"retry_delays_s": [-1]}, "each 0 to 31622400 seconds"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         handler(topic="t", **options)
+
+
+def test_delays_may_be_of_any_kind() -> None:
+    """An iterator is not used up by checking it."""
+    delays: Any = iter([1, timedelta(minutes=1)])
+    assert handler(topic="t", retry_delays_s=delays)(plain).retry_delays_s == (1, 60)
 
 
 class AsyncCallable:

@@ -27,6 +27,20 @@ def state(world: World, transaction_id: object, group: str = "billing") -> str:
     return str(world.value("select gapless.transaction_state(%s, %s)", group, transaction_id))
 
 
+@pytest.mark.parametrize("timeout_s", [None, "5"])
+def test_a_timeout_that_is_none(world: World, timeout_s: object) -> None:
+    with pytest.raises(UsageError, match="a number of seconds"):
+        wait_for(world.conn, "billing", OWN_ID, timeout_s)  # type: ignore[call-overload]
+    with pytest.raises(psycopg.Error, match="needs a timeout"):
+        world.value("select gapless.wait_for('billing', %s, null)", OWN_ID)
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, float("nan")])
+def test_no_time_is_one_look(world: World, timeout_s: float) -> None:
+    with pytest.raises(WaitError, match="no event of it is there"):
+        wait_for(world.conn, "billing", OWN_ID, timeout_s)
+
+
 @pytest.mark.parametrize("own_id", [None, OWN_ID])
 def test_all_its_partitions_count(world: World, own_id: str | None) -> None:
     events = [NewEvent(payload=1, key=key, transaction_id=own_id) for key in world.keys.values()]
