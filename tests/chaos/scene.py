@@ -35,7 +35,7 @@ QUICK: dict[str, object] = {
     "memberTtlMs": 1500,
     "heartbeatMs": 300,
     "suspectGraceMs": 500,
-    "maxProcessingMs": 1000,
+    "maxProcessingMs": 2000,
     "connectTimeoutS": 3,
     "batchSize": 20,
 }

@@ -17,8 +17,10 @@ from chaos.mutants.plays import (
     two_at_once,
     unbalanced,
 )
+from chaos.mutants.policies import POLICIES
 
 MUTANTS = (
+    *POLICIES,
     Mutant(
         name="no fence",
         play=late_owner,

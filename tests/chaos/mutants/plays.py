@@ -43,14 +43,14 @@ LIMITS = Limits(batch_size=100)
 
 def load(theatre: Theatre) -> list[Violation]:
     """Twelve orders, one of them poison, and no fault."""
-    return _to_the_end(theatre, lambda: work(theatre))
+    return to_the_end(theatre, lambda: work(theatre))
 
 
 def passing_trouble(theatre: Theatre) -> list[Violation]:
     """Handlers meet a deadlock that is gone the next time."""
     once = str(theatre.folder / "ends" / "deadlock")
     orders = theatre.orders(1, deadlock=once)
-    return _to_the_end(theatre, lambda: theatre.publish(*orders))
+    return to_the_end(theatre, lambda: theatre.publish(*orders))
 
 
 def at(point: str, action: Action) -> Play:
@@ -64,12 +64,12 @@ def at(point: str, action: Action) -> Play:
             theatre.until(lambda: theatre.sprung(point, action), f"somebody passes {point}")
             work(theatre)
 
-        return _to_the_end(theatre, provoke)
+        return to_the_end(theatre, provoke)
 
     return play
 
 
-def _to_the_end(theatre: Theatre, provoke: Any) -> list[Violation]:
+def to_the_end(theatre: Theatre, provoke: Any) -> list[Violation]:
     """A mutant may never come to rest: that is for the checker to say."""
     with suppress(StuckError):
         provoke()

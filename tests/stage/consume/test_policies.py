@@ -17,7 +17,9 @@ from gapless.consume.policy import OnFailure, Policy
 from gapless.consume.redrive import redrive as redrive_unit
 from gapless.consume.turn import Limits, Turn
 from gapless.consume.unit import Unit
+from gapless.db.connect import connect
 from gapless.errors import BlockedError
+from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World, make_handler
 from support.patience import patience
@@ -275,15 +277,23 @@ class TestParkKey:
         assert list(group.letters()) == [1]
 
     def test_a_new_owner_knows_what_is_parked(self, world: World, group: Group) -> None:
+        """Another session, an epoch later, and nothing kept in memory."""
         world.units(1, 1, key="a")
         group.failing = {1}
         group.drive(**policy("park-key"))
-        group.conn.close()
-        other = World(world.dsn, world.conn, world.topic)
-        with psycopg.connect(world.dsn) as conn:
-            assert conn.execute("select count(*) from gapless.dead_letter_key").fetchone() == (2,)
-        world.units(1, key="a")
-        assert other.value("select count(*) from gapless.dead_letter where state = 'parked'") == 1
+        with connect(world.dsn, role="worker") as conn:
+            old, group.conn = group.conn, conn
+            old.close()
+            group.assignment = group.successor(conn)
+            assert hold.install(conn, group.assignment) is not None
+            world.units(1, 1, key="a")
+            world.units(1, key="b")
+            group.drive(**policy("park-key"))
+            assert group.effects() == [5], "all of key a are behind the one that is dead"
+            assert group.states() == {1: "dead", 2: "parked", 3: "parked", 4: "parked"}
+            discard(world, group, 1)
+            group.drive(**policy("park-key"))
+            assert group.effects() == [5, 2, 3, 4]
 
     def test_a_group_that_parks_no_more_still_keeps_the_order(
         self, world: World, group: Group

@@ -1,0 +1,102 @@
+"""The mutants of the failure policies."""
+
+from __future__ import annotations
+
+from chaos.mutants.mutant import Edit, Mutant
+from chaos.mutants.policy_plays import killer, policies, redriven_in_hand, troubled_retry
+
+POLICIES = (
+    Mutant(
+        name="park-key that parks nobody",
+        play=policies,
+        caught_as=frozenset({"held key passed"}),
+        edits=(
+            Edit(
+                file="release_keys",
+                old="""gapless.is_behind(
+      unit_keys.group_id, unit_keys.topic_id, unit_keys.partition_id, t.unit, t.digest
+    )""",
+                new="false",
+            ),
+        ),
+    ),
+    Mutant(
+        name="park-key that lets nobody follow",
+        play=policies,
+        caught_as=frozenset({"parked behind nobody"}),
+        edits=(
+            Edit(
+                file="claim_letter",
+                old="""  perform gapless.release_keys(
+    finish_letter.group_id, finish_letter.topic_id, finish_letter.partition_id,
+    finish_letter.first_offset
+  );
+""",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a retry without its delay",
+        play=policies,
+        caught_as=frozenset({"retried too early"}),
+        edits=(
+            Edit(
+                file="set_aside",
+                old="then now_ts + coalesce(set_aside.retry_after, '0 s') end",
+                new="then now_ts end",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a retry before it is due",
+        play=policies,
+        caught_as=frozenset({"tried too early"}),
+        edits=(
+            Edit(file="letters_due", old=" and d.next_attempt_ts <= now_ts"),
+            Edit(file="claim_letter", old=" and d.next_attempt_ts <= clock_timestamp()"),
+            Edit(file="claim_letter", old=" and w.next_attempt_ts <= clock_timestamp()"),
+        ),
+    ),
+    Mutant(
+        name="a failed attempt that is not counted",
+        play=policies,
+        caught_as=frozenset({"not given up", "given up too early", "retried too early"}),
+        edits=(
+            Edit(
+                file="claim_letter",
+                old="attempts = d.attempts + letter_failed.counted::int",
+                new="attempts = d.attempts + 2 * letter_failed.counted::int",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a redrive without its lock",
+        play=redriven_in_hand,
+        caught_as=frozenset({"handled twice", "state out of turn"}),
+        edits=(Edit(file="redrive_letter", old="  for update skip locked"),),
+    ),
+    Mutant(
+        name="trouble counted as the death of a worker",
+        play=troubled_retry,
+        caught_as=frozenset({"trouble counted"}),
+        edits=(
+            Edit(
+                file="claim_letter",
+                old="set crashes = d.crashes - 1",
+                new="set crashes = d.crashes",
+            ),
+        ),
+    ),
+    Mutant(
+        name="a unit handled alone whose attempt is not recorded",
+        play=killer,
+        caught_as=frozenset({"not delivered"}),
+        edits=(
+            Edit(
+                file="acquire",
+                old="case when c.attempt_offset = c.next_offset then c.attempts + 1 else 1 end",
+                new="1",
+            ),
+        ),
+    ),
+)
