@@ -58,7 +58,7 @@ POLICIES = (
         ),
     ),
     Mutant(
-        name="a failed attempt that is not counted",
+        name="a failed attempt counted twice",
         play=policies,
         caught_as=frozenset({"not given up", "given up too early", "retried too early"}),
         edits=(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import Connection
 
 import gapless
 from gapless import failpoints
@@ -18,7 +22,9 @@ from gapless.consume.handler import Handler
 from gapless.consume.policy import OnFailure, Policy
 from gapless.consume.turn import Limits
 from gapless.consume.unit import Unit
+from gapless.db.connect import connect
 from gapless.errors import BlockedError, UsageError
+from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import TOPIC, Group, World
 
@@ -480,3 +486,42 @@ def test_interrupted_anywhere_nothing_is_lost(
     assert sorted(set(calls.offsets())) == list(range(1, 10))
     assert len(calls.seen) <= 9 + 2, "at most those in hand again"
     assert (group.next_offset(), group.states()) == (10, {})
+
+
+def _terminate(conn: Connection[Any], world: World) -> None:
+    """The server ends the session."""
+    world.conn.execute("select pg_terminate_backend(%s, 5000)", [conn.info.backend_pid])
+
+
+def _lose(conn: Connection[Any], _: World) -> None:
+    """The next statement, often COMMIT, is done, and its answer never comes."""
+    with socket.socket(fileno=os.dup(conn.fileno())) as line:
+        line.shutdown(socket.SHUT_RD)
+
+
+@pytest.mark.parametrize("point", ["deliver.noted", "deliver.called"])
+@pytest.mark.parametrize("deed", [_terminate, _lose])
+def test_a_session_lost_anywhere_loses_nothing(
+    world: World, group: Group, point: str, deed: Callable[[Connection[Any], World], None]
+) -> None:
+    fill(world, "abcabcabc")
+    calls = Calls(group, concurrency=2)
+    passed = count(1)
+
+    def act(_: str) -> None:
+        if next(passed) == 2:
+            deed(group.conn, world)
+
+    failpoints.arm({point: act})
+    with pytest.raises(psycopg.OperationalError):
+        calls.drive()
+    failpoints.arm({})
+    with connect(world.dsn, role="worker") as conn:
+        group.conn.close()
+        group.conn, group.assignment = conn, group.successor(conn)
+        assert hold.install(conn, group.assignment) is not None
+        calls.drive()
+        assert sorted(set(calls.offsets())) == list(range(1, 10))
+        assert len(calls.seen) <= 9 + 2, "at most those in hand again"
+        assert (group.next_offset(), group.states()) == (10, {})
+        assert len(set(calls.seen)) == len(calls.seen), "no attempt is told twice"
