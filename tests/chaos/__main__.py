@@ -15,7 +15,7 @@ from chaos.figures import KINDS, figures
 from chaos.report import print_figures, print_verdict
 from chaos.run import run
 
-MORE_S = 60.0  # at most, for a run that has not yet met all it is about
+MORE_S = 120.0  # at most, for a run that has not yet met all it is about
 EXPLAIN = """\
 exit code: 0 nothing lost, doubled or out of order, and every fault met what it was for
            1 a violation (its shortest history is printed, the run's folder kept)

@@ -31,7 +31,8 @@ from gapless.errors import GaplessError
 TOPIC = "orders"
 KEYS = [f"k{number}" for number in range(24)]
 # Units that die park whoever shares a key with them, and whoever shares one with those: so they have
-# keys of their own, which other orders use now and then; or one that nobody else uses.
+# keys of their own, which other orders use now and then; or, as those that end their worker, one that
+# nobody else uses: they are never parked themselves.
 RISKY_KEYS = [f"r{number}" for number in range(12)]
 RISKILY = 0.05
 ALONE = 0.6
@@ -102,8 +103,8 @@ class Producer:
         random = self._random
         size = MANY_EVENTS if random.random() < 0.004 else random.randint(1, EVENTS_MAX)
         number = next(self._numbers)
-        deed = self._deeds.deal()
-        keys = self._keys(deed in DEADLY, number, min(3, size))
+        deed = self._deeds.deal(number)
+        keys = self._keys(deed, number, min(3, size))
         explicit = str(uuid4()) if random.random() < 0.15 else None
         parts: list[Part] = []
         left = size
@@ -118,9 +119,10 @@ class Producer:
             given_up=random.random() < 0.05,
         )
 
-    def _keys(self, dies: bool, number: int, count: int) -> list[str]:
+    def _keys(self, deed: str, number: int, count: int) -> list[str]:
         random = self._random
-        if dies and random.random() < ALONE:
+        dies = deed in DEADLY
+        if deed in KILLERS or (dies and random.random() < ALONE):
             return [f"{self._name}-{number}"]
         risky = dies or random.random() < RISKILY
         return random.sample(RISKY_KEYS if risky else KEYS, k=count)
@@ -254,12 +256,11 @@ class Deeds:
         self._rare = cycle([*RARE[first % len(RARE) :], *RARE[: first % len(RARE)]])
         self._common: list[str] = []
 
-    def deal(self) -> str:
-        """Return what one event of the next order does; "" mostly."""
-        chance = self._random.random()
-        if chance < RARELY:
+    def deal(self, number: int) -> str:
+        """Return what one event of the n-th order does; "" mostly."""
+        if number % RARE_EVERY == RARE_FIRST:
             return next(self._rare)
-        if chance > RARELY + COMMONLY:
+        if self._random.random() > COMMONLY:
             return ""
         if not self._common:
             self._common = self._random.sample(COMMON, k=len(COMMON))
@@ -267,9 +268,9 @@ class Deeds:
 
 
 RARE = KILLERS  # each of them costs every group some workers
-RARELY = 0.01  # of orders
+RARE_EVERY, RARE_FIRST = 60, 15  # orders
 COMMON = [*("raise", "mend", "again", "dead", "skip", "flaky", "cut") * 2, *["slow"] * 6]
-COMMONLY = 0.15
+COMMONLY = 0.15  # of orders
 
 
 def main(dsn: str, folder: str, name: str, seed: str, rate: str) -> None:
