@@ -153,6 +153,27 @@ def test_one_that_kills_is_known_and_its_neighbours_are_not_blamed(
     assert "died, or lost its session, 3 times" in group.letters()[2]
 
 
+def test_what_befalls_another_unit_does_not_acquit_one_that_kills(
+    world: World, group: Group
+) -> None:
+    fill(world, "ab")
+    world.conn.execute(
+        "insert into gapless.delivery select group_id, topic_id, 0, o, o, 2, o, false"
+        " from gapless.consumer_offsets, generate_series(1, 2) o where group_id = %s",
+        [group.name],
+    )
+    calls = Calls(group)
+
+    def act(unit: Unit) -> None:
+        raise psycopg.OperationalError("the mail database is away")
+
+    calls.act = act  # type: ignore[method-assign]
+    with pytest.raises(psycopg.OperationalError, match="away"):
+        calls.drive()
+    crashes = world.rows("select crashes from gapless.delivery order by first_offset")
+    assert crashes == [(0,), (2,)]
+
+
 class TestPolicies:
     def test_dead_letter(self, world: World, group: Group) -> None:
         fill(world, "abcab")
