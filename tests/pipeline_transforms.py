@@ -14,3 +14,22 @@ def totals(df: DataFrame) -> DataFrame:
 
     number = f.get_json_object("value", "$.n").cast("bigint")
     return df.groupBy("key").agg(f.count("*").alias("n"), f.sum(number).alias("total"))
+
+
+def a_number(df: DataFrame) -> int:
+    """Return no DataFrame."""
+    return 5
+
+
+def fails(df: DataFrame) -> DataFrame:
+    """Fail where the pipeline runs."""
+    raise ValueError("not today")
+
+
+def fails_later(df: DataFrame) -> DataFrame:
+    """Fail where Spark's tasks run."""
+
+    def fail(batches: object) -> object:
+        raise ValueError("not in a task")
+
+    return df.select("key").mapInArrow(fail, "key string")

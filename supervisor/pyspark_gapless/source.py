@@ -17,7 +17,8 @@ from pyspark.sql.datasource import (
 from gapless.spark.columns import schema_ddl
 from gapless.spark.events import check_columns
 from gapless.spark.options import ReadOptions, read_options, write_options
-from gapless.spark.source import check, plan_batch, read_task
+from gapless.spark.place import End
+from gapless.spark.source import look, plan_batch, read_task
 from pyspark_gapless.stream import GaplessPartition, GaplessStreamReader
 
 if TYPE_CHECKING:
@@ -28,17 +29,20 @@ if TYPE_CHECKING:
 class GaplessSource(DataSource):
     """The format `gapless`: the log as a batch and streaming source and sink."""
 
+    _ends: list[End] | None = None
+
     @classmethod
     def name(cls) -> str:
         return "gapless"
 
     def schema(self) -> str:
         options = read_options(self.options)
-        check(options)
+        self._ends = look(options)  # Spark keeps this object, and with it the DataFrame's range
         return schema_ddl(options.columns, binary_value=options.binary_value)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        return GaplessReader(read_options(self.options))
+        options = read_options(self.options)
+        return GaplessReader(options, self._ends or look(options))
 
     def streamReader(  # noqa: N802 - Spark's
         self,
@@ -68,12 +72,13 @@ class GaplessSource(DataSource):
 class GaplessReader(DataSourceReader):
     """A batch read. It has no pushFilters, on purpose: see the package."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, ends: list[End]) -> None:
         self._options = options
+        self._ends = ends
 
     def partitions(self) -> Sequence[InputPartition]:
         # Without a partition Spark calls read(None), so there is always one.
-        return [GaplessPartition(task) for task in plan_batch(self._options) or [()]]
+        return [GaplessPartition(task) for task in plan_batch(self._options, self._ends) or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(self._options, partition.value)

@@ -151,21 +151,7 @@ def test_killed_for_real_between_two_files(
     world: World, conn: Connection, dsn: str, tmp_path: Path
 ) -> None:
     """SIGKILL when some files have their names and others do not; another run finishes them."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "gapless", "pipeline", "run", "archive", "--once"),
-            *("--file", str(world.file), "--master", "local[2]", "--dsn", dsn),
-        ],
-        env={
-            **os.environ,
-            "GAPLESS_FAILPOINTS": "pipeline.moved=kill",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
+    done = _run_killed(world, dsn, "archive", "pipeline.moved")
     assert done.returncode == -signal.SIGKILL, done.stderr
     before = {path.name for path in (tmp_path / "archive").rglob("*.parquet")}
     assert before
@@ -173,6 +159,38 @@ def test_killed_for_real_between_two_files(
     assert world.numbers("archive") == world.all_of("archive", EVENTS)
     assert before <= {path.name for path in (tmp_path / "archive").rglob("*.parquet")}
     assert len({(row["partition"], row["offset"]) for row in world.rows()}) == EVENTS
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["archive", "totals", "again"])
+def test_killed_for_real_at_every_point(world: World, dsn: str, name: str) -> None:
+    """The process that drives a run is killed; its JVM ends with it, wherever that is."""
+    for point in ("pipeline.written", "pipeline.applied", "pipeline.done"):
+        done = _run_killed(world, dsn, name, point)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        seen = world.numbers(name)
+        assert (seen[0] <= EVENTS) if name == "totals" else (len(seen) == len(set(seen)))
+    world.run(name)
+    assert world.numbers(name) == world.all_of(name, EVENTS)
+
+
+def _run_killed(world: World, dsn: str, name: str, point: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "gapless", "pipeline", "run", name, "--once"),
+            *("--file", str(world.file), "--master", "local[2]", "--dsn", dsn),
+        ],
+        env={
+            **os.environ,
+            "GAPLESS_FAILPOINTS": f"{point}=kill",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
 
 
 def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -> None:

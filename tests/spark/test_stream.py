@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ from gapless.spark.session import sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+HAS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None  # PySpark 4.2
+needs_limits = pytest.mark.skipif(not HAS_LIMITS, reason="limits need PySpark 4.2")
 
 
 class Query:
@@ -74,6 +79,7 @@ def _group(conn: Connection, group_id: str) -> int:
     return int(row[0])
 
 
+@needs_limits
 def test_all_of_it_in_whole_transactions_and_again_after_a_restart(
     spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
 ) -> None:
@@ -91,6 +97,29 @@ def test_all_of_it_in_whole_transactions_and_again_after_a_restart(
     source = query.progress[0].sources[0]
     assert sum(offset - 1 for offset in _offsets(source.latestOffset)) == 200
     assert sum(offset - 1 for offset in _offsets(source.endOffset)) == 40
+
+
+def test_all_of_it_without_a_limit_and_again_after_a_restart(
+    spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
+) -> None:
+    """As every PySpark from 4.0 on does it."""
+    _publish(conn, 20, 10)
+    query = Query(spark, dsn, tmp_path / "c", groupId="lab")
+    query.run()
+    assert [len(rows) for rows in query.batches if rows] == [200]
+    publish(conn, "outbox", {}, key="later")  # nobody sequences: the query does
+    query.run()
+    assert len(query.places) == len(set(query.places)) == 201
+    assert _group(conn, "lab") >= 200
+
+
+@pytest.mark.skipif(HAS_LIMITS, reason="they work")
+def test_limits_are_refused_where_spark_has_none(
+    spark: SparkSession, dsn: str, topic: Topic, tmp_path: Path
+) -> None:
+    with pytest.raises(Exception, match="gapless") as refused:
+        Query(spark, dsn, tmp_path / "c", maxOffsetsPerTrigger=45).run()
+    assert "need PySpark 4.2 or newer" in sentence(refused.value)
 
 
 def _offsets(text: str) -> list[int]:
@@ -130,7 +159,8 @@ def test_the_log_back_into_the_log_exactly_once(
         df = (
             spark.readStream.format("gapless")
             .options(url=dsn, subscribe="outbox", startingOffsets="earliest")
-            .options(maxOffsetsPerTrigger=100, columns="key,value,transaction_id", minPartitions=3)
+            .options(**({"maxOffsetsPerTrigger": 100} if HAS_LIMITS else {}))
+            .options(columns="key,value,transaction_id", minPartitions=3)
             .load()
         )
         df = df.mapInArrow(fail_once, df.schema)

@@ -54,19 +54,25 @@ def wanted(options: ReadOptions) -> Wanted:
     )
 
 
-def check(options: ReadOptions) -> None:
-    """See that the topics and partitions exist: at load(), not in the middle of a job."""
-    with closing(open_control(options.dsn)) as conn:
-        find_ends(conn, options)
+def look(options: ReadOptions) -> list[End]:
+    """Return the ends of the log at load(), a consistent cut: up to there a DataFrame reads.
 
-
-def plan_batch(options: ReadOptions) -> list[Task]:
-    """Settle what a batch reads, up to a consistent cut, and return what each task reads of it."""
+    Raises UsageError for topics and partitions that do not exist: not in the middle of a job.
+    """
     with closing(open_control(options.dsn)) as conn:
         settle(conn)
+        return find_ends(conn, options)
+
+
+def plan_batch(options: ReadOptions, loaded: list[End]) -> list[Task]:
+    """Settle what a batch reads, by the ends of `loaded`, and return what each task reads of it.
+
+    Before PySpark 4.2 each job plans anew, and has to read what the others did.
+    """
+    with closing(open_control(options.dsn)) as conn:
         ends = find_ends(conn, options)
-        start = batch_start(conn, options, ends)
-        end = batch_end(conn, options, ends)
+        start = batch_start(conn, options, loaded)
+        end = batch_end(conn, options, loaded)
     return tasks_between(options, start, end, ends)
 
 

@@ -160,3 +160,23 @@ def test_a_driver_that_dies_and_begins_again(
     is_new = publish_staged(dsn, "query q", 1, other_plan)
     assert is_new is (point == "sink.published")
     assert _tags(conn) == list(range(100))
+
+
+def _stage_and_die(dsn: str) -> None:
+    failpoints.arm({"sink.staged": "kill"})
+    sink.INLINE_BYTES = 0
+    stage(dsn, "outbox", 0, [_batch(0, 100)])
+
+
+def test_a_task_that_dies_when_it_has_staged(dsn: str, conn: Connection, topic: Topic) -> None:
+    """Its stage is nobody's: the next attempt has one of its own, and only that is published."""
+    task = multiprocessing.get_context("fork").Process(target=_stage_and_die, args=(dsn,))
+    task.start()
+    task.join()
+    assert task.exitcode == -signal.SIGKILL
+    assert _stages(conn) == 1
+    assert publish_staged(dsn, "query q", 1, [stage(dsn, "outbox", 0, [_batch(0, 100)])])
+    assert _tags(conn) == list(range(100))
+    conn.execute("update gapless.stage set created_ts = created_ts - interval '2 days'")
+    drop_stages(dsn, [])
+    assert _stages(conn) == 0

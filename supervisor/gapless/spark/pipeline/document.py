@@ -123,6 +123,11 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
 
 
 def _target(place: str, given: Any) -> Target:
+    if isinstance(given, dict) and "delta" in given:
+        raise ConfigError(
+            f"{place}: Delta is no target: its writer is a jar that no Python package brings; "
+            "parquet: FOLDER writes files that any reader, Delta's import too, understands"
+        )
     kinds = [kind for kind in _TARGETS if isinstance(given, dict) and kind in given]
     if len(kinds) != 1:
         raise ConfigError(f"{place}: one of parquet: FOLDER, table: NAME, topic: NAME")

@@ -7,7 +7,8 @@ rows are only inserted. The transform gives each key once in a batch: it aggrega
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -44,21 +45,13 @@ class Table:
         """
         self._check(df.columns)
         names = sql.SQL(", ").join(map(sql.Identifier, df.columns))
-        conn.execute(sql.SQL("drop table if exists {}").format(self._stage))
-        try:
+        with self._explained():
+            conn.execute(sql.SQL("drop table if exists {}").format(self._stage))
             conn.execute(
                 sql.SQL(
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
                 ).format(self._stage, _TOKEN, names, self._table)
             )
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-            raise UsageError(
-                f"table {self._pipeline.target.where} does not exist: create it first"
-            ) from error
-        except psycopg.errors.UndefinedColumn as error:
-            raise UsageError(
-                f"table {self._pipeline.target.where}: {error.diag.message_primary}"
-            ) from error
         return stage_rows(df, dsn, self._stage)
 
     def finish(
@@ -66,25 +59,14 @@ class Table:
     ) -> None:
         """Bring the rows into the table and move the pipeline, in one transaction."""
         copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
-        with conn.transaction():
+        with self._explained(), conn.transaction():
             for each in staged:
                 if each.rows:
                     with conn.cursor().copy(copy_in) as copy:
                         copy.write(each.rows)
-            try:
-                merged = conn.execute(
-                    self._merge(columns), {"tokens": [each.token for each in staged]}
-                ).rowcount
-            except psycopg.errors.CardinalityViolation as error:
-                raise UsageError(
-                    f"the transform of {self._pipeline.name} gives a key twice in a batch: "
-                    f"aggregate by {', '.join(self._pipeline.target.key)}"
-                ) from error
-            except psycopg.errors.InvalidColumnReference as error:
-                raise UsageError(
-                    f"table {self._pipeline.target.where} needs a primary key or unique index of "
-                    f"exactly ({', '.join(self._pipeline.target.key)})"
-                ) from error
+            merged = conn.execute(
+                self._merge(columns), {"tokens": [each.token for each in staged]}
+            ).rowcount
             if merged != sum(each.events for each in staged):
                 raise UsageError(
                     f"stage {merged} of {sum(each.events for each in staged)} rows: the server has "
@@ -94,6 +76,31 @@ class Table:
             hit("pipeline.applied")
             end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what the table and the rows do not agree in. Raises UsageError in one sentence."""
+        target = self._pipeline.target
+        try:
+            yield
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise UsageError(f"table {target.where} does not exist: create it first") from error
+        except psycopg.errors.CardinalityViolation as error:
+            raise UsageError(
+                f"the transform of {self._pipeline.name} gives a key twice in a batch: "
+                f"aggregate by {', '.join(target.key)}"
+            ) from error
+        except psycopg.errors.InvalidColumnReference as error:
+            raise UsageError(
+                f"table {target.where} needs a primary key or unique index of "
+                f"exactly ({', '.join(target.key)})"
+            ) from error
+        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+            context = (error.diag.context or "").splitlines()
+            place = f" ({context[-1][:200]})" if context else ""
+            raise UsageError(
+                f"table {target.where}: {error.diag.message_primary or error}{place}"
+            ) from error
 
     def _check(self, columns: Sequence[str]) -> None:
         target = self._pipeline.target

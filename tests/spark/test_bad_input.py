@@ -1,0 +1,145 @@
+"""What people get wrong: one sentence from the driver, and nothing changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from psycopg import Connection, sql
+from psycopg.conninfo import make_conninfo
+
+from gapless.errors import GaplessError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.topics import Topic, ensure_topic
+from gapless.spark.pipeline.document import load_pipelines
+from gapless.spark.pipeline.run import run_pipeline
+from gapless.spark.session import sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROLE = "gapless_nobody"
+TO_TABLE = "to: {table: totals, key: key}"
+WRONG = {
+    "module": ("transform: nowhere:f\n    " + TO_TABLE, "cannot be had"),
+    "function": ("transform: pipeline_transforms:nothing\n    " + TO_TABLE, "cannot be had"),
+    "reference": ("transform: pipeline_transforms\n    " + TO_TABLE, "module:function"),
+    "result": ("transform: pipeline_transforms:a_number\n    " + TO_TABLE, "returned int"),
+    "raises": ("transform: pipeline_transforms:fails\n    " + TO_TABLE, "ValueError: not today"),
+    "in a task": ("transform: pipeline_transforms:fails_later\n    " + TO_TABLE, "not in a task"),
+    "syntax": ("sql: selct key from events\n    " + TO_TABLE, "[Ss]yntax"),
+    "column": ("sql: select nokey from events\n    " + TO_TABLE, "nokey"),
+    "key": ("sql: select value from events\n    " + TO_TABLE, "no column 'key'"),
+    "other columns": ("sql: select key, 1 as wrong from events\n    " + TO_TABLE, "wrong"),
+    "types": (
+        "sql: select distinct key, key as n from events\n    " + TO_TABLE,
+        "table totals.*bigint",
+    ),
+    "twice": ("sql: select key, 1 as n from events\n    " + TO_TABLE, "a key twice"),
+    "not null": ("sql: select distinct null as key, 1 as n from events\n    " + TO_TABLE, "null"),
+    "value": ("sql: select key from events\n    to: {topic: again}", "column value is needed"),
+    "topic": ("sql: select key, value from events\n    to: {topic: nowhere}", "does not exist"),
+    "json": ("sql: select key, 'x' as value from events\n    to: {topic: again}", "json"),
+    "folder": ("sql: select key from events\n    to: {parquet: /proc/nothing}", "/proc/nothing"),
+}
+
+
+@pytest.fixture
+def few(conn: Connection, topic: Topic) -> None:
+    conn.execute("create table totals (key text primary key, n bigint)")
+    ensure_topic(conn, "again", partitions=2)
+    publish(conn, "outbox", [NewEvent(payload={"n": n}, key="k") for n in range(4)])
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_pipeline_that_is_wrong(
+    spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path, case: str
+) -> None:
+    said = _refusal(dsn, tmp_path, WRONG[case][0], WRONG[case][1])
+    assert "\n" not in said
+    assert "Traceback" not in said
+    assert "Py4J" not in said
+    assert conn.execute("select count(*) from totals").fetchone() == (0,)
+    moved = conn.execute(
+        "select count(*) from gapless.consumer_offsets where next_offset > 1"
+    ).fetchone()
+    assert moved == (0,)
+
+
+def test_a_role_without_rights(
+    spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path
+) -> None:
+    """First none at all, then those of an operator, but none on the table."""
+    conn.execute(sql.SQL("drop role if exists {0}").format(sql.Identifier(ROLE)))
+    conn.execute(sql.SQL("create role {0} login").format(sql.Identifier(ROLE)))
+    theirs = make_conninfo(dsn, user=ROLE)
+    sql_text = "sql: select key, count(*) n from events group by key\n    " + TO_TABLE
+    try:
+        _refusal(theirs, tmp_path, sql_text, "permission denied|may not")
+        with pytest.raises(Exception, match="gapless") as refused:
+            spark.read.format("gapless").options(url=theirs, subscribe="outbox").load()
+        assert "\n" not in sentence(refused.value)
+        conn.execute(sql.SQL("grant gapless_operator to {0}").format(sql.Identifier(ROLE)))
+        _refusal(theirs, tmp_path, sql_text, "permission denied")
+    finally:
+        conn.execute(sql.SQL("drop owned by {0}").format(sql.Identifier(ROLE)))
+        conn.execute(sql.SQL("drop role {0}").format(sql.Identifier(ROLE)))
+
+
+def test_delta_is_no_target(few: None, tmp_path: Path, dsn: str) -> None:
+    _refusal(dsn, tmp_path, "to: {delta: /data/x}", "Delta")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "which topics"),
+        ({"subscribe": "outbox", "topic": "outbox"}, "one of them"),
+        ({"subscribe": "outbox", "startingOfsets": "earliest"}, "did you mean startingOffsets"),
+        ({"subscribe": "outbox", "startingOffsets": '{"other": {"0": 1}}'}, "is not among"),
+        ({"subscribe": "outbox", "startingOffsets": '{"outbox": {"9": 1}}'}, "partition 9"),
+        ({"subscribe": "outbox", "endingOffsets": '{"outbox": {"0": 99}}'}, "beyond the end"),
+        ({"subscribe": "outbox", "startingOffsets": "group:none"}, "there is no group"),
+        ({"subscribe": "outbox", "startingTimestamp": "yesterday"}, "milliseconds"),
+        ({"assign": "[1"}, "assign is not"),
+        ({"subscribe": "outbox", "archive": "/nowhere", "startingOffsets": "oops"}, "earliest"),
+    ],
+)
+def test_a_read_that_is_wrong(
+    spark: SparkSession, few: None, dsn: str, options: dict[str, str], says: str
+) -> None:
+    with pytest.raises(Exception, match="gapless") as refused:
+        spark.read.format("gapless").options(url=dsn, **options).load().count()
+    assert says in sentence(refused.value)
+
+
+def test_executors_that_cannot_reach_the_database(
+    spark: SparkSession, few: None, dsn: str, tmp_path: Path
+) -> None:
+    """The driver plans, and then the address is no good: as behind a firewall."""
+    service = tmp_path / "service.conf"
+    df: Any = spark.read.format("gapless").options(url=dsn, subscribe="outbox").load()
+
+    def lost(batches: Any) -> Any:
+        from gapless.spark.bulk import fetch_arrow
+        from psycopg import sql as text
+
+        fetch_arrow(f"host={service} connect_timeout=2", text.Composed([text.SQL("select 1")]))
+        yield from batches
+
+    with pytest.raises(Exception, match="gapless") as refused:
+        df.mapInArrow(lost, df.schema).count()
+    assert "a Spark task cannot reach the database" in sentence(refused.value)
+
+
+def _refusal(dsn: str, folder: Path, rest: str, says: str) -> str:
+    """Return the sentence that running a pipeline ends with."""
+    file = folder / "pipelines.yml"
+    file.write_text(f"pipelines:\n  wrong:\n    from: outbox\n    {rest}\n")
+    with pytest.raises(GaplessError, match=says) as refused:
+        pipeline = load_pipelines(file)["wrong"]
+        run_pipeline(pipeline, dsn, master="local[2]", tell=lambda _: None)
+    print(str(refused.value))
+    return str(refused.value)
