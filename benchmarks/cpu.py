@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from time import process_time
 
@@ -84,10 +85,12 @@ def descendants(pid: int | None) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    """Return the children of a process: of each of its threads (Spark's JVM forks from several)."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended meanwhile
+            found += [int(word) for word in thread.read_text().split()]
+    return found
 
 
 def _descendants_s(pid: int) -> float:

@@ -55,18 +55,21 @@ order by r.n, s.base_offset
 -- name: events
 -- As `fetch` of the log: an index look-up for each id, whatever the planner guesses. What belongs
 -- between select and from is put in by spark/fetch.py, from a list of our own columns.
+-- event_types: null for all.
 -- index: primary key of a chunk
 select o.id
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
+  and (%(event_types)s::text[] is null or o.event_type = any (%(event_types)s::text[]))
 
--- name: events_of_types
--- As `events`, but only of some types.
+-- name: events_between
+-- As `events`, when most ids between the two are wanted: no look-up for each of them, no page of the
+-- table twice. What is not wanted is left out by spark/fetch.py.
 -- index: primary key of a chunk
 select o.id
 from gapless.outbox_message_t o
-where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
-  and o.event_type = any (%(event_types)s::text[])
+where o.id between %(low)s and %(high)s
+  and (%(event_types)s::text[] is null or o.event_type = any (%(event_types)s::text[]))
 
 -- name: topic_ids
 select t.name, t.topic_id from gapless.topic t

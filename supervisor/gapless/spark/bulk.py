@@ -6,7 +6,8 @@ its Python workers again: so the session is kept, dropped on any error, and ends
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from psycopg import sql
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 _kept: dict[str, Any] = {}
 
-# Compiling a query takes longer than running it; a lost network must not hang a task for ever.
-_OPTIONS = "-c jit=off -c default_transaction_read_only=on"
+BATCH_BYTES = 8 << 20
+_BATCH = "adbc.postgresql.batch_size_hint_bytes"
+
+# Tasks run beside each other already, and compiling a query takes longer than running it; a lost
+# network must not hang a task for ever.
+_OPTIONS = "-c jit=off -c max_parallel_workers_per_gather=0 -c default_transaction_read_only=on"
 _SESSION: dict[str, Any] = {
     "application_name": "gapless/spark task",
     "connect_timeout": 10,
@@ -36,18 +41,17 @@ def fetch_arrow(dsn: str, statement: sql.Composed) -> pa.Table:
 
     Raises ConnectError when the database cannot be reached from here, GaplessError when it refuses.
     """
-    text = statement.as_string(None)
-    try:
-        is_kept = dsn in _kept
-        try:
-            return _run(dsn, text)
-        except _errors():
-            if not is_kept:
-                raise
-        return _run(dsn, text)  # the session may have been cut while no task used it
-    except _errors() as error:
-        line = " ".join(str(error).split())
-        raise GaplessError(f"the database refused a read: {line[:500]}") from error
+    with _reading(dsn, statement) as reader:
+        return reader.read_all()
+
+
+def stream_arrow(dsn: str, statement: sql.Composed) -> Generator[pa.RecordBatch]:
+    """Yield the result of such a query in batches of about BATCH_BYTES, as the server sends it.
+
+    Closed early, it ends the session. Raises as fetch_arrow.
+    """
+    with _reading(dsn, statement) as reader:
+        yield from reader
 
 
 def render(text: str, params: Mapping[str, object]) -> sql.Composed:
@@ -67,17 +71,45 @@ def close() -> None:
         _kept.popitem()[1].close()
 
 
-def _run(dsn: str, text: str) -> pa.Table:
-    session = _kept.pop(dsn, None) or _open(dsn)
+@contextmanager
+def _reading(dsn: str, statement: sql.Composed) -> Iterator[pa.RecordBatchReader]:
+    text = statement.as_string(None)
     try:
-        with session.cursor() as cursor:
-            cursor.execute(text)
-            found = cursor.fetch_arrow_table()
+        session, cursor = _begin(dsn, text)
+        try:
+            yield cursor.fetch_record_batch()
+            cursor.close()
+        except BaseException:
+            session.close()
+            raise
+    except _errors() as error:
+        line = " ".join(str(error).split())
+        raise GaplessError(f"the database refused a read: {line[:500]}") from error
+    if (other := _kept.pop(dsn, None)) is not None:
+        other.close()
+    _kept[dsn] = session
+
+
+def _begin(dsn: str, text: str) -> tuple[Any, Any]:
+    kept = _kept.pop(dsn, None)
+    if kept is not None:
+        try:
+            return kept, _execute(kept, text)
+        except _errors():  # it may have been cut while no task used it
+            pass
+    session = _open(dsn)
+    return session, _execute(session, text)
+
+
+def _execute(session: Any, text: str) -> Any:
+    try:
+        cursor = session.cursor()
+        cursor.adbc_statement.set_options(**{_BATCH: str(BATCH_BYTES)})
+        cursor.execute(text)
     except BaseException:
         session.close()
         raise
-    _kept[dsn] = session
-    return found
+    return cursor
 
 
 def _open(dsn: str) -> Any:
@@ -96,10 +128,12 @@ def _open(dsn: str) -> Any:
         raise ConnectError(f"a Spark task cannot reach the database: {line[:300]}") from error
 
 
-def _errors() -> type[Exception]:
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what ADBC raises; in the middle of a result it is pyarrow that does."""
     from adbc_driver_manager import Error  # noqa: PLC0415 - only where tasks run
+    from pyarrow import ArrowException  # noqa: PLC0415
 
-    return Error
+    return Error, ArrowException, OSError
 
 
 def _ours(text: str) -> LiteralString:

@@ -1,35 +1,40 @@
 """Read ranges of the log as Arrow record batches, and prove that nothing is missing (I3).
 
-A slice is two queries: the segments, which say which ids the offsets have, and the events by these
+A chunk is two queries: the segments, which say which ids the offsets have, and the events by these
 ids. Ids are gathered here and looked up there; a join would let the planner scan the whole outbox.
-Nothing is done row by row.
+Nothing is done row by row, and while Spark takes a batch a thread makes the next one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
 from gapless.db.queries import query
 from gapless.errors import HoleError
-from gapless.spark.bulk import fetch_arrow, render
+from gapless.spark.ahead import ahead
+from gapless.spark.bulk import fetch_arrow, render, stream_arrow
 from gapless.spark.columns import fetched
-from gapless.spark.ranges import Range, slices
+from gapless.spark.ranges import Range, chunks
 from gapless.spark.shape import Slice, shape
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    Ints = np.ndarray[Any, Any]
+
 log = logging.getLogger("gapless.spark")
 
-SLICE_EVENTS_FIRST = 2_000
-SLICE_EVENTS_MAX = 20_000
-SLICE_BYTES = 8 << 20  # what a slice should have; the next one is made smaller or larger
+CHUNK_EVENTS_MAX = 100_000  # so many ids are looked up at a time
+QUERY_EVENTS_MAX = 25_000
+# Ids that are so large a part of those between the lowest and the highest are read as one stretch.
+DENSE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,32 +48,25 @@ class Wanted:
     fail_on_data_loss: bool = True
 
 
-def read_ranges(wanted: Wanted, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-    """Yield the events of the ranges, in the order of ranges and offsets; never an empty batch.
+def read_ranges(wanted: Wanted, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
+    """Yield the events of the ranges, those of a partition in the order of offsets; no empty batch.
 
     Raises HoleError when rows and range do not agree, unless fail_on_data_loss is off.
-    Bound: a slice is in memory at a time, about SLICE_BYTES unless events suddenly grow.
+    Bound: three batches of bulk.BATCH_BYTES, or of one event if that is larger; more only for
+    events that lie elsewhere in the table than their neighbours in the log.
     """
-    events = min(SLICE_EVENTS_FIRST, SLICE_EVENTS_MAX)
-    rest = list(ranges)
-    while rest:
-        now, *later = slices(rest, events)
-        batch, size = _read(wanted, now)
-        if batch is not None and batch.num_rows:
-            yield batch
-        rest = [each for one in later for each in one]
-        taken = sum(each.events for each in now)
-        events = min(SLICE_EVENTS_MAX, max(1, SLICE_BYTES * taken // max(size, 1)), events * 4)
+    with closing(ahead(_batches(wanted, ranges))) as made:
+        yield from made
 
 
-def _read(wanted: Wanted, ranges: Sequence[Range]) -> tuple[pa.RecordBatch | None, int]:
-    placed = _place(wanted, ranges)
-    if not len(placed.ids):
-        return None, 0
-    found = _events(wanted, placed.ids)
-    order = _order(wanted, placed, found)
-    made = shape(wanted.columns, placed, order, found, binary_value=wanted.binary_value)
-    return made, found.nbytes
+def _batches(wanted: Wanted, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    for chunk in chunks(ranges, CHUNK_EVENTS_MAX):
+        placed = _place(wanted, chunk)
+        for first in range(0, len(placed.ids), QUERY_EVENTS_MAX):
+            part = placed.part(slice(first, first + QUERY_EVENTS_MAX))
+            if wanted.event_types is not None or not wanted.fail_on_data_loss:
+                part = _present(wanted, part)
+            yield from _matched(wanted, part)
 
 
 def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
@@ -98,7 +96,7 @@ def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
         ranges=ranges, range_nos=range_nos[inside], offsets=offsets[inside], ids=ids[inside]
     )
     _check_segments(wanted, placed)
-    return placed
+    return placed.as_stored()
 
 
 def _check_segments(wanted: Wanted, placed: Slice) -> None:
@@ -106,7 +104,7 @@ def _check_segments(wanted: Wanted, placed: Slice) -> None:
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
     for number, each in enumerate(placed.ranges):
-        there = placed.offsets[placed.range_nos == number]
+        there = placed.offsets[slice(*np.searchsorted(placed.range_nos, [number, number + 1]))]
         if len(there) == each.events and np.array_equal(
             there, np.arange(each.first_offset, each.last_offset + 1)
         ):
@@ -115,59 +113,120 @@ def _check_segments(wanted: Wanted, placed: Slice) -> None:
         _lost(wanted, each, missing, "log_segment")
 
 
-def _events(wanted: Wanted, ids: np.ndarray[Any, Any]) -> pa.Table:
-    """Fetch the columns of these ids, in any order."""
-    params: dict[str, object] = {
-        "low": int(ids.min()),
-        "high": int(ids.max()),
-        "ids": _as_array(ids),
-    }
-    names = sql.SQL(", ").join(sql.Identifier("o", name) for name in fetched(wanted.columns))
-    text = query("spark", "events")
-    if wanted.event_types is not None:
-        text = query("spark", "events_of_types")
-        params["event_types"] = list(wanted.event_types)
-    _, _, tail = text.partition("\nfrom ")
-    return fetch_arrow(wanted.dsn, sql.SQL("select {} from ").format(names) + render(tail, params))
+def _present(wanted: Wanted, placed: Slice) -> Slice:
+    """Leave out what is of other types, or lost; payloads are not touched.
 
-
-def _order(wanted: Wanted, placed: Slice, found: pa.Table) -> np.ndarray[Any, Any] | None:
-    """Return where in `found` the row of each place is, -1 for none; None: they agree as they are.
-
-    Raises HoleError when an event is missing that was not filtered out.
+    Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
     """
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
-    there = found["id"].to_numpy()
-    if len(there) == len(placed.ids) and np.array_equal(there, placed.ids):
-        return None  # nearly always: an index look-up yields ascending ids, and so does a run
-    by_id = np.argsort(there, kind="stable")
-    at = np.searchsorted(there, placed.ids, sorter=by_id)
-    row: np.ndarray[Any, Any] = by_id[np.minimum(at, len(there) - 1)] if len(there) else at * 0 - 1
-    if len(there):
-        row = np.where(there[row] == placed.ids, row, -1)
-    absent = row < 0
-    if absent.any():
-        _check_absent(wanted, placed, absent)
-    return row
+    there = _ids(replace(wanted, columns=(), event_types=None), placed)
+    lost = np.flatnonzero(~np.isin(placed.ids, there))
+    if len(lost):
+        _lost_events(wanted, placed, lost)
+    if wanted.event_types is not None:
+        there = _ids(replace(wanted, columns=()), placed)
+    return placed.part(np.isin(placed.ids, there))
 
 
-def _check_absent(wanted: Wanted, placed: Slice, absent: np.ndarray[Any, Any]) -> None:
-    """See to it that what is absent was filtered out: then it exists all the same."""
+def _ids(wanted: Wanted, placed: Slice) -> Ints:
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
-    missing = np.flatnonzero(absent)
+    found = [batch["id"].to_numpy() for batch in _events(wanted, placed.ids)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *found])
+
+
+def _events(wanted: Wanted, ids: Ints) -> Generator[pa.RecordBatch]:
+    """Fetch the columns of these ids, in any order, and perhaps of others between them."""
+    low, high = int(ids.min()), int(ids.max())
+    params: dict[str, object] = {"low": low, "high": high, "event_types": None}
     if wanted.event_types is not None:
-        only_ids = Wanted(dsn=wanted.dsn, columns=())
-        exist = _events(only_ids, placed.ids[missing])["id"].to_numpy()
-        missing = missing[~np.isin(placed.ids[missing], exist)]
-    if len(missing):
-        number = placed.range_nos[missing[0]]
-        of_range = missing[placed.range_nos[missing] == number]
+        params["event_types"] = list(wanted.event_types)
+    text = query("spark", "events_between")
+    if len(ids) < (high - low + 1) * DENSE:
+        text = query("spark", "events")
+        params["ids"] = _as_array(ids)
+    names = sql.SQL(", ").join(sql.Identifier("o", name) for name in fetched(wanted.columns))
+    _, _, tail = text.partition("\nfrom ")
+    return stream_arrow(wanted.dsn, sql.SQL("select {} from ").format(names) + render(tail, params))
+
+
+def _matched(wanted: Wanted, placed: Slice) -> Iterator[pa.RecordBatch]:
+    """Yield the events of these places as they come, in the order of places.
+
+    Raises HoleError when one has not come in the end.
+    """
+    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa  # noqa: PLC0415
+
+    if not len(placed.ids):
+        return
+    waiting: pa.Table | None = None
+    done = 0
+    with closing(_events(wanted, placed.ids)) as events:
+        for batch in events:
+            found = pa.Table.from_batches([batch])
+            found = found if waiting is None else pa.concat_tables([waiting, found])
+            left = placed.part(slice(done, done + found.num_rows))
+            rows = _rows(left.ids, found)
+            absent = np.flatnonzero(rows < 0)
+            ready = int(absent[0]) if len(absent) else len(rows)
+            if ready:
+                yield _shaped(wanted, left.part(slice(ready)), rows[:ready], found)
+            done += ready
+            # Most often all of them are used: the table holds events in the order of the log.
+            waiting = None
+            if ready < found.num_rows:
+                here = np.isin(found["id"].to_numpy(), placed.ids[done:])
+                waiting = found.filter(pa.array(here))
+    if done < len(placed.ids):
+        yield from _rest(wanted, placed.part(slice(done, None)), waiting)
+
+
+def _rest(wanted: Wanted, placed: Slice, waiting: pa.Table | None) -> Iterator[pa.RecordBatch]:
+    """Say that some have not come; yield the others if that is to be suffered."""
+    import numpy as np  # noqa: PLC0415 - only where tasks run
+
+    rows = np.full(len(placed.ids), -1) if waiting is None else _rows(placed.ids, waiting)
+    _lost_events(wanted, placed, np.flatnonzero(rows < 0))
+    if waiting is not None and waiting.num_rows:
+        yield _shaped(wanted, placed.part(rows >= 0), rows[rows >= 0], waiting)
+
+
+def _rows(ids: Ints, found: pa.Table) -> Ints:
+    """Return where in `found` each of these ids is, -1 for nowhere."""
+    import numpy as np  # noqa: PLC0415 - only where tasks run
+
+    there = found["id"].to_numpy()
+    if not len(there):
+        return np.full(len(ids), -1)
+    if len(ids) <= len(there) and np.array_equal(ids, there[: len(ids)]):
+        return np.arange(len(ids))
+    by_id = np.argsort(there, kind="stable")
+    at = np.searchsorted(there, ids, sorter=by_id)
+    rows: Ints = by_id[np.minimum(at, len(there) - 1)]
+    return np.where(there[rows] == ids, rows, -1)
+
+
+def _shaped(wanted: Wanted, placed: Slice, rows: Ints, found: pa.Table) -> pa.RecordBatch:
+    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa  # noqa: PLC0415
+
+    if np.array_equal(rows, np.arange(len(rows))):
+        found = found.slice(0, len(rows))
+    else:
+        found = found.take(pa.array(rows))
+    return shape(wanted.columns, placed, found, binary_value=wanted.binary_value)
+
+
+def _lost_events(wanted: Wanted, placed: Slice, lost: Ints) -> None:
+    """Raise, or log, of each range that has lost events."""
+    for number in sorted(set(placed.range_nos[lost].tolist())):
+        of_range = lost[placed.range_nos[lost] == number]
         _lost(wanted, placed.ranges[number], placed.offsets[of_range], "outbox_message_t")
 
 
-def _lost(wanted: Wanted, each: Range, missing: np.ndarray[Any, Any], table: str) -> None:
+def _lost(wanted: Wanted, each: Range, missing: Ints, table: str) -> None:
     problem = (
         f"{len(missing)} of {each.events} events of {each.topic}/{each.partition_id}, offsets "
         f"{each.first_offset} to {each.last_offset}, are missing from {table}, the first is "
@@ -178,6 +237,6 @@ def _lost(wanted: Wanted, each: Range, missing: np.ndarray[Any, Any], table: str
     log.warning("%s: going on without them (failOnDataLoss=false)", problem)
 
 
-def _as_array(ids: np.ndarray[Any, Any]) -> str:
+def _as_array(ids: Ints) -> str:
     """Return an array as the server reads it."""
     return f"{{{','.join(map(str, ids.tolist()))}}}"

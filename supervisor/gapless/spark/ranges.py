@@ -1,10 +1,14 @@
-"""Cut what is to be read into even ranges, and bundle small ones into one Spark task."""
+"""Cut what is to be read into even tasks, each of one stretch of the log in all partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+
+# A task's part of a range is cut so fine before the tasks are evened out.
+_PIECES = 8
+_PIECE_EVENTS_MIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,48 +36,67 @@ class Range:
 def plan_tasks(
     ranges: Iterable[Range], *, events_max: int, tasks_min: int
 ) -> list[tuple[Range, ...]]:
-    """Return what each Spark task reads: ranges that together have events_max events at most.
+    """Return what each Spark task reads: even shares of events_max events at most.
 
-    A large range becomes several even ones; small ones share a task. With tasks_min, the limit is
-    lowered until there are as many tasks, as long as there are as many events.
+    A task gets a part of every range, all from the same place of it: what was published together
+    lies together in the table, and is read in one piece. There are at least tasks_min tasks, as
+    long as there are as many events.
     """
     whole = [each for each in ranges if each.events > 0]
     total = sum(each.events for each in whole)
-    # Rounded up, few events may make too few tasks; rounded down, many may make one too many.
-    tasks = _packed(whole, max(1, min(events_max, -(-total // tasks_min))))
-    if len(tasks) < min(tasks_min, total):
-        tasks = _packed(whole, max(1, min(events_max, total // tasks_min)))
-    return tasks
+    count = max(-(-total // events_max), min(tasks_min, total))
+    if count <= 1:
+        return [tuple(whole)] if whole else []
+    piece = max(_PIECE_EVENTS_MIN, total // (count * len(whole) * _PIECES))
+    shares = [total * (n + 1) // count - total * n // count for n in range(count)]
+    return [tuple(_joined(task)) for task in _cut(_abreast(whole, piece), shares)]
 
 
-def _packed(ranges: list[Range], limit: int) -> list[tuple[Range, ...]]:
-    pieces = [piece for each in ranges for piece in _even(each, limit)]
-    tasks: list[list[Range]] = []
-    used = 0
-    for piece in pieces:
-        if not tasks or used + piece.events > limit:
-            tasks.append([])
-            used = 0
-        tasks[-1].append(piece)
-        used += piece.events
-    return [tuple(task) for task in tasks]
+def chunks(ranges: Sequence[Range], events_max: int) -> list[tuple[Range, ...]]:
+    """Cut the ranges of a task, abreast as well, into chunks of events_max events at most."""
+    return plan_tasks(ranges, events_max=events_max, tasks_min=1)
 
 
-def slices(ranges: Sequence[Range], events_max: int) -> list[list[Range]]:
-    """Cut the ranges of a task, in order, into slices of events_max events at most."""
+def _abreast(ranges: Sequence[Range], events_max: int) -> list[Range]:
+    """Cut ranges into pieces, in order of where in its range each is; what is archived goes first.
+
+    So of any partition, offsets ascend from task to task, and within a task.
+    """
+    placed = [
+        ((each.archive is None, n / len(pieces)), piece)
+        for each in ranges
+        for pieces in [_even(each, events_max)]
+        for n, piece in enumerate(pieces)
+    ]
+    return [piece for _, piece in sorted(placed, key=lambda one: one[0])]
+
+
+def _cut(ranges: Iterable[Range], shares: Sequence[int]) -> list[list[Range]]:
+    """Cut ranges, in order, into so many events each; the shares are all there is."""
     found: list[list[Range]] = [[]]
-    room = events_max
+    rest = iter(shares)
+    room = next(rest)
     for each in ranges:
         first = each.first_offset
         while first <= each.last_offset:
             if room == 0:
                 found.append([])
-                room = events_max
+                room = next(rest)
             last = min(each.last_offset, first + room - 1)
             found[-1].append(_part(each, first, last))
             room -= last - first + 1
             first = last + 1
-    return [each for each in found if each]
+    return found
+
+
+def _joined(pieces: Iterable[Range]) -> list[Range]:
+    """Make one range of the pieces of each."""
+    found: dict[tuple[str | None, int, int], Range] = {}
+    for each in pieces:
+        key = (each.archive, each.topic_id, each.partition_id)
+        first = found.get(key, each).first_offset
+        found[key] = _part(each, first, each.last_offset)
+    return list(found.values())
 
 
 def _even(each: Range, events_max: int) -> list[Range]:

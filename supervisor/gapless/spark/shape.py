@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gapless.spark.ranges import Range
@@ -25,29 +26,43 @@ _DIGITS = [n for n in range(_UUID_CHARS) if n not in (8, 13, 18, 23)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The places of a slice's events: range, offset and id, in the order they are handed out."""
+    """The places of some events: range, offset and id, in the order they are handed out."""
 
     ranges: Sequence[Range]
     range_nos: Ints
     offsets: Ints
     ids: Ints
 
+    def part(self, which: slice | Ints) -> Slice:
+        """Return some of the places: by position, by a mask, or in another order."""
+        return Slice(
+            ranges=self.ranges,
+            range_nos=self.range_nos[which],
+            offsets=self.offsets[which],
+            ids=self.ids[which],
+        )
+
+    def as_stored(self) -> Slice:
+        """Return them as they lie in the table, by id, but in each range in order of offsets.
+
+        Offsets follow ids but for transactions that overlapped: then an event comes after those
+        with lower offsets, so by the highest id so far.
+        """
+        import numpy as np  # noqa: PLC0415 - only where tasks run
+
+        highest = np.empty_like(self.ids)
+        bounds = np.searchsorted(self.range_nos, np.arange(len(self.ranges) + 1))
+        for first, after in pairwise(bounds):
+            np.maximum.accumulate(self.ids[first:after], out=highest[first:after])
+        return self.part(np.argsort(highest, kind="stable"))
+
 
 def shape(
-    names: Sequence[str], placed: Slice, order: Ints | None, found: pa.Table, *, binary_value: bool
+    names: Sequence[str], placed: Slice, found: pa.Table, *, binary_value: bool
 ) -> pa.RecordBatch:
-    """Return the record batch of a slice; `order` is where each event is in `found`, -1 nowhere."""
+    """Return the record batch of some places; `found` are their events, in the same order."""
     import pyarrow as pa  # noqa: PLC0415 - only where tasks run
 
-    if order is not None:
-        here = order >= 0
-        placed = Slice(
-            ranges=placed.ranges,
-            range_nos=placed.range_nos[here],
-            offsets=placed.offsets[here],
-            ids=placed.ids[here],
-        )
-        found = found.take(pa.array(order[here]))
     arrays = [_column(name, placed, found, binary_value=binary_value) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 

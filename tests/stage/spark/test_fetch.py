@@ -9,16 +9,17 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.errors import HoleError
+from gapless.errors import GaplessError, HoleError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic
+from support.servers import until
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.spark import bulk  # noqa: E402 - after the skip
+from gapless.spark import bulk, fetch  # noqa: E402 - after the skip
 from gapless.spark.columns import COLUMNS  # noqa: E402
 from gapless.spark.fetch import Wanted, read_ranges  # noqa: E402
 from gapless.spark.options import read_options  # noqa: E402
@@ -32,6 +33,16 @@ PAYLOADS: list[Any] = [{"n": 1}, None, "ünï\u0000", [1, 2], "x" * 10_000, {"de
 def no_session_left() -> Iterator[None]:
     yield
     bulk.close()
+
+
+@pytest.fixture(params=["one stretch", "by id", "row by row"])
+def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to fetch events, few at a time; and a server that sends each alone."""
+    monkeypatch.setattr(fetch, "DENSE", 2 if request.param == "by id" else 0)
+    monkeypatch.setattr(fetch, "CHUNK_EVENTS_MAX", 90)
+    monkeypatch.setattr(fetch, "QUERY_EVENTS_MAX", 40)
+    if request.param == "row by row":
+        monkeypatch.setattr(bulk, "BATCH_BYTES", 1)
 
 
 def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
@@ -76,6 +87,7 @@ def _publish(dsn: str, count: int) -> None:
                 one.commit()
 
 
+@pytest.mark.usefixtures("road")
 def test_every_column_of_every_event(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 500)
     rows = _read(dsn, recordsPerTask="37")
@@ -84,14 +96,18 @@ def test_every_column_of_every_event(dsn: str, conn: Connection, topic: Topic) -
     assert list(rows[0]) == list(COLUMNS)
 
 
-def test_offsets_ascend_within_a_task(dsn: str, conn: Connection, topic: Topic) -> None:
+@pytest.mark.usefixtures("road")
+def test_offsets_ascend_within_a_task_and_from_task_to_task(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
     _publish(dsn, 300)
     seen: dict[int, int] = {}
-    for row in _read(dsn, columns="partition,offset"):
+    for row in _read(dsn, columns="partition,offset", recordsPerTask="110"):
         assert row["offset"] == seen.get(row["partition"], 0) + 1
         seen[row["partition"]] = row["offset"]
 
 
+@pytest.mark.usefixtures("road")
 def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 60)
     rows = _read(dsn, eventTypes="type 1", columns="event_type,offset,partition", partitions="0,2")
@@ -102,6 +118,7 @@ def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> Non
     assert len(rows) == len(everything)
 
 
+@pytest.mark.usefixtures("road")
 @pytest.mark.parametrize("event_types", [{}, {"eventTypes": "type 1"}])
 @pytest.mark.parametrize("lost", ["event", "segment"])
 def test_a_hole_is_found(
@@ -121,6 +138,61 @@ def test_a_hole_is_found(
         _read(dsn, **event_types)
     left = _read(dsn, failOnDataLoss="false")
     assert 0 < len(left) < 210
+
+
+@pytest.mark.usefixtures("road")
+def test_events_of_other_topics_between_are_left_out(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
+    ensure_topic(conn, "other", partitions=2)
+    for n in range(150):
+        publish(conn, ("outbox", "other", "other")[n % 3], {"n": n}, key=str(n))
+    assert {row["topic"] for row in _read(dsn)} == {"outbox"}
+    assert len(_read(dsn)) == 50
+    assert len(_read(dsn, eventTypes="none of these")) == 0
+
+
+def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: Topic) -> None:
+    large = "ü" * (5 << 20)
+    publish(conn, "outbox", [NewEvent(payload=large, key=str(n)) for n in range(12)])
+    options = read_options({"url": dsn, "subscribe": "outbox"})
+    wanted = Wanted(dsn=dsn, columns=("value", "offset"))
+    batches = [batch for task in plan_batch(options) for batch in read_ranges(wanted, task)]
+    assert max(batch.nbytes for batch in batches) < 3 * bulk.BATCH_BYTES
+    values = [value for batch in batches for value in batch["value"].to_pylist()]
+    assert values == [f'"{large}"'] * 12
+
+
+def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic: Topic) -> None:
+    publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(40)])
+    (task,) = plan_batch(read_options({"url": dsn, "subscribe": "outbox"}))
+    batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
+    assert next(iter(batches)).num_rows < 40
+    batches.close()
+    assert until(lambda: not _task_sessions(conn))
+    assert len(_read(dsn)) == 40
+
+
+def test_a_session_that_is_cut_in_the_middle_is_an_error(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
+    publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(60)])
+    (task,) = plan_batch(read_options({"url": dsn, "subscribe": "outbox"}))
+    batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
+    next(iter(batches))
+    for pid in _task_sessions(conn):
+        conn.execute("select pg_terminate_backend(%s)", (pid,))
+    with pytest.raises(GaplessError, match="the database refused a read"):
+        list(batches)
+    assert len(_read(dsn)) == 60
+
+
+def _task_sessions(conn: Connection) -> list[int]:
+    rows = conn.execute(
+        "select pid from pg_stat_activity where application_name = 'gapless/spark task'"
+        " and datname = current_database()"
+    ).fetchall()
+    return [pid for (pid,) in rows]
 
 
 def test_reading_needs_few_sessions(dsn: str, conn: Connection, topic: Topic) -> None:
