@@ -149,11 +149,10 @@ as $$
     select from gapless.key_heads(
       is_behind.group_id, is_behind.topic_id, is_behind.partition_id, is_behind.key_digest
     ) h
-    where case
-      when h.in_partition = is_behind.partition_id then h.at_offset < is_behind.first_offset
-      else gapless.layout_of(is_behind.topic_id, h.in_partition, h.at_offset)
-        < gapless.layout_of(is_behind.topic_id, is_behind.partition_id, is_behind.first_offset)
-    end
+    where gapless.is_ahead(
+      is_behind.topic_id, h.in_partition, h.at_offset, is_behind.partition_id,
+      is_behind.first_offset
+    )
   )
 $$;
 

@@ -10,6 +10,7 @@ import pytest
 
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World
+from support.plans import pages
 
 
 class Letters:
@@ -140,6 +141,29 @@ def test_who_is_parked_follows_one_by_one(letters: Letters) -> None:
     assert letters.discard(1) == "discarded"
     assert letters.states() == {1: "discarded", 3: "waiting", 4: "discarded"}
     assert letters.due() == [3]
+
+
+def test_many_parked_behind_one_key_cost_no_more_each(letters: Letters) -> None:
+    """Also as long as the tables were never analysed; pages are counted, not time."""
+    conn = letters.world.conn
+    for table in ("dead_letter", "dead_letter_event", "dead_letter_key"):
+        conn.execute(f"alter table gapless.{table} set (autovacuum_enabled = false)")
+    letters.world.conn.execute(
+        "insert into gapless.dead_letter (group_id, topic_id, partition_id, first_offset,"
+        " last_offset, events, transaction_id, state, parks, attempts, reason, exception)"
+        " select %s, %s, 0, n, n, 1, gen_random_uuid(), case n when 1 then 'dead' else 'parked' end,"
+        " true, 1, '', '' from generate_series(1, 1000) n",
+        [letters.group.name, letters.world.topic.topic_id],
+    )
+    conn.execute(
+        "insert into gapless.dead_letter_key"
+        " select group_id, topic_id, partition_id, 'k', first_offset from gapless.dead_letter"
+    )
+    where = f"'{letters.group.name}', {letters.world.topic.topic_id}, 0"
+    hundred = f"select gapless.settle_parked({where}, array(select generate_series(901, 1000)))"
+    assert pages(conn, hundred) < 100 * 30  # type: ignore[arg-type]
+    assert pages(conn, f"select gapless.release_keys({where}, 1)") < 200  # type: ignore[arg-type]
+    assert letters.states()[2] == "waiting"
 
 
 def test_parked_behind_one_that_is_discarded_right_now(
