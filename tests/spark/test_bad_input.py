@@ -123,8 +123,9 @@ def test_executors_that_cannot_reach_the_database(
     df: Any = spark.read.format("gapless").options(url=dsn, subscribe="outbox").load()
 
     def lost(batches: Any) -> Any:
-        from gapless.spark.bulk import fetch_arrow
         from psycopg import sql as text
+
+        from gapless.spark.bulk import fetch_arrow
 
         fetch_arrow(f"host={service} connect_timeout=2", text.Composed([text.SQL("select 1")]))
         yield from batches
@@ -141,5 +142,4 @@ def _refusal(dsn: str, folder: Path, rest: str, says: str) -> str:
     with pytest.raises(GaplessError, match=says) as refused:
         pipeline = load_pipelines(file)["wrong"]
         run_pipeline(pipeline, dsn, master="local[2]", tell=lambda _: None)
-    print(str(refused.value))
     return str(refused.value)
