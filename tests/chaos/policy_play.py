@@ -117,7 +117,7 @@ class Play:
         """Let everything be handled that can be."""
 
         def is_done() -> bool:
-            for driver in drivers:
+            for driver in [each for each in drivers for _ in range(2)]:  # again at once: too early?
                 with suppress(BlockedError, psycopg.errors.SerializationFailure):
                     driver.has_due()
                     driver.turn()
