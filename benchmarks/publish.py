@@ -64,7 +64,7 @@ def run(setup: Setup) -> list[Figure]:
     if setup.size == "tiny":
         return figures
     slow_ms = setup.commit_delay_ms or SLOW_COMMIT_MS
-    slow = _measure(setup, slow_ms, rivals)
+    slow = _measure(setup, slow_ms, setup.pick([], rivals[:-1], rivals))
     return figures + _compared(slow, f"batch 1, commit + {slow_ms:g} ms", 0.9, classic=8, counter=2)
 
 
@@ -134,7 +134,7 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=PARTITIONS)
             create_chunks(conn)
-        load = _Load(dsn, duration_s=setup.pick(1, 1 if commit_delay_ms else 2, 10))
+        load = _Load(dsn, duration_s=setup.pick(1, 1, 10))
         runs = {
             PLAIN: partial(load.run, "plain"),
             CLASSIC: partial(load.run, "classic"),
