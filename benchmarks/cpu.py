@@ -95,9 +95,15 @@ def _children(pid: int) -> list[int]:
 
 def _descendants_s(pid: int) -> float:
     """Return what the descendants of a process have used, those that have ended included."""
-    stat = _stat(pid)
-    ended = sum(int(ticks) for ticks in stat[13:15]) / _TICKS_PER_S
-    return ended + sum(_own_s(child) + _descendants_s(child) for child in _children(pid))
+    while True:
+        ended_s = _ended_s(pid)
+        alive_s = sum(_own_s(child) + _descendants_s(child) for child in _children(pid))
+        if _ended_s(pid) == ended_s:  # else one ended meanwhile, and was counted in neither
+            return ended_s + alive_s
+
+
+def _ended_s(pid: int) -> float:
+    return sum(int(ticks) for ticks in _stat(pid)[13:15]) / _TICKS_PER_S
 
 
 def _own_s(pid: int) -> float:
