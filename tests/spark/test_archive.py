@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,9 +78,8 @@ def test_what_was_archived_may_be_dropped_and_is_read_as_one(
     _fill(conn, 50)
     read = spark.read.format("gapless").option("url", dsn).option("subscribe", "outbox")
     assert read.load().count() == 350
-    whole = read.option("archive", str(tmp_path / "cold")).option(
-        "startingOffsets", '{"outbox": {"0": 1}}'
-    )
+    beginning = json.dumps({"outbox": dict.fromkeys(map(str, range(topic.partitions)), 1)})
+    whole = read.option("archive", str(tmp_path / "cold")).option("startingOffsets", beginning)
     rows = whole.load().select("partition", "offset").collect()
     assert len(rows) == len(set(rows)) == 450
 
