@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.consume.letters import EXCEPTION_CHARS_MAX, describe
+from gapless.consume.letters import EXCEPTION_CHARS_MAX, Failure, describe
 from stage.consume.hostile import HOSTILE
 
 
@@ -28,6 +28,12 @@ def test_is_readable(name: str, raised: bool) -> None:
     assert storable(text)
     assert word in text, text
     assert ("Traceback (most recent call last)" in text) >= raised or "could not be had" in text
+
+
+def test_the_one_line_of_a_group_is_its_own() -> None:
+    error = caught(ExceptionGroup("two", [ValueError("v"), KeyError("k")]))
+    assert Failure(error=error).params()["reason"] == "ExceptionGroup: two (2 sub-exceptions)"
+    assert Failure(error=ValueError("first\nlast")).params()["reason"] == "last"
 
 
 def caught(error: BaseException) -> BaseException:

@@ -105,11 +105,14 @@ def describe(error: BaseException) -> str:
 
 
 def _reason(error: BaseException | str, text: str) -> str:
-    """Return the line that says most: the last one, but not the CONTEXT that PostgreSQL adds."""
-    lines = text.splitlines() or [""]
-    if isinstance(error, psycopg.Error) and not getattr(error, "__notes__", None):
-        return next((line for line in reversed(lines) if line.startswith(_class(error))), lines[-1])
-    return lines[-1]
+    """Return the line that says most: the last one, but not what PostgreSQL or a group adds."""
+    lines = [line.strip(" |") for line in text.splitlines()] or [""]
+    if isinstance(error, str) or "__notes__" in error.__dict__:  # its own code may raise anything
+        return lines[-1]
+    own = [line for line in lines if line.startswith(_class(error))] or lines
+    if isinstance(error, BaseExceptionGroup):
+        return own[0]
+    return own[-1] if isinstance(error, psycopg.Error) else lines[-1]
 
 
 def _class(error: BaseException) -> str:
