@@ -83,8 +83,13 @@ class Table:
         target = self._pipeline.target
         try:
             yield
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        except psycopg.errors.UndefinedTable as error:
             raise UsageError(f"table {target.where} does not exist: create it first") from error
+        except psycopg.errors.InvalidSchemaName as error:
+            raise UsageError(
+                f"table {target.where}: {error.diag.message_primary}: the schema has to exist, and "
+                "this role needs the right to CREATE in it, where rows are staged"
+            ) from error
         except psycopg.errors.CardinalityViolation as error:
             raise UsageError(
                 f"the transform of {self._pipeline.name} gives a key twice in a batch: "
