@@ -11,13 +11,16 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from benchmarks.cpu import descendants
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
@@ -88,7 +91,24 @@ def _reading(setup: Setup, spark: Any, events: int, *, has_jdbc: bool) -> list[F
                     target=Target("ratio", at_least=ratio) if has_jdbc else None,
                 )
             )
-        return figures
+        return [*figures, *_memory(events)]
+
+
+def _memory(events: int) -> list[Figure]:
+    """Return the most memory that a process has had so far (Linux)."""
+    peaks: dict[str, list[float]] = {"the JVM (1 GB of heap)": [], "a Python worker": []}
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):
+            what = Path(f"/proc/{pid}/cmdline").read_text()
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            kilobytes = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+            kind = "a Python worker" if "pyspark.daemon" in what else "the JVM (1 GB of heap)"
+            peaks[kind] += [kb / 1024 for kb in kilobytes]
+    return [
+        Figure(what=f"most memory of {kind}, {events} events read", unit="MB", ours=(max(found),))
+        for kind, found in peaks.items()
+        if found
+    ]
 
 
 def _has_session() -> bool:
@@ -139,13 +159,12 @@ def _writing(setup: Setup, spark: Any, events: int) -> Figure:
     df = spark.range(0, events, 1, 2).selectExpr(
         "concat('key-', id) as key", "'bench' as event_type", f"{body} as value"
     )
-    results = alternate(
-        setup.rounds,
-        {
-            "ours": partial(_written, setup, events, partial(_sink, df)),
-            COPY: partial(_written, setup, events, partial(_copy, events)),
-        },
-    )
+    runs = {
+        "ours": partial(_written, setup, events, partial(_sink, df)),
+        COPY: partial(_written, setup, events, partial(_copy, events)),
+    }
+    runs["ours"]()  # Spark starts its planners and Python workers once
+    results = alternate(setup.rounds, runs)
     return Figure(
         what=f"writing {events} events of {PAYLOAD_BYTES} B",
         unit="events/s",

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 @pytest.mark.long
 def test_it_runs(spark: SparkSession, server_dsn: str) -> None:
     figures = run(Setup(dsn=server_dsn, size="tiny"))
-    assert len(figures) == 5
+    assert len(figures) >= 5  # and the memory of processes, on Linux
     assert all(figure.ours and min(figure.ours) >= 0 for figure in figures)
     assert spark.sparkContext.defaultParallelism

@@ -62,6 +62,8 @@ def test_a_batch_is_published_once_and_in_order(
     assert not publish_staged(dsn, "query q", 3, again[:0])
     assert publish_staged(dsn, "query q", 8, [stage(dsn, "outbox", 0, [_batch(300, 1)])])
     assert _tags(conn) == list(range(301))
+    units = conn.execute("select count(distinct transaction_id) from gapless.outbox_message_t")
+    assert units.fetchone() == (301,)
     assert _stages(conn) == 0
     assert sequence(conn) == 301
 
