@@ -12,7 +12,7 @@ from support.patience import patience
 
 SOON = {"retention_s": 1, "retention_check_s": 1}
 STEPS = ("closed", "dropped", "forgotten", "detached")
-CHUNKS = 3
+CHUNKS = 2
 
 
 def _first_offsets(fleet: Fleet) -> list[int]:
@@ -45,7 +45,12 @@ def test_chunks_go_while_events_come_and_sequencers_are_killed(
     fleet.until_owners(timeout_s=patience(20), a=2, b=2)
     fleet.conn.execute("select gapless.create_group('slow', 't')")
     with Load(fleet, every_s=0.002) as load:
-        load.go_on(SIZE * CHUNKS // 4)
+        until(
+            lambda: load.published > SIZE * CHUNKS,
+            "chunks are filled",
+            timeout_s=patience(60),
+            within=fleet.logs,
+        )
         until(
             lambda: fleet.value(
                 "select count(*) > 1 from gapless.retention_plan() p where p.is_behind"
