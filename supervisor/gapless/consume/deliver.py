@@ -99,7 +99,7 @@ class Delivery:
         transient otherwise at once: take another turn.
         """
         self._turn = turn
-        self._ended.update(self._calls.collect(wait=False))
+        self._collect(wait=False)
         begin: list[Span] = []
         if not rests and self._trouble is None:
             outcome = self._ahead.look(turn)
@@ -107,7 +107,7 @@ class Delivery:
                 return self._lost("fenced")
             begin = self._ahead.choose(turn, self._calls) if outcome == "claimed" else []
         if not begin and not self._ended:
-            self._ended.update(self._calls.collect(wait=self._waits))
+            self._collect(wait=self._waits)
         if begin or self._ended:
             hit("deliver.called")
             return self._note(begin)
@@ -121,6 +121,12 @@ class Delivery:
         self._calls.abandon()
         self._reset()
         return Step(outcome=outcome)
+
+    def _collect(self, *, wait: bool) -> None:
+        """Learn which calls have ended; from trouble on nothing else begins, noted or not."""
+        self._ended.update(self._calls.collect(wait=wait))
+        errors = (end for end in self._ended.values() if isinstance(end, BaseException))
+        self._trouble = self._trouble or next(errors, None)
 
     # -- the notes --------------------------------------------------------------------------------
 
@@ -225,8 +231,7 @@ class Delivery:
     def _noted(self, note: _Note) -> Step:
         """Go on after the COMMIT of a note."""
         window = self._ahead.window
-        errors = [end for end in self._ended.values() if isinstance(end, BaseException)]
-        self._trouble = self._trouble or next(iter(errors), None) or note.blocked
+        self._trouble = self._trouble or note.blocked
         for first in self._ended:
             self._ahead.suspects.pop(first, None)
         self._ended = {}
