@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 from psycopg import Connection
@@ -266,3 +268,31 @@ def test_a_group_put_back_meanwhile_keeps_the_chunk(
             world.drain()
             assert apply_retention(conn, FOR_EVER) == []
     assert world.reasons()[0].startswith("group new has yet to handle")
+
+
+def test_who_waited_for_a_seek_looks_again(world: World, dsn: str) -> None:
+    """It saw that nobody needs the chunk, and got its locks when that was true no more."""
+    world.group()
+    world.history()
+    world.drain()
+    world.expire()
+    plan_retention(world.conn)
+    waits = "select exists (select from pg_locks where not granted and pid = %s)"
+    with connect(dsn, role="retention") as dropper, ThreadPoolExecutor(1) as pool:
+        while True:  # its wait ends by itself after 100 ms: then once more
+            seeker = connect(dsn, role="seek")
+            seeker.execute("begin")
+            seeker.execute("select from gapless.seek('billing', to_end => 'earliest')")
+            attempt = pool.submit(dropper.execute, "select gapless.drop_chunk()")
+            while not attempt.done() and not world.value(waits, dropper.info.backend_pid):
+                pass
+            if not attempt.done():
+                seeker.execute("commit")
+            seeker.close()
+            if attempt.exception() is None:
+                break
+            assert isinstance(attempt.exception(), psycopg.errors.LockNotAvailable)
+            world.until_nobody_works()
+            world.conn.execute("select from gapless.seek('billing', to_end => 'latest')")
+        assert attempt.result().fetchone() == (None,)
+    assert world.ends()[0] == (1, 16)

@@ -110,15 +110,17 @@ def _problem(folder: str, topic: str, partition: int, first: int, last: int) -> 
 
     inside = (ds.field("topic") == topic) & (ds.field("partition") == partition)
     try:
-        table = ds.dataset(folder, format="parquet", partitioning="hive").to_table(
-            columns=["offset"], filter=inside
-        )
+        files: Any = ds.dataset(folder, format="parquet", partitioning="hive")
+        if files.files:  # without one there is no schema either
+            offsets = files.to_table(columns=["offset"], filter=inside)["offset"].to_numpy()
+        else:
+            offsets = np.empty(0, dtype=np.int64)
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
             f"{folder} cannot be read from here, or has not the columns {', '.join(_COLUMNS)}: "
             f"{' '.join(str(error).split())[:200]}"
         ) from error
-    offsets = np.sort(table["offset"].to_numpy())
+    offsets = np.sort(offsets)
     offsets = offsets[(offsets >= first) & (offsets <= last)]
     twice = offsets[1:][np.diff(offsets) == 0]
     if len(twice):
