@@ -41,8 +41,7 @@ class GaplessSource(DataSource):
         return schema_ddl(options.columns, binary_value=options.binary_value)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        options = read_options(self.options)
-        return GaplessReader(options, self._ends or look(options))
+        return GaplessReader(read_options(self.options), self._ends)
 
     def streamReader(  # noqa: N802 - Spark's
         self,
@@ -72,7 +71,7 @@ class GaplessSource(DataSource):
 class GaplessReader(DataSourceReader):
     """A batch read. It has no pushFilters, on purpose: see the package."""
 
-    def __init__(self, options: ReadOptions, ends: list[End]) -> None:
+    def __init__(self, options: ReadOptions, ends: list[End] | None) -> None:
         self._options = options
         self._ends = ends
 

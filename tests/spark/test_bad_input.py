@@ -27,7 +27,7 @@ WRONG = {
     "function": ("transform: pipeline_transforms:nothing\n    " + TO_TABLE, "cannot be had"),
     "reference": ("transform: pipeline_transforms\n    " + TO_TABLE, "module:function"),
     "result": ("transform: pipeline_transforms:a_number\n    " + TO_TABLE, "returned int"),
-    "raises": ("transform: pipeline_transforms:fails\n    " + TO_TABLE, "ValueError: not today"),
+    "raises": ("transform: pipeline_transforms:fails\n    " + TO_TABLE, "not today"),
     "in a task": ("transform: pipeline_transforms:fails_later\n    " + TO_TABLE, "not in a task"),
     "syntax": ("sql: selct key from events\n    " + TO_TABLE, "[Ss]yntax"),
     "column": ("sql: select nokey from events\n    " + TO_TABLE, "nokey"),
@@ -71,7 +71,6 @@ def test_a_pipeline_that_is_wrong(
 def test_a_role_without_rights(
     spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path
 ) -> None:
-    """First none at all, then those of an operator, but none on the table."""
     conn.execute(sql.SQL("drop role if exists {0}").format(sql.Identifier(ROLE)))
     conn.execute(sql.SQL("create role {0} login").format(sql.Identifier(ROLE)))
     theirs = make_conninfo(dsn, user=ROLE)
@@ -81,8 +80,6 @@ def test_a_role_without_rights(
         with pytest.raises(Exception, match="gapless") as refused:
             spark.read.format("gapless").options(url=theirs, subscribe="outbox").load()
         assert "\n" not in sentence(refused.value)
-        conn.execute(sql.SQL("grant gapless_operator to {0}").format(sql.Identifier(ROLE)))
-        _refusal(theirs, tmp_path, sql_text, "permission denied|right to CREATE")
     finally:
         conn.execute(sql.SQL("drop owned by {0}").format(sql.Identifier(ROLE)))
         conn.execute(sql.SQL("drop role {0}").format(sql.Identifier(ROLE)))

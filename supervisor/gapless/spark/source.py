@@ -64,11 +64,12 @@ def look(options: ReadOptions) -> list[End]:
         return find_ends(conn, options)
 
 
-def plan_batch(options: ReadOptions, loaded: list[End]) -> list[Task]:
+def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> list[Task]:
     """Settle what a batch reads, by the ends of `loaded`, and return what each task reads of it.
 
-    Before PySpark 4.2 each job plans anew, and has to read what the others did.
+    Before PySpark 4.2 each job plans anew, and has to read what the others did. None: look now.
     """
+    loaded = look(options) if loaded is None else loaded
     with closing(open_control(options.dsn)) as conn:
         ends = find_ends(conn, options)
         start = batch_start(conn, options, loaded)
