@@ -22,7 +22,7 @@ pytest.importorskip("adbc_driver_postgresql")
 
 from gapless.spark import bulk  # noqa: E402 - after the skip
 from gapless.spark.options import read_options  # noqa: E402
-from gapless.spark.source import plan_batch, read_task  # noqa: E402
+from gapless.spark.source import look, plan_batch, read_task  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,8 @@ def no_session_left() -> Iterator[None]:
 
 def _batches(dsn: str, **given: str) -> list[Any]:
     options = read_options({"url": dsn, "subscribe": "outbox", "recordsPerTask": "17", **given})
-    return [batch for task in plan_batch(options) for batch in read_task(options, task)]
+    tasks = plan_batch(options, look(options))
+    return [batch for task in tasks for batch in read_task(options, task)]
 
 
 def _rows(batches: list[Any]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from gapless.spark.columns import COLUMNS  # noqa: E402
 from gapless.spark.fetch import Wanted, read_ranges  # noqa: E402
 from gapless.spark.options import read_options  # noqa: E402
 from gapless.spark.ranges import Range  # noqa: E402
-from gapless.spark.source import plan_batch  # noqa: E402
+from gapless.spark.source import look, plan_batch  # noqa: E402
 
 PAYLOADS: list[Any] = [{"n": 1}, None, "ünï\u0000", [1, 2], "x" * 10_000, {"deep": {"er": "✈"}}]
 
@@ -55,7 +55,7 @@ def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
     )
     return [
         row
-        for task in plan_batch(options)
+        for task in plan_batch(options, look(options))
         for batch in read_ranges(wanted, task)
         for row in batch.to_pylist()
     ]
@@ -157,7 +157,9 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
     publish(conn, "outbox", [NewEvent(payload=large, key=str(n)) for n in range(12)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
     wanted = Wanted(dsn=dsn, columns=("value", "offset"))
-    batches = [batch for task in plan_batch(options) for batch in read_ranges(wanted, task)]
+    batches = [
+        batch for task in plan_batch(options, look(options)) for batch in read_ranges(wanted, task)
+    ]
     assert max(batch.nbytes for batch in batches) < 3 * bulk.BATCH_BYTES
     values = [value for batch in batches for value in batch["value"].to_pylist()]
     assert values == [f'"{large}"'] * 12
@@ -165,7 +167,8 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
 
 def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(40)])
-    (task,) = plan_batch(read_options({"url": dsn, "subscribe": "outbox"}))
+    options = read_options({"url": dsn, "subscribe": "outbox"})
+    (task,) = plan_batch(options, look(options))
     batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
     assert next(iter(batches)).num_rows < 40
     batches.close()
@@ -177,7 +180,8 @@ def test_a_session_that_is_cut_in_the_middle_is_an_error(
     dsn: str, conn: Connection, topic: Topic
 ) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(60)])
-    (task,) = plan_batch(read_options({"url": dsn, "subscribe": "outbox"}))
+    options = read_options({"url": dsn, "subscribe": "outbox"})
+    (task,) = plan_batch(options, look(options))
     batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
     next(iter(batches))
     for pid in _task_sessions(conn):
