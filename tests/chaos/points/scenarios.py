@@ -130,6 +130,7 @@ ELSEWHERE = {
     "deliver": "stage/consume/test_deliver.py",
     "sink": "stage/spark/test_sink.py",
     "pipeline": "spark/test_pipeline.py",
+    "retention": "stage/worker/test_retention.py",
 }
 PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
 

@@ -11,7 +11,7 @@ from support.chunks import SIZE, small_chunks
 from support.patience import patience
 
 SOON = {"retention_s": 1, "retention_check_s": 1}
-STEPS = ("closed", "dropped", "forgotten", "detached")
+STEPS = ("retention.closed", "retention.dropped", "retention.forgotten", "retention.detached")
 CHUNKS = 2
 
 
@@ -37,7 +37,7 @@ def test_chunks_go_while_events_come_and_sequencers_are_killed(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_chunks(fleet.conn, ahead=8)
-    monkeypatch.setenv("GAPLESS_FAILPOINTS", ";".join(f"retention.{s}=kill@2" for s in STEPS))
+    monkeypatch.setenv("GAPLESS_FAILPOINTS", ";".join(f"{step}=kill@2" for step in STEPS))
     a = fleet.start("a", **SOON)
     until(a.sequencer, "a sequences", timeout_s=patience(20), within=a.log)
     monkeypatch.delenv("GAPLESS_FAILPOINTS")
