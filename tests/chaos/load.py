@@ -268,7 +268,7 @@ class Deeds:
 
 
 RARE = KILLERS  # each of them costs every group some workers
-RARE_EVERY, RARE_FIRST = 60, 15  # orders
+RARE_EVERY, RARE_FIRST = 120, 15  # orders
 COMMON = [*("raise", "mend", "again", "dead", "skip", "flaky", "cut") * 2, *["slow"] * 6]
 COMMONLY = 0.15  # of orders
 

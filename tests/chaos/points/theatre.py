@@ -67,7 +67,9 @@ _AT_REST = """
 select not exists (
   select from gapless.lease l left join gapless.member m on m.member_id = l.owner
   where m.member_id is null or l.owner is distinct from l.target
-) and (select count(*) from gapless.member where state = 'active') = %s
+) and (select count(*) from gapless.member where state = 'active') = %(instances)s
+-- One that has only just joined is a member before partitions are planned for it.
+and (select count(distinct target) from gapless.lease) = %(instances)s
 """
 _KEYS = """
 select min('k' || n) from generate_series(1, 200) n
@@ -190,7 +192,7 @@ class Theatre:
             not self._producers
             and self._stalled is None
             and self.is_handled()
-            and self.value(_AT_REST, INSTANCES)
+            and self.value(_AT_REST.replace("%(instances)s", str(INSTANCES)))
         )
 
     def check(self) -> list[Violation]:
