@@ -101,14 +101,18 @@ class Delivery:
         self._turn = turn
         self._collect(wait=False)
         begin: list[Span] = []
+        passes = False
         if not rests and self._trouble is None:
             outcome = self._ahead.look(turn)
             if outcome == "fenced":
                 return self._lost("fenced")
-            begin = self._ahead.choose(turn, self._calls) if outcome == "claimed" else []
-        if not begin and not self._ended:
+            if outcome == "claimed":
+                begin = self._ahead.choose(turn, self._calls)
+                # What a former owner finished ahead may be all there is: nothing else would pass it.
+                passes = self._ahead.window.prefix()[0] > 0
+        if not (begin or passes or self._ended):
             self._collect(wait=self._waits)
-        if begin or self._ended:
+        if begin or passes or self._ended:
             hit("deliver.called")
             return self._note(begin)
         if self._trouble is not None and not self._calls:
@@ -216,7 +220,7 @@ class Delivery:
     def _write(self, note: _Note) -> dict[int, int] | None:
         params = {
             **self._turn.assignment.params,
-            "expected": self._ahead.window.prefix()[1],
+            "expected": self._ahead.window.begin,
             "ended": list(self._ended),
             "done": note.done,
             "begun": [span.first_offset for span in note.begun],

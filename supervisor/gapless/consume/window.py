@@ -28,7 +28,12 @@ class Window:
     @property
     def events(self) -> int:
         """How many events it spans."""
-        return self.end - next(iter(self._units)) if self._units else 0
+        return self.end - self.begin
+
+    @property
+    def begin(self) -> int:
+        """The offset of its first unit; 0 when it is empty."""
+        return next(iter(self._units), 0)
 
     @property
     def end(self) -> int:

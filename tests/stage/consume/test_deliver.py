@@ -136,6 +136,26 @@ def test_what_was_finished_ahead_is_not_called_again(world: World, group: Group)
     assert group.next_offset() == 5
 
 
+@pytest.mark.parametrize("in_hand", [0, 1])
+@pytest.mark.parametrize("units", [8, 10])
+def test_the_offset_moves_over_what_a_former_worker_finished_ahead(
+    world: World, group: Group, in_hand: int, units: int
+) -> None:
+    """It had read further ahead than its successor does, and nothing may be left to call."""
+    fill(world, "abcdefghij"[:units])
+    world.conn.execute(
+        "insert into gapless.delivery"
+        " select group_id, topic_id, 0, o, o, 1, (o = %s)::int, o <> %s"
+        " from gapless.consumer_offsets, generate_series(1, 8) o where group_id = %s",
+        [in_hand, in_hand, group.name],
+    )
+    calls = Calls(group, concurrency=1)
+    group.drive(calls.handler, batch_size=2)
+    assert calls.seen == [(1, 2)] * in_hand + [(9, 1), (10, 1)][: units - 8]
+    assert group.next_offset() == units + 1
+    assert world.value("select count(*) from gapless.delivery") == 0
+
+
 def test_one_that_kills_is_known_and_its_neighbours_are_not_blamed(
     world: World, group: Group
 ) -> None:
