@@ -22,10 +22,12 @@ class Parser(argparse.ArgumentParser):
 
     The parsers of commands and verbs are made by this class too, so `gapless --dsn X tail orders`
     and `gapless tail orders --dsn X` are the same. `default_verb` is what `gapless groups` means.
+    Options may stand before, between and after the other words.
     """
 
     default_verb: str | None = None
     _verbs: argparse._SubParsersAction[Parser] | None = None
+    _is_mixing = False
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -67,12 +69,24 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, with the default verb put in where none was said."""
         words = list(args or ())
+        if self._subparsers is None and not self._is_mixing:
+            return self._parse_mixed(words, namespace)
         verbs = self._verbs.choices if self._verbs else {}
         asks_help = any(word in {"-h", "--help"} for word in words)
         is_option = not words or words[0].startswith("-")
         if verbs and is_option and not asks_help and not any(word in verbs for word in words):
             words.insert(0, str(self.default_verb))
         return super().parse_known_args(words, namespace)
+
+    def _parse_mixed(
+        self, words: list[str], namespace: argparse.Namespace | None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, wherever the options stand: `publish orders --key AA 1` has an optional word."""
+        self._is_mixing = True  # argparse calls parse_known_args again, for each kind of words
+        try:
+            return self.parse_known_intermixed_args(words, namespace)
+        finally:
+            self._is_mixing = False
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage: one line is enough."""

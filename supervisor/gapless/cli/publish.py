@@ -224,5 +224,6 @@ def _refuse_blind_wait(conn: Connection[Any]) -> None:
 def _wait(conn: Connection[Any], xid: int) -> None:
     from gapless.log.catch_up import wait_until_sequenced  # noqa: PLC0415 - not for --help
 
+    sys.stdout.flush()  # what is published has its name, even if the wait is cut off
     wait_until_sequenced(conn, xid, timeout_s=_WAIT_S_MAX)
     note("all of it has offsets")

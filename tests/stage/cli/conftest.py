@@ -44,11 +44,15 @@ class Run:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment without anything that says where a database is."""
+    """This process's environment without anything that says where a database is.
+
+    And without PYTHONUNBUFFERED: what is not flushed in time must be seen.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PG", "GAPLESS", "DB_EVENT")) or name == "GAPLESS_PG_BINDIR"
+        if not name.startswith(("PG", "GAPLESS", "DB_EVENT", "PYTHONUNBUFFERED"))
+        or name == "GAPLESS_PG_BINDIR"
     }
     return {**kept, **more}
 

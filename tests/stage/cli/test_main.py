@@ -66,6 +66,17 @@ def test_options_stand_before_or_after_the_command(bare, dsn: str) -> None:
     assert before.out == between.out == after.out
 
 
+def test_options_stand_before_and_between_the_other_words(gapless, tmp_path) -> None:
+    letters = tmp_path / "letters.jsonl"
+    assert gapless("dlq", "export", "--state", "dead", str(letters), "--debug").code == 0
+    assert letters.exists()
+    assert gapless("dlq", "import", "--json", "--dry-run", str(letters)).code == 0
+    complaint = gapless("dlq", "redrive", "a/b/0/1", "--dry-run", "a/b/0/2").complaint()
+    assert "a/b/0/1" in complaint
+    assert "no module 'no'" in gapless("replay", "--from", "earliest", "no:h").complaint()
+    assert "unrecognized arguments: --frm" in gapless("replay", "--frm", "no:h").complaint()
+
+
 def test_dsn_flag_wins_over_environment_over_config(bare, dsn: str, tmp_path) -> None:
     config = tmp_path / "gapless.yml"
     config.write_text("dsn: host=/nowhere/config\n")

@@ -50,6 +50,20 @@ def test_one_event(gapless, conn, orders) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("orders", '{"a": 1}', "--key", "AA"),
+        ("orders", "--key", "AA", '{"a": 1}'),
+        ("--key", "AA", "orders", "--type", "t", '{"a": 1}'),
+    ],
+)
+def test_options_stand_anywhere(gapless, conn, orders, words: tuple[str, ...]) -> None:
+    assert gapless("publish", *words).code == 0
+    (event,) = stored(conn)
+    assert (event["payload"], event["key"]) == ('{"a": 1}', "AA")
+
+
 def test_one_event_of_a_named_transaction(gapless, conn, orders) -> None:
     name = "6B29FC40-CA47-1067-B31D-00DD010662DA"
     assert gapless("publish", "orders", "1", "--transaction-id", name).out == f"{name.lower()}\n"
@@ -171,7 +185,7 @@ def test_wait_leaves_the_work_to_an_active_sequencer(start, conn, orders) -> Non
     """It waits for the session that has the role, and does not do its work."""
     conn.execute("select pg_advisory_lock(7427001, 3)")
     process = start("publish", "orders", "1", "--wait")
-    assert process.stdout.readline()
+    assert process.stdout.readline(), "the transaction's name, before the wait"
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(timeout=0.3)
     assert conn.execute("select sum(events) from gapless.topics").fetchone() == (0,)

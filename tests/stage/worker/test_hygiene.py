@@ -62,10 +62,18 @@ def test_children_share_no_session_and_no_pipe(fleet: Fleet) -> None:
     assert backends == 8
 
 
-def test_nobody_has_a_thread(fleet: Fleet) -> None:
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def test_who_forks_has_no_thread_and_nobody_but_the_sequencer_has_one(fleet: Fleet) -> None:
+    """A fork copies one thread, and the locks of all. The housekeeper's process never forks."""
     a = all_acquired(fleet)
-    for pid in {a.pid} | a.children():
-        assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
+    sequencer = until(a.sequencer, "a sequences")
+    until(lambda: threads(sequencer) == 2, "the housekeeper, and nobody else, beside the sequencer")
+    for pid in {a.pid} | a.children() - {sequencer}:
+        assert threads(pid) == 1
+    assert not Path(f"/proc/{sequencer}/task/{sequencer}/children").read_text()
 
 
 def test_handlers_are_imported_once_before_the_fork(fleet: Fleet) -> None:
