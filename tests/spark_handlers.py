@@ -12,6 +12,7 @@ import psycopg
 from psycopg import Connection
 
 import gapless
+from gapless.consume.handler import Handler
 
 
 @gapless.handler(topic="outbox", group="on-spark", batch_size=20)
@@ -23,6 +24,19 @@ def note(unit: gapless.Unit, conn: Connection[Any]) -> None:
             [event.partition, event.offset, event.payload["n"]],
         )
         act(event.payload, conn)
+
+
+def made() -> list[Handler]:
+    """Make handlers that only their groups and topics tell apart: each function has the same name."""
+
+    def make(topic: str, group: str | None) -> Handler:
+        @gapless.handler(topic=topic, group=group)
+        def handle(unit: gapless.Unit, conn: Connection[Any]) -> None:
+            note(unit, conn)
+
+        return handle
+
+    return [make(topic, group) for topic in ("outbox", "other") for group in (None, "b")]
 
 
 def act(payload: Any, conn: Connection[Any]) -> None:

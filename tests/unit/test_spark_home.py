@@ -70,3 +70,40 @@ def test_a_local_master_tries_tasks_again() -> None:
     assert _retrying("local[2]") == "local[2,4]"
     assert _retrying("local[2,1]") == "local[2,1]"
     assert _retrying("spark://host:7077") == "spark://host:7077"
+
+
+def test_archives_of_interrupted_sessions_do_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first whole one is taken; one that a killed JVM had begun, and those too many, go."""
+    path, is_new = home.class_archive(tmp_path, "java")
+    assert is_new
+    archive = tmp_path / path.name.removesuffix(path.suffix)
+
+    def left(*names: str) -> None:
+        for name in names:
+            (tmp_path / f"{archive.name}.{name}").write_bytes(
+                bytes(64) if name == "begun" else b"whole"
+            )
+
+    left("begun", "1", "2")
+    assert home.class_archive(tmp_path, "java") == (path, True)  # they may still be written
+    monkeypatch.setattr(home, "ARCHIVE_AGE_S", -1.0)
+    assert home.class_archive(tmp_path, "java") == (archive, False)
+    assert [each.name for each in tmp_path.iterdir()] == [archive.name]
+    left("3")
+    assert home.class_archive(tmp_path, "java") == (archive, False)
+    assert [each.name for each in tmp_path.iterdir()] == [archive.name]
+
+
+def test_the_home_of_an_environment_that_is_gone_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    homes = []
+    for name in ("old", "new"):
+        (tmp_path / name / "jars").mkdir(parents=True)
+        homes.append(home._shadow(tmp_path / name))
+    (tmp_path / "old" / "jars").rmdir()
+    assert home._shadow(tmp_path / "new") == homes[1]
+    assert [each.exists() for each in homes] == [False, True]

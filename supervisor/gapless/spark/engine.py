@@ -238,7 +238,7 @@ class Engine:
         return Work(
             dsn=self._plan.dsn,
             references=self._references,
-            name=self._handler(partition).name,
+            default_group=self._settings.group_id,
             assignment=owned.held.assignment,
             limits=self._limits(partition),
             max_processing_ms=self._settings.max_processing_ms,

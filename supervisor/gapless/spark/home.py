@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 from gapless.errors import UsageError
@@ -91,16 +92,24 @@ def find_java(env: MutableMapping[str, str]) -> Path | None:
 
 def class_archive(home: Path, java: str) -> tuple[Path, bool]:
     """Return the file of the class archive, and whether it is to be made when this JVM ends."""
-    key = hashlib.sha256(f"{home} {java}".encode()).hexdigest()[:12]
-    archive = cache_folder() / f"classes-{key}.jsa"
+    archive = home / f"classes-{hashlib.sha256(java.encode()).hexdigest()[:12]}.jsa"
+    for made in home.glob(f"{archive.name}.*"):
+        with suppress(FileNotFoundError):  # another session was faster
+            if _now_s(home) - made.stat().st_mtime <= ARCHIVE_AGE_S:
+                continue
+            if archive.is_file() or not _is_whole(made):
+                made.unlink()
+            else:
+                made.replace(archive)
     if archive.is_file():
         return archive, False
-    for made in sorted(archive.parent.glob(f"{archive.name}.*")):
-        age_s = _now_s(archive.parent) - made.stat().st_mtime
-        if age_s > ARCHIVE_AGE_S and made.stat().st_size:
-            made.replace(archive)
-            return archive, False
     return archive.with_name(f"{archive.name}.{os.getpid()}"), True
+
+
+def _is_whole(archive: Path) -> bool:
+    """Tell whether the JVM came to the end: it writes what a file begins with last."""
+    with archive.open("rb") as file:
+        return any(file.read(4))
 
 
 def java_command(env: MutableMapping[str, str]) -> str:
@@ -122,6 +131,9 @@ def _shadow(package: Path) -> Path:
     """Make a folder of links to everything in PySpark's but `python/`."""
     key = hashlib.sha256(str(package).encode()).hexdigest()[:12]
     home = cache_folder() / f"home-{key}"
+    for other in cache_folder().glob("home-*"):
+        if (other / "jars").is_symlink() and not (other / "jars").exists():
+            shutil.rmtree(other, ignore_errors=True)  # that environment is gone
     home.mkdir(parents=True, exist_ok=True)
     for entry in ("bin", "jars", "sbin", "data", "licenses"):
         link = home / entry

@@ -27,6 +27,9 @@ _DEFAULTS = {
 }
 
 
+_NO_ARCHIVE = ("GAPLESS_SPARK_NO_ARCHIVE", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+
+
 def spark_session(
     master: str = "local[*]",
     *,
@@ -126,9 +129,12 @@ def _retrying(master: str) -> str:
 
 
 def _java_options(home: Any, conf: Mapping[str, str]) -> dict[str, str]:
-    """Use the archive of classes, or have it made; none beside options of the user's own."""
+    """Use the archive of classes, or have it made; none beside options of the user's own.
+
+    A JVM makes none with a folder of files among its jars, as those of configurations are.
+    """
     name = "spark.driver.extraJavaOptions"
-    if name in conf or os.environ.get("GAPLESS_SPARK_NO_ARCHIVE"):
+    if name in conf or any(os.environ.get(each) for each in _NO_ARCHIVE):
         return {}
     archive, is_new = class_archive(home, java_command(os.environ))
     flag = "ArchiveClassesAtExit" if is_new else "SharedArchiveFile"

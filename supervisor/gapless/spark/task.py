@@ -37,13 +37,14 @@ PAUSE_S = 0.05  # after what passes by itself; twice as long each time
 class Work:
     """What a task is told; everything in it can be pickled.
 
-    references: where the handlers are, imported in the process that runs them; `name` is the one.
+    references: where the handlers are, imported in the process that runs them.
+    default_group: the group of those that name none.
     alone: so many events are handled one unit at a time, its attempt written down (I8).
     """
 
     dsn: str
     references: tuple[str, ...]
-    name: str
+    default_group: str | None
     assignment: Assignment
     limits: Limits
     max_processing_ms: int
@@ -70,7 +71,8 @@ def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
 
 def work_on(work: Work) -> Report:
     """Go on until idle, fenced, or out of time; a lost session is Spark's to try again."""
-    handler = find_handler(work.references, work.name)
+    partition = work.assignment.partition
+    handler = find_handler(work.references, work.default_group, partition.group_id, partition.topic)
     with closing(connect(work.dsn, role=_role(work.assignment))) as conn:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
@@ -166,10 +168,24 @@ def _role(assignment: Assignment) -> str:
 
 
 @cache
-def find_handler(references: tuple[str, ...], name: str) -> Handler:
-    """Return the handler of that name. Raises UsageError when it is not there."""
-    for reference in references:
-        for handler in load_handlers(reference):
-            if handler.name == name:
-                return handler
-    raise UsageError(f"there is no handler {name} where Spark's tasks run: ship the application")
+def find_handler(
+    references: tuple[str, ...], default_group: str | None, group_id: str, topic: str
+) -> Handler:
+    """Return the handler that serves the topic for the group, as the driver has it.
+
+    Raises UsageError when it is not there.
+    """
+    try:
+        for reference in references:
+            for handler in load_handlers(reference):
+                if (handler.group or default_group, handler.topic) == (group_id, topic):
+                    return handler
+    except UsageError as error:
+        raise UsageError(
+            f"where Spark's tasks run, {error}. Executors need the application, and what it reads "
+            "from the environment as spark.executorEnv.NAME"
+        ) from error
+    raise UsageError(
+        f"where Spark's tasks run, no handler serves {topic} for {group_id}: is the application "
+        "there another one?"
+    )

@@ -39,7 +39,9 @@ class Cluster:
         self._home = prepare(self._environ)
         self._conf = scene.folder / "conf"
         self._conf.mkdir()
-        (self._conf / "spark-defaults.conf").write_text(CONF)
+        # Tasks import the handlers, which have effects over sessions of their own.
+        dsn = f"spark.executorEnv.GAPLESS_DSN {scene.dsn(DRIVERS_LINE)}\n"
+        (self._conf / "spark-defaults.conf").write_text(CONF + dsn)
         port = _free_port()
         self.master = f"spark://127.0.0.1:{port}"
         self._start("deploy.master.Master", "--port", str(port))

@@ -16,19 +16,20 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.load import load_handlers
 from gapless.consume.step import Limits
+from gapless.errors import UsageError
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.spark.task import Work, work_on
+from gapless.spark.task import Work, find_handler, work_on
 from support.group import owner
 
 EVENTS = 12
 ODD = 5
-HANDLERS = f"{Path(__file__).parents[2] / 'spark_handlers.py'}:note"
+APPLICATION = Path(__file__).parents[2] / "spark_handlers.py"
+HANDLERS = f"{APPLICATION}:note"
 
 
 class World:
@@ -62,7 +63,7 @@ def world(dsn: str, conn: Connection, topic: Topic) -> Iterator[World]:
         work = Work(
             dsn=dsn,
             references=(HANDLERS,),
-            name=load_handlers(HANDLERS)[0].name,
+            default_group=None,
             assignment=held.assignments[row[0]],
             limits=Limits(batch_size=4),
             max_processing_ms=60_000,
@@ -70,6 +71,24 @@ def world(dsn: str, conn: Connection, topic: Topic) -> Iterator[World]:
         )
         assert work.assignment.partition.partition_id == row[0]
         yield World(conn, work, held.conn)
+
+
+@pytest.mark.parametrize("group", ["a", "b"])
+@pytest.mark.parametrize("topic", ["outbox", "other"])
+def test_a_handler_is_found_by_what_it_serves(group: str, topic: str) -> None:
+    """Not by its name: handlers that a function makes, one for each group, share theirs."""
+    handler = find_handler((f"{APPLICATION}:made",), "a", group, topic)
+    assert (handler.group or "a", handler.topic) == (group, topic)
+
+
+def test_what_a_task_lacks_is_said(tmp_path: Path) -> None:
+    (tmp_path / "lacking.py").write_text("import os\nos.environ['SHOP_TOKEN']")
+    for reference, why in (
+        (f"{tmp_path}/lacking.py", "SHOP_TOKEN.*spark.executorEnv.NAME"),
+        (f"{APPLICATION}:made", "no handler serves third for a"),
+    ):
+        with pytest.raises(UsageError, match=f"where Spark's tasks run, .*{why}"):
+            find_handler((reference,), "a", "a", "third")
 
 
 def test_a_task_of_a_former_owner_writes_nothing(world: World) -> None:
