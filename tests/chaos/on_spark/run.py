@@ -20,6 +20,7 @@ from chaos.on_spark.deeds import DEEDS, problems
 from chaos.process import is_up
 from chaos.run import Verdict, drain, wait_until
 from chaos.scene import QUICK, Scene, open_scene
+from chaos.shop import GROUPS
 
 PARTITIONS = 4
 SUPERVISORS = 1
@@ -80,6 +81,8 @@ def run_on_spark(
 def populate(arena: Arena, cluster: Cluster) -> None:
     """Start everybody; return when supervisors and a driver have had effects."""
     scene = arena.scene
+    for group in GROUPS:
+        arena.writer.write(group)
     arena.replace()
     cluster.replace()
     for _ in range(PRODUCERS):
