@@ -70,6 +70,15 @@ def rolled_back_by_hand(conn: Connection[Any]) -> None:
         raise psycopg.Rollback
 
 
+def left_early(conn: Connection[Any]) -> None:
+    """Leave a stream: psycopg cancels what still runs, and that aborts the transaction.
+
+    A few rows may be sent before the cancel arrives, or not: so many never are.
+    """
+    for _ in conn.cursor().stream("select generate_series(1, 10000000)"):
+        break
+
+
 # What a handler does with its connection, and what stands in the dead letter then.
 MISDEEDS: dict[str, tuple[Misdeed, str]] = {
     "COMMIT": (do("commit"), REFUSED),
@@ -91,6 +100,7 @@ MISDEEDS: dict[str, tuple[Misdeed, str]] = {
         lambda conn: (swallow(do("select 1 / 0"))(conn), do("select 1")(conn)),
         WENT_ON,
     ),
+    "a stream left early": (left_early, WENT_ON),
     "isolation level": (
         do("set transaction isolation level serializable"),
         "SET TRANSACTION ISOLATION LEVEL must be called before any query",
@@ -199,8 +209,7 @@ def named_cursor(conn: Connection[Any]) -> None:
 
 
 def streams(conn: Connection[Any]) -> None:
-    for _ in conn.cursor().stream("select generate_series(1, 1000)"):
-        break
+    assert len(list(conn.cursor().stream("select generate_series(1, 1000)"))) == 1000
 
 
 def copies(conn: Connection[Any]) -> None:
@@ -234,7 +243,7 @@ DEEDS: dict[str, Misdeed] = {
     "advisory locks": do("select pg_advisory_xact_lock(1)", "select pg_advisory_lock_shared(2)"),
     "LISTEN and NOTIFY": listens,
     "a cursor left open": named_cursor,
-    "a stream left": streams,
+    "a stream": streams,
     "COPY": copies,
     "pipeline": pipelines,
     "row factory": reads_with_dicts,
