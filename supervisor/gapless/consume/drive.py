@@ -30,7 +30,10 @@ log = logging.getLogger("gapless.worker")
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
 EARLY = 0.9  # called again after less than this part of the wait: there was a notification
-
+# After a claim that took all there was. A notification comes with the next event (what commits after
+# a claim has looked notifies after it), so this is how late a worker notices what none tells of: that
+# it only came to the end of a layout, or of what a retention or a restore left.
+DOZE_S = 0.05
 
 LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is going on
 
@@ -62,7 +65,8 @@ class Driver:
         self._due: deque[int] = deque()
         self._look_at_s = 0.0
         self._next_due_s: float | None = None
-        self._idle_since_s: float | None = None
+        self._woken_before_s = 0.0
+        self._is_at_end = False  # the last turn took all there was
         self._log_is_next = False
         self._log_was_idle = False  # then all that is due comes before another look at the log
         self._log_until_s = 0.0  # at least once: so long the log is next
@@ -100,6 +104,9 @@ class Driver:
 
         alone: take one unit of the log, its attempt written down before.
         """
+        woken = monotonic() < self._woken_before_s
+        self._woken_before_s = 0.0
+        self._is_at_end = False
         self._look()
         rests = bool(self._due) and not self._log_is_next and monotonic() >= self._log_until_s
         if rests and not self.going_on:
@@ -111,22 +118,30 @@ class Driver:
         except OverrunError as error:
             done = self._skip_overrun(error)
         self._log_was_idle = done.outcome == "idle"
-        if done.outcome == "idle" and self._due and not self.going_on:
+        if self._log_was_idle and woken:
+            self._look(at_once=True)  # it was not the log: perhaps somebody redrives a unit
+        if self._log_was_idle and self._due and not self.going_on:
             return self._letter()
-        self._note(done)
+        if not self._log_was_idle:
+            self._look_soon(0.0 if done.waiting else LOOK_BUSY_S)
+        size = batch_size or self._turn.limits.batch_size
+        self._is_at_end = self._delivery is None and not alone and self._took_all(done, size)
         return done
 
     def rest(self) -> Step:
         """Take a turn that begins nothing; as long as calls are `going_on`, take another."""
         return self._log_turn(None, rests=True)
 
-    def wait_s(self) -> float:
-        """Return how long to sleep at most after an idle turn."""
-        wait_s = self._wait_period_s
+    def wait_s(self, done: Step) -> float:
+        """Return how long to sleep at most after this turn, the last one; 0: not at all."""
+        if done.outcome != "idle" and not self._is_at_end:
+            return 0.0
+        wait_s = DOZE_S if self._is_at_end else self._wait_period_s
         if self._next_due_s is not None:
             wait_s = min(wait_s, max(0.0, self._next_due_s - monotonic()))
         if self._delivery is not None and self.going_on:
             wait_s = min(wait_s, self._delivery.wait_s)
+        self._woken_before_s = monotonic() + EARLY * wait_s
         return wait_s
 
     def has_due(self) -> bool:
@@ -182,17 +197,19 @@ class Driver:
         self._log_was_idle &= bool(self._due)
         if self._delivery is not None and not self._log_was_idle:
             self._log_until_s = monotonic() + LETTERS_EVERY_S
-        self._idle_since_s = None
         self._look_soon(0.0 if outcome == "waiting" or not self._due else LOOK_BUSY_S)
         if outcome == "fenced":
             return Step(outcome="fenced")
         return Step(outcome="done", dead=int(outcome == "dead"), waiting=int(outcome == "waiting"))
 
-    def _look(self) -> None:
+    def _took_all(self, done: Step, batch_size: int) -> bool:
+        """Tell whether a turn claimed from the log what there was, and that was not much."""
+        is_behind = self._turn.ahead.events > 0
+        return not (is_behind or done.failed) and 0 < done.events < batch_size
+
+    def _look(self, *, at_once: bool = False) -> None:
         now = monotonic()
-        idle_s = self._idle_since_s
-        woken = idle_s is not None and now - idle_s < EARLY * self._wait_period_s
-        if self._due or (now < self._look_at_s and not woken):
+        if self._due or (now < self._look_at_s and not at_once):
             return
         self._look_for_parked()
         found, wait_s = due_letters(self._turn)
@@ -208,12 +225,3 @@ class Driver:
 
     def _look_soon(self, seconds: float) -> None:
         self._look_at_s = min(self._look_at_s, monotonic() + seconds)
-
-    def _note(self, done: Step) -> None:
-        if done.outcome == "idle" and self.going_on:
-            return
-        if done.outcome == "idle":
-            self._idle_since_s = monotonic()
-            return
-        self._idle_since_s = None
-        self._look_soon(0.0 if done.waiting else LOOK_BUSY_S)

@@ -216,7 +216,7 @@ class Leased:
         desk = self._desk
         now = monotonic()
         assert self.driver is not None
-        self.due_s = now + self.driver.wait_s() if done.outcome == "idle" else now
+        self.due_s = now + self.driver.wait_s(done)
         self._retry = None
         if self._troubled:
             self._report(None)
