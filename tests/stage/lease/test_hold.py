@@ -49,6 +49,19 @@ def test_the_target_takes_from_one_who_is_no_member_any_more(cast: Cast) -> None
     assert hold.take(cast.session(), cast.partition(), b.member_id) is not None
 
 
+def test_what_stopped_an_owner_that_died_is_not_said_of_the_next(cast: Cast) -> None:
+    a, b = cast.member("a"), cast.member("b")
+    cast.conn.execute(MOVE, [a.member_id])
+    session, taken = cast.work(a)
+    hold.report_error(session, taken, "retrying: no way")
+    hold.unlock(session, cast.lease_no())
+    a.leave()
+    cast.conn.execute(MOVE, [b.member_id])
+    cast.work(b)
+    said = cast.conn.execute("select error, error_ts from gapless.lease where partition_id = 0")
+    assert said.fetchone() == (None, None)
+
+
 def test_clean_and_unclean_ends_are_told_apart(cast: Cast) -> None:
     a = cast.member("a")
     cast.conn.execute(MOVE, [a.member_id])
