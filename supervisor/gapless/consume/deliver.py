@@ -108,7 +108,7 @@ class Delivery:
                 return self._lost("fenced")
             if outcome == "claimed":
                 begin = self._ahead.choose(turn, self._calls)
-                # What a former owner finished ahead may be all there is: nothing else would pass it.
+                # What a former owner finished ahead may be all there is: nothing else passes it.
                 passes = self._ahead.window.prefix()[0] > 0
         if not (begin or passes or self._ended):
             self._collect(wait=self._waits)
