@@ -129,7 +129,8 @@ def _until_tasks_work(scene: Scene, cluster: Cluster) -> None:
         cluster.replace()
         return _done(conn)[0] > before
 
-    wait_until(work, START_S)
+    if not wait_until(work, START_S):
+        problems.append(f"no task had an effect for {START_S:.0f} s")
 
 
 def _done(conn: Connection[Any]) -> tuple[int, ...]:
