@@ -302,6 +302,21 @@ def test_export_mend_import_redrive(gapless, letters, conn, tmp_path, dsn) -> No
     assert "line 1: billing/orders/0/4: left alone (waiting)" in done.err
 
 
+def test_half_a_surrogate_pair_comes_back_in_a_payload_and_nowhere_else(
+    gapless, letters, conn
+) -> None:
+    lines = gapless("dlq", "export").out.replace("\\u0000", "é\\u0000\\ud800")
+    assert gapless("dlq", "import", stdin=lines).out == "mended: 2 units\n"
+    stored = "select payload::text from gapless.dead_letter_event where c_offset = 1"
+    (payload,) = conn.execute(stored).fetchone()
+    assert json.loads(payload)["note"] == "\x9bé\0\ud800"
+    for half in ("\\ud800", "\\u0000"):
+        line = lines.splitlines()[1].replace('"event_type": "t"', f'"event_type": "{half}"')
+        complaint = gapless("dlq", "import", stdin=line).complaint()
+        assert "line 1 is not a unit" in complaint
+        assert complaint.endswith("half a surrogate pair or a NUL; nothing was changed")
+
+
 def test_import_takes_nothing_that_may_have_been_handled(gapless, letters, conn, tmp_path) -> None:
     unit = json.loads(gapless("dlq", "export").lines[1])
     for change, outcome in (

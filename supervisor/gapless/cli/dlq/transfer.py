@@ -177,7 +177,17 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
 def _text(value: object) -> str:
     if type(value) is not str:
         raise TypeError(f"{value!r} is not text")
+    if not _is_unicode(value) or "\0" in value:
+        raise ValueError(f"{value!r} has half a surrogate pair or a NUL")
     return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json(value: object) -> str | None:
@@ -187,11 +197,12 @@ def _json(value: object) -> str | None:
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, _Object):
-        inside = (f"{json.dumps(k, ensure_ascii=False)}: {_json(v) or 'null'}" for k, v in value)
+        inside = (f"{_json(k)}: {_json(v) or 'null'}" for k, v in value)
         return f"{{{', '.join(inside)}}}"
     if isinstance(value, list):
         return f"[{', '.join(_json(item) or 'null' for item in value)}]"
-    return json.dumps(value, ensure_ascii=False)
+    # Half a surrogate pair is good JSON, as an escape only.
+    return json.dumps(value, ensure_ascii=isinstance(value, str) and not _is_unicode(value))
 
 
 def _output(file: str) -> Any:
