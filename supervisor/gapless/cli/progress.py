@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from gapless.cli.screen import note
+
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
@@ -69,10 +71,29 @@ class Bar(_Progress):
 
 
 class Steps(_Progress):
-    """Shows how many things of how many are done, with an estimate of the time left."""
+    """Shows how many things of how many are done, with an estimate of the time left.
+
+    advice: said with how far it came, when it is interrupted.
+    """
+
+    def __init__(self, title: str, total: int, advice: str | None = None) -> None:
+        super().__init__(title, total)
+        self._advice = advice
+        self._done = 0
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if kind is KeyboardInterrupt and self._advice is not None:
+            note(f"{self._title} interrupted: {self._done:,} of {self._total:,} done{self._advice}")
 
     def show(self, done: int) -> None:
         """Show the present state."""
+        self._done = done
         if self._rich is not None:
             self._rich.update(self._task, completed=done)
 

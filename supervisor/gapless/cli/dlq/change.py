@@ -136,7 +136,7 @@ def _do(
     title: str,
 ) -> Iterator[str]:
     """Change the units, some to a transaction, so that workers and other people never wait long."""
-    with Steps(title, len(units)) as steps:
+    with Steps(title, len(units), "; the same again does the rest") as steps:
         for start in range(0, len(units), _UNITS_PER_COMMIT):
             some = units[start : start + _UNITS_PER_COMMIT]
             places = {

@@ -37,7 +37,7 @@ def export(args: argparse.Namespace) -> int:
         found = sorted(
             find(conn, args, limit=None), key=lambda u: (u.group, u.topic, u.partition, u.offset)
         )
-        with Steps("export", len(found)) as steps:
+        with Steps("export", len(found), f"; {args.file} is not complete") as steps:
             for n, row in enumerate(found, start=1):
                 place = Place(
                     group=row.group, topic=row.topic, partition=row.partition, offset=row.offset
@@ -62,7 +62,13 @@ def import_(args: argparse.Namespace) -> int:
             note(f"nothing was changed: {count(len(wanted), 'unit')} would be taken in")
             return 0
         counts: Counter[str] = Counter()
-        with Steps("import", len(wanted)) as steps:
+        # To publish twice would double events; to mend twice changes nothing.
+        rest = (
+            "; those lines must not be imported again"
+            if args.publish
+            else "; the same again is safe"
+        )
+        with Steps("import", len(wanted), rest) as steps:
             for n, unit in enumerate(wanted, start=1):
                 outcome = unit.publish(conn) if args.publish else unit.put_back(conn)
                 if outcome not in ("mended", "published"):
