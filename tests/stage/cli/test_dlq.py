@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
 
 import psycopg
 import pytest
@@ -216,28 +214,6 @@ def test_redrive_many_is_a_dry_run_first(gapless, letters, conn) -> None:
     }
     assert states(conn) == {1: "waiting", 4: "waiting"}
     assert gapless("dlq", "redrive", "--all", "--yes").err == "gapless: no dead letters\n"
-
-
-def test_interrupted_says_how_far_it_came(start, gapless, letters, conn, tmp_path) -> None:
-    """One unit to a transaction here; the second waits for a lock, and Ctrl-C comes."""
-    lines = tmp_path / "letters.jsonl"
-    gapless("dlq", "export", str(lines))
-    waits = (
-        "select from pg_stat_activity where wait_event_type = 'Lock'"
-        " and datname = current_database()"
-    )
-    with psycopg.connect(conn.info.dsn, password=conn.info.password or None) as other:
-        other.execute("select from gapless.dead_letter where first_offset = 4 for update")
-        process = start("dlq", "import", str(lines))
-        give_up = time.monotonic() + 30
-        while not conn.execute(waits).fetchall():
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert err == "gapless: import interrupted: 1 of 2 done; the same again is safe\n"
-    assert gapless("dlq", "import", str(lines)).out == "mended: 2 units\n"
 
 
 def test_discard(gapless, letters, conn) -> None:
