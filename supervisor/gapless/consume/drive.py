@@ -30,9 +30,9 @@ log = logging.getLogger("gapless.worker")
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
 EARLY = 0.9  # called again after less than this part of the wait: there was a notification
-# After a claim that took all there was. A notification comes with the next event (what commits after
-# a claim has looked notifies after it), so this is how late a worker notices what none tells of: that
-# it only came to the end of a layout, or of what a retention or a restore left.
+# After a claim that took all there was. The next event comes with a notification: what commits
+# after a claim has looked notifies after it. So late a worker notices what none tells of: that it
+# had only come to the end of a layout.
 DOZE_S = 0.05
 
 LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is going on
