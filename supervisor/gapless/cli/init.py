@@ -65,14 +65,14 @@ def _init(args: argparse.Namespace) -> int:
         done += _chunks(conn, loaded)
         topic, is_new = ensure(conn, _TOPIC, loaded)
         if is_new:
-            done.append(f"created topic {topic.name} with {topic.partitions} partitions")
+            done.append(f"created topic {topic.name} with {count(topic.partitions, 'partition')}")
         dbname = conn.info.dbname
     for line in done:
         say(line)
     if not done:
         say(
             f'nothing to do: the gapless schema in database "{dbname}" is up to date, '
-            f"topic {topic.name} has {topic.partitions} partitions"
+            f"topic {topic.name} has {count(topic.partitions, 'partition')}"
         )
     return 0
 

@@ -164,7 +164,7 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
     if args.create:
         topic, is_new = ensure(conn, args.topic, loaded)
         if is_new:
-            note(f"created topic {topic.name} with {topic.partitions} partitions")
+            note(f"created topic {topic.name} with {count(topic.partitions, 'partition')}")
     elif find_topic(conn, args.topic) is None:
         raise UsageError(
             f'topic "{args.topic}" does not exist: gapless topics create {args.topic}, '

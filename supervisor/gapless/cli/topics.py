@@ -159,10 +159,10 @@ def _alter(args: argparse.Namespace) -> int:
         topic = set_partitions(conn, args.name, args.partitions)
         changes = rows(conn, ChangeRow, query("cli", "changes"), topic=args.name)
     if before == topic.partitions:
-        say(f"nothing to do: topic {topic.name} has {topic.partitions} partitions")
+        say(f"nothing to do: topic {topic.name} has {count(topic.partitions, 'partition')}")
     else:
         say(
-            f"topic {topic.name} has {topic.partitions} partitions now, {before} before: events "
+            f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: events "
             "that are there are finished where they are, then the same keys go on in the new ones"
         )
     _tell(changes)
@@ -194,7 +194,7 @@ def _tell(changes: Sequence[ChangeRow]) -> None:
     for each in changes:
         note(
             f"topic {each.topic}, group {each.group}: from {each.partitions_before} to "
-            f"{each.partitions} partitions, {count(each.events, 'event')} to finish first in "
+            f"{count(each.partitions, 'partition')}, {count(each.events, 'event')} to finish first in "
             f"partitions {', '.join(map(str, each.unfinished))}"
         )
 
@@ -207,7 +207,7 @@ def _create(args: argparse.Namespace) -> int:
     with open_connection(args, "topics", loaded.settings) as conn:
         topic, is_new = ensure(conn, args.name, loaded)
     what = "created topic" if is_new else "nothing to do: there is a topic"
-    say(f"{what} {topic.name} with {topic.partitions} partitions")
+    say(f"{what} {topic.name} with {count(topic.partitions, 'partition')}")
     return 0
 
 

@@ -221,7 +221,7 @@ class Leased:
         if self._troubled:
             self._report(None)
         if done.dead:
-            log.warning("%s: %s units to the dead letter queue", self.partition, done.dead)
+            log.warning("%s: dead letters: %s more", self.partition, done.dead)
         if done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
