@@ -162,8 +162,8 @@ def _alter(args: argparse.Namespace) -> int:
         say(f"nothing to do: topic {topic.name} has {count(topic.partitions, 'partition')}")
     else:
         say(
-            f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: events "
-            "that are there are finished where they are, then the same keys go on in the new ones"
+            f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: "
+            "events that are there are finished where they are, then the same keys go on in the new ones"
         )
     _tell(changes)
     asked = loaded.settings.total_partitions
@@ -194,8 +194,8 @@ def _tell(changes: Sequence[ChangeRow]) -> None:
     for each in changes:
         note(
             f"topic {each.topic}, group {each.group}: from {each.partitions_before} to "
-            f"{count(each.partitions, 'partition')}, {count(each.events, 'event')} to finish first in "
-            f"partitions {', '.join(map(str, each.unfinished))}"
+            f"{count(each.partitions, 'partition')}, {count(each.events, 'event')} to finish first "
+            f"in partitions {', '.join(map(str, each.unfinished))}"
         )
 
 
