@@ -163,7 +163,8 @@ def _alter(args: argparse.Namespace) -> int:
     else:
         say(
             f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: "
-            "events that are there are finished where they are, then the same keys go on in the new ones"
+            "events that are there are finished where they are, then the same keys go on in the "
+            "new ones"
         )
     _tell(changes)
     asked = loaded.settings.total_partitions
