@@ -59,11 +59,13 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    spark = config.rootpath / "tests" / "spark"
+    # Two processes share the tests: a file stays whole, Spark has one session, and one run of faults
+    # keeps the machine busy enough.
+    whole = [config.rootpath / "tests" / name for name in ("spark", "chaos")]
     for item in items:
-        # Two processes share the tests: a file stays whole, and Spark has one session.
-        home = spark if item.path.is_relative_to(spark) else item.path
+        home = next((each for each in whole if item.path.is_relative_to(each)), item.path)
         item.add_marker(pytest.mark.xdist_group(str(home)))
     for name in ("long", "soak"):
         skip = pytest.mark.skip(reason=f"takes minutes: run with --{name}")

@@ -36,7 +36,7 @@ def test_tasks_executors_and_drivers_may_die(tmp_path: Path) -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.timeout(2400)
 def test_every_deed_between_drivers_and_supervisors(tmp_path: Path) -> None:
