@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
+from xdist.scheduler import LoadScopeScheduling
 
 from gapless.db.connect import connect
 from gapless.db.embedded.server import embedded
@@ -59,14 +60,23 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
+# Two processes share the tests: a file stays whole, Spark has one session, and one run of faults keeps
+# the machine busy enough.
+WHOLE = ("tests/spark/", "tests/chaos/")
+
+
+class _Whole(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return next((each for each in WHOLE if path.startswith(each)), path)
+
+
+@pytest.hookimpl
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Whole:
+    return _Whole(config, log)  # type: ignore[arg-type]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # Two processes share the tests: a file stays whole, Spark has one session, and one run of faults
-    # keeps the machine busy enough.
-    whole = [config.rootpath / "tests" / name for name in ("spark", "chaos")]
-    for item in items:
-        home = next((each for each in whole if item.path.is_relative_to(each)), item.path)
-        item.add_marker(pytest.mark.xdist_group(str(home)))
     for name in ("long", "soak"):
         skip = pytest.mark.skip(reason=f"takes minutes: run with --{name}")
         for item in items:

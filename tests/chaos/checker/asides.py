@@ -154,8 +154,9 @@ def _asked(facts: Facts) -> Iterator[Violation]:
     """Of people who discard a unit at once, one does."""
     told: dict[tuple[str, str], int] = defaultdict(int)
     for record in select(facts.records, Asked):
-        for place, outcome in record.units:
-            told[record.together, place] += outcome == "discarded"
+        if record.verb == "discard":  # to who redrives it is what became of the unit
+            for place, outcome in record.units:
+                told[record.together, place] += outcome == "discarded"
     for (_, place), times in told.items():
         if times > 1:
             text = f"{place}: {times} people were told that they did"
