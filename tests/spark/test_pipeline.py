@@ -147,6 +147,7 @@ def test_cut_off_anywhere_every_event_arrives_once(
     assert (standing.events, standing.lag, standing.error) == (2 * EVENTS, 0, None)
 
 
+@pytest.mark.long
 def test_killed_for_real_between_two_files(
     world: World, conn: Connection, dsn: str, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def spark_there() -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_tasks_executors_and_drivers_may_die(tmp_path: Path) -> None:
