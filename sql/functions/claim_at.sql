@@ -31,139 +31,142 @@ set enable_seqscan = off    -- a plan made while there were few segments may be 
 as $$
 #variable_conflict use_column
 declare
-  fence record;
-  kept_from bigint;    -- null: nothing was dropped
+  fence record;    -- the group's row, and what else may be in the way
+  reach record;    -- the segment where the range begins; the last offset of the range, its layout
   goal bigint;
-  reach bigint[];      -- the last offset of the range, and its layout
   upto bigint;
-  from_base bigint;
-  from_layout int;
   moved tid;
 begin
-  select * into fence from gapless.consumer_offsets c
-  where c.ctid = claim_at.place and c.group_id = claim_at.group_id and c.topic_id = claim_at.topic_id
-    and c.partition_id = claim_at.partition_id;
-  if not found then
-    select * into fence from gapless.consumer_offsets c
-    where c.group_id = claim_at.group_id and c.topic_id = claim_at.topic_id
-      and c.partition_id = claim_at.partition_id;
-  end if;
+  -- One statement: each costs as much to begin and to end as what it looks up.
+  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed,
+    -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
+    exists (
+      select from gapless.group_pause p
+      where p.group_id = claim_at.group_id and p.topic_id = claim_at.topic_id
+        and p.partition_id in (-1, claim_at.partition_id)
+    ) as is_paused,
+    (
+      select l.first_offset from gapless.log_start l
+      where l.topic_id = claim_at.topic_id and l.partition_id = claim_at.partition_id
+    ) as kept_from    -- null: nothing was dropped
+  into fence
+  from gapless.consumer_offsets c
+  where c.ctid = coalesce(
+    (
+      select o.ctid from gapless.consumer_offsets o
+      where o.ctid = claim_at.place and o.group_id = claim_at.group_id
+        and o.topic_id = claim_at.topic_id and o.partition_id = claim_at.partition_id
+    ),
+    (
+      select o.ctid from gapless.consumer_offsets o
+      where o.group_id = claim_at.group_id and o.topic_id = claim_at.topic_id
+        and o.partition_id = claim_at.partition_id
+    ));
   if not found or fence.epoch <> claim_at.epoch or fence.token is distinct from claim_at.token then
     outcome := 'fenced';
     return next;
     return;
   end if;
-  -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
-  if exists (
-    select from gapless.group_pause p
-    where p.group_id = claim_at.group_id and p.topic_id = claim_at.topic_id
-      and p.partition_id in (-1, claim_at.partition_id)
-  ) then
+  first_offset := fence.next_offset;
+  if fence.is_paused then
     outcome := 'idle';
-    first_offset := fence.next_offset;
     return next;
     return;
   end if;
-
-  select l.first_offset into kept_from from gapless.log_start l
-  where l.topic_id = claim_at.topic_id and l.partition_id = claim_at.partition_id;
-  if fence.next_offset < kept_from then
+  if fence.next_offset < fence.kept_from then
     outcome := 'overrun';
-    first_offset := fence.next_offset;
-    last_offset := kept_from - 1;
+    last_offset := fence.kept_from - 1;
     return next;
     return;
   end if;
 
-  -- The segment that holds next_offset, if it was written yet. MUST stay one statement: in a later
-  -- snapshot, segments written meanwhile would look like a hole.
-  select s.base_offset, s.layout into from_base, from_layout from gapless.log_segment s
-  where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
-    and s.base_offset >= coalesce(
+  -- The segment that holds next_offset, if it was written yet; and the first unit end at or after the
+  -- goal, else the end of the log: a run's last event always ends a unit. MUST stay one statement: in
+  -- a later snapshot, segments written meanwhile would look like a hole, or the log may end a million
+  -- events later.
+  goal := fence.next_offset + batch_size - 1;
+  select f.base_offset, f.layout,
+    coalesce(
+      (
+        select array[
+          s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1,
+          s.layout
+        ]
+        from gapless.log_segment s
+        cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
+        where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
+          and s.base_offset >= coalesce(
+            (
+              select b.base_offset from gapless.log_segment b
+              where b.topic_id = claim_at.topic_id and b.partition_id = claim_at.partition_id
+                and b.base_offset <= goal
+              order by b.base_offset desc limit 1
+            ), 0)
+          and s.last_offset >= goal
+          and position(b'1' in substring(s.unit_ends from x.skip + 1)) > 0
+        order by s.base_offset
+        limit 1
+      ),
+      (
+        select array[s.last_offset, s.layout] from gapless.log_segment s
+        where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
+        order by s.base_offset desc limit 1
+      )
+    ) as last
+  into reach
+  from gapless.log_segment f
+  where f.topic_id = claim_at.topic_id and f.partition_id = claim_at.partition_id
+    and f.base_offset >= coalesce(
       (
         select b.base_offset from gapless.log_segment b
         where b.topic_id = claim_at.topic_id and b.partition_id = claim_at.partition_id
           and b.base_offset <= fence.next_offset
         order by b.base_offset desc limit 1
       ), 0)
-    and s.last_offset >= fence.next_offset
-  order by s.base_offset
+    and f.last_offset >= fence.next_offset
+  order by f.base_offset
   limit 1;
   if not found then
     if fence.passed < (select t.layout from gapless.topic t where t.topic_id = claim_at.topic_id) then
       perform gapless.pass_barrier(group_id, topic_id, partition_id, epoch, token);
     end if;
     outcome := 'idle';
-    first_offset := fence.next_offset;
     return next;
     return;
   end if;
-  if from_base > fence.next_offset then
+  if reach.base_offset > fence.next_offset then
     outcome := 'hole';
-    first_offset := fence.next_offset;
-    last_offset := from_base - 1;
+    last_offset := reach.base_offset - 1;
     return next;
     return;
   end if;
-
-  -- The first unit end at or after the goal, else the end of the log: a run's last event always ends
-  -- a unit. MUST stay one statement: in a later snapshot the log may end a million events later.
-  goal := fence.next_offset + batch_size - 1;
-  select coalesce(
-    (
-      select array[
-        s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1,
-        s.layout
-      ]
-      from gapless.log_segment s
-      cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
-      where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
-        and s.base_offset >= coalesce(
-          (
-            select b.base_offset from gapless.log_segment b
-            where b.topic_id = claim_at.topic_id and b.partition_id = claim_at.partition_id
-              and b.base_offset <= goal
-            order by b.base_offset desc limit 1
-          ), 0)
-        and s.last_offset >= goal
-        and position(b'1' in substring(s.unit_ends from x.skip + 1)) > 0
-      order by s.base_offset
-      limit 1
-    ),
-    (
-      select array[s.last_offset, s.layout] from gapless.log_segment s
-      where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
-      order by s.base_offset desc limit 1
-    )
-  ) into reach;
-  upto := reach[1];
+  upto := reach.last[1];
 
   -- Events of a layout that was not admitted here yet: are those before them done, everywhere?
-  if reach[2] > fence.layout then
-    if from_layout > fence.passed then
-      perform gapless.announce(group_id, topic_id, partition_id, fence.passed, from_layout);
-      update gapless.consumer_offsets c set passed = from_layout
+  if reach.last[2] > fence.layout then
+    if reach.layout > fence.passed then
+      perform gapless.announce(group_id, topic_id, partition_id, fence.passed, reach.layout);
+      update gapless.consumer_offsets c set passed = reach.layout
       where c.group_id = claim_at.group_id and c.topic_id = claim_at.topic_id
         and c.partition_id = claim_at.partition_id and c.epoch = claim_at.epoch and c.token = claim_at.token;
     end if;
-    if from_layout > fence.layout then
-      if exists (select from gapless.blockers(group_id, topic_id, partition_id, from_layout)) then
+    if reach.layout > fence.layout then
+      if exists (select from gapless.blockers(group_id, topic_id, partition_id, reach.layout)) then
         outcome := 'idle';
-        first_offset := fence.next_offset;
         return next;
         return;
       end if;
-      fence.layout := from_layout;
+      fence.layout := reach.layout;
     end if;
-    if reach[2] > from_layout then    -- not across a barrier: a run ends its last unit (I5)
+    if reach.last[2] > reach.layout then    -- not across a barrier: a run ends its last unit (I5)
       select b.last_offset into strict upto from gapless.barrier b
-      where b.topic_id = claim_at.topic_id and b.layout = from_layout
+      where b.topic_id = claim_at.topic_id and b.layout = reach.layout
         and b.partition_id = claim_at.partition_id;
     end if;
   end if;
 
   moved := gapless.advance_offset(
-    group_id, topic_id, partition_id, epoch, token, fence.next_offset, upto + 1, fence.layout, place
+    group_id, topic_id, partition_id, epoch, token, fence.next_offset, upto + 1, fence.layout, fence.ctid
   );
   if moved is null then
     outcome := 'fenced';
@@ -176,7 +179,7 @@ begin
     s.base_offset, s.message_ids, s.unit_ends::text
   from gapless.log_segment s
   where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
-    and s.base_offset between from_base and greatest(upto, fence.next_offset + read_ahead - 1)
+    and s.base_offset between reach.base_offset and greatest(upto, fence.next_offset + read_ahead - 1)
     and (s.base_offset <= upto or s.layout <= fence.layout)    -- nor ahead over a barrier
   order by s.base_offset;
 end

@@ -27,6 +27,7 @@ from gapless.consume.session import run, transaction
 from gapless.consume.turn import Turn
 from gapless.consume.unit import Batch, Source, Unit
 from gapless.db.connect import is_transient
+from gapless.db.prepared import fetch_all
 from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.failpoints import hit
@@ -189,9 +190,7 @@ def _fetch(turn: Turn, first_offset: int, offsets: Sequence[int]) -> list[Row]:
     with Cursor(turn.conn, row_factory=tuple_row) as cursor:
         cursor.format = Format.BINARY
         read_undecoded(cursor)
-        rows: list[Row] = cursor.execute(
-            query("consume", "fetch_letter"), params, prepare=False
-        ).fetchall()
+        rows: list[Row] = fetch_all(cursor, query("consume", "fetch_letter"), params)
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows

@@ -15,6 +15,7 @@ from psycopg import Connection, Cursor, IsolationLevel
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
+from gapless.db.prepared import fetch_all
 from gapless.db.queries import query
 
 
@@ -43,9 +44,7 @@ def transaction(conn: Connection[Any]) -> Iterator[None]:
 
 def run(conn: Connection[Any], name: str, params: Mapping[str, object]) -> list[Any]:
     """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
-    cursor = Cursor(conn, row_factory=tuple_row)
-    # Not prepared: a handler's DEALLOCATE ALL would take our statements away too.
-    return cursor.execute(query("consume", name), params, prepare=False).fetchall()
+    return fetch_all(Cursor(conn, row_factory=tuple_row), query("consume", name), params)
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:

@@ -13,6 +13,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
+from gapless.db.prepared import fetch_all
 from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.log.event import Row
@@ -50,13 +51,8 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     with Cursor(conn, row_factory=tuple_row) as cursor:
         cursor.format = Format.BINARY
         read_undecoded(cursor)
-        # Never a prepared statement: a generic plan would guess and lock every chunk.
-        cursor.execute(
-            query("log", "fetch"),
-            {"low": min(ids), "high": max(ids), "ids": _as_array(ids)},
-            prepare=False,
-        )
-        found: list[Row] = cursor.fetchall()
+        params = {"low": min(ids), "high": max(ids), "ids": _as_array(ids)}
+        found: list[Row] = fetch_all(cursor, query("log", "fetch"), params)
     if [row[0] for row in found] == ids:
         return found  # nearly always: an index look-up yields ascending ids, and so does a run
     rows = {row[0]: row for row in found}
