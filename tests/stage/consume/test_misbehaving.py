@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 
 from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
-from gapless.db.connect import connect
+from gapless.db.connect import connect, is_transient
 from stage.consume.world import Group, World, make_handler
 
 Misdeed = Callable[[Connection[Any]], object]
@@ -278,6 +278,18 @@ class TestAllowed:
     def test_deallocate_all_takes_nothing_of_ours(self, world: World, group: Group) -> None:
         world.units(*[1] * 30)
         group.drain(make_handler(lambda unit, conn: do("deallocate all")(conn)), batch_size=1)
+        assert (group.letters(), group.next_offset()) == ({}, 31)
+
+    def test_deallocate_all_behind_the_back_of_the_client(self, world: World, group: Group) -> None:
+        """The step is tried again, and nothing of that session is prepared any more."""
+        world.units(*[1] * 30)
+        handler = make_handler(
+            lambda unit, conn: do("do $$ begin execute 'deallocate all'; end $$")(conn)
+        )
+        with pytest.raises(psycopg.OperationalError, match="deallocated our statements") as raised:
+            group.drain(handler, batch_size=1)
+        assert is_transient(raised.value)
+        group.drain(handler, batch_size=1)
         assert (group.letters(), group.next_offset()) == ({}, 31)
 
     def test_set_local_ends_with_the_step(self, world: World, group: Group) -> None:
