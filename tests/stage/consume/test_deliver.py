@@ -448,6 +448,7 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
     many(world, [*"a" * 5, *(f"b{n}" for n in range(300)), *"a" * 5])
     group.failing = {1}
     calls = Calls(group, concurrency=2)
+    discarded = threading.Event()
 
     def act(unit: Unit) -> None:
         if unit.first_offset == 1:
@@ -455,6 +456,9 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
         if unit.first_offset == 10:
             asked = "select gapless.discard_letter(%s, %s, 0, 1, 'a test')"
             world.value(asked, group.name, world.topic.name)
+            discarded.set()
+        elif unit.first_offset > 50:
+            assert discarded.wait(60)
 
     calls.act = act  # type: ignore[method-assign]
     parked = 0
