@@ -100,7 +100,7 @@ def number(value: float, digits: int = 3) -> str:
             return f"{value / unit:.3g}{letter}"
     if abs(value) >= 1000:
         return f"{value:,.0f}".replace(",", " ")
-    if abs(value) >= 10**digits:
+    if abs(value) >= 10**digits - 0.5:  # 999.7 is 1000, not 1e+03
         return f"{value:.0f}"
     return f"{value:.{2 if abs(value) < 0.1 else digits}g}"
 
