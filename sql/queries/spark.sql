@@ -133,6 +133,12 @@ select p.target, coalesce(p.begun, '{}') as begun, gapless.pipeline_place(p.name
 from gapless.pipeline p
 where p.name = %(name)s
 
+-- name: database_identity
+-- Another cluster's, or another database's, is another one; a copy that is brought back is the same.
+select c.system_identifier || '.' || d.oid
+from pg_control_system() c, pg_database d
+where d.datname = current_database()
+
 -- name: plan_files
 select gapless.plan_files(%(name)s, %(batch)s, %(planned)s::jsonb, %(files)s::jsonb)
 

@@ -85,10 +85,6 @@ def test_a_role_without_rights(
         conn.execute(sql.SQL("drop role {0}").format(sql.Identifier(ROLE)))
 
 
-def test_delta_is_no_target(few: None, tmp_path: Path, dsn: str) -> None:
-    _refusal(dsn, tmp_path, "to: {delta: /data/x}", "Delta")
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

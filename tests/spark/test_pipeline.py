@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVENTS = 100
+_ALWAYS = ("pipeline.written", "pipeline.applied", "pipeline.done")
+POINTS = {
+    "archive": ("pipeline.staged", "pipeline.moved", *_ALWAYS),
+    "lake": ("pipeline.staged", "pipeline.looked", *_ALWAYS),
+    "totals": _ALWAYS,
+    "again": _ALWAYS,
+}
 DOCUMENT = """
 pipelines:
   archive:
@@ -35,6 +42,13 @@ pipelines:
     sql: select *, date(timestamp) as day from events
     to:
       parquet: {folder}/archive
+      partitionBy: day
+  lake:
+    from: outbox
+    batchEvents: 60
+    sql: select *, date(timestamp) as day from events
+    to:
+      delta: {folder}/lake
       partitionBy: day
   totals:
     from: outbox
@@ -61,7 +75,7 @@ def nothing_armed() -> Iterator[None]:
 
 
 class World:
-    """A log of 100 events, the three pipelines over it, and what must be in their targets."""
+    """A log of 100 events, the pipelines over it, and what must be in their targets."""
 
     def __init__(self, conn: Connection, dsn: str, folder: Path) -> None:
         self._conn = conn
@@ -86,6 +100,8 @@ class World:
         """What has arrived, by the numbers of the events (of totals: their count and sum)."""
         if name == "archive":
             return sorted(json.loads(row["value"])["n"] for row in self.rows())
+        if name == "lake":
+            return sorted(json.loads(row["value"])["n"] for row in self.delta_rows())
         if name == "again":
             found = self._conn.execute(
                 "select (payload ->> 'n')::int from gapless.outbox_message_t"
@@ -108,6 +124,16 @@ class World:
         rows: list[dict[str, Any]] = ds.dataset(folder, partitioning="hive").to_table().to_pylist()
         return rows
 
+    def delta_rows(self) -> list[dict[str, Any]]:
+        """The Delta table as delta-rs sees it."""
+        from deltalake import DeltaTable
+
+        folder = str(self._folder / "lake")
+        if not DeltaTable.is_deltatable(folder):
+            return []
+        rows: list[dict[str, Any]] = DeltaTable(folder).to_pyarrow_table().to_pylist()
+        return rows
+
     @staticmethod
     def all_of(name: str, events: int) -> list[int]:
         numbers = list(range(events))
@@ -119,14 +145,11 @@ def world(spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_pat
     return World(conn, dsn, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["archive", "totals", "again"])
+@pytest.mark.parametrize("name", list(POINTS))
 def test_cut_off_anywhere_every_event_arrives_once(
     world: World, conn: Connection, name: str
 ) -> None:
-    points = ["pipeline.written", "pipeline.moved", "pipeline.applied", "pipeline.done"]
-    for point in points:
-        if point == "pipeline.moved" and name != "archive":
-            continue
+    for point in POINTS[name]:
         failpoints.arm({point: "raise"})
         with pytest.raises(GaplessError, match=point):
             world.run(name)
@@ -164,10 +187,10 @@ def test_killed_for_real_between_two_files(
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["archive", "totals", "again"])
+@pytest.mark.parametrize("name", list(POINTS))
 def test_killed_for_real_at_every_point(world: World, dsn: str, name: str) -> None:
     """The process that drives a run is killed; its JVM ends with it, wherever that is."""
-    for point in ("pipeline.written", "pipeline.applied", "pipeline.done"):
+    for point in POINTS[name]:
         done = _run_killed(world, dsn, name, point)
         assert done.returncode == -signal.SIGKILL, done.stderr
         seen = world.numbers(name)

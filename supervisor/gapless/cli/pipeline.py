@@ -12,7 +12,7 @@ from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.screen import note, say, show
 
-HELP = "run pipelines on Spark: topics into Parquet, a table or a topic, exactly once"
+HELP = "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
 EXAMPLES = """\
 examples:
   gapless pipeline list

@@ -1,12 +1,13 @@
 """Read from an archive what retention has dropped from the log, as if it were still there.
 
-An archive is a folder of Parquet that a pipeline wrote: the source's own columns, whatever else. A
+An archive is what a pipeline wrote, Parquet or Delta: the source's own columns, whatever else. A
 range that is read from it is counted and compared with its offsets, as one of the live log is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import HoleError, UsageError
@@ -38,6 +39,37 @@ def read_archived(wanted: Wanted, archived: Range) -> Iterator[pa.RecordBatch]:
     yield from table.select(list(wanted.columns)).cast(schema).to_batches(_BATCH_EVENTS)
 
 
+def open_archive(folder: str) -> Any:
+    """Return a folder of Parquet, or a Delta table, as a data set of pyarrow's.
+
+    Of a table, only what its log names: the folder may hold files of lost attempts as well.
+    Raises UsageError without the package for Delta; what pyarrow and delta-rs raise.
+    """
+    import pyarrow.dataset as ds  # noqa: PLC0415 - only where tasks run
+
+    if not _is_delta(folder):
+        return ds.dataset(folder, format="parquet", partitioning="hive")
+    try:
+        from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(
+            f"{folder} is a Delta table: pip install gapless[delta] where it is read"
+        ) from error
+    try:
+        return DeltaTable(folder).to_pyarrow_dataset()
+    except DeltaError as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_delta(folder: str) -> bool:
+    from pyarrow import fs  # noqa: PLC0415 - only where tasks run
+
+    log = f"{folder.rstrip('/')}/_delta_log"
+    files, path = fs.FileSystem.from_uri(log if ":/" in log else Path(log).absolute().as_uri())
+    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+
+
 def _load(wanted: Wanted, archived: Range) -> pa.Table:
     import pyarrow.compute  # noqa: F401, PLC0415 - used through pa
     import pyarrow.dataset as ds  # noqa: PLC0415 - only where tasks run
@@ -50,7 +82,7 @@ def _load(wanted: Wanted, archived: Range) -> pa.Table:
         & (ds.field("offset") <= archived.last_offset)
     )
     try:
-        folder: Any = ds.dataset(archived.archive, format="parquet", partitioning="hive")
+        folder = open_archive(archived.archive or "")
         return folder.to_table(columns=sorted(needed), filter=inside)
     except (OSError, ValueError, KeyError) as error:
         line = " ".join(str(error).split())

@@ -13,10 +13,11 @@ from gapless.errors import ConfigError, UsageError
 from gapless.spark.columns import COLUMNS, parse_columns
 
 BATCH_EVENTS = 500_000
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _KEYS = ("from", "start", "columns", "batchEvents", "archive", "sql", "transform", "to")
 _TARGETS = {
     "parquet": ("parquet", "partitionBy"),
+    "delta": ("delta", "partitionBy"),
     "table": ("table", "key", "add"),
     "topic": ("topic",),
 }
@@ -29,7 +30,7 @@ class Target:
     where: a folder, a table or a topic. key, add: how a row meets one that is there (table.py).
     """
 
-    kind: Literal["parquet", "table", "topic"]
+    kind: Literal["parquet", "delta", "table", "topic"]
     where: str
     partition_by: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
@@ -37,6 +38,11 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.where}"
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether files are written, which any reader may read."""
+        return self.kind in ("parquet", "delta")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +87,14 @@ def load_pipelines(path: Path) -> dict[str, Pipeline]:
 
 def _absolute(target: Target, folder: Path) -> Target:
     """Let a folder without scheme or root lie beside the file that names it."""
-    if target.kind != "parquet" or ":/" in target.where:
+    if not target.is_folder or ":/" in target.where:
         return target
     return replace(target, where=str((folder / target.where).absolute()))
 
 
 def _pipeline(place: str, name: str, given: Any) -> Pipeline:
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{place}: a name has letters, digits, dots, dashes and underscores")
+        raise ConfigError(f"{place}: a name has letters, digits, dashes, underscores and then dots")
     options = _mapping(place, given, _KEYS)
     if ("sql" in options) and ("transform" in options):
         raise ConfigError(f"{place}: sql or transform, not both")
@@ -107,8 +113,8 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
         raise ConfigError(f"{place}.from: name a topic, or a list of them")
     target = _target(f"{place}.to", options.get("to"))
     archive = options.get("archive", False)
-    if not isinstance(archive, bool) or (archive and target.kind != "parquet"):
-        raise ConfigError(f"{place}.archive: true or false, and true only to parquet")
+    if not isinstance(archive, bool) or (archive and not target.is_folder):
+        raise ConfigError(f"{place}.archive: true or false, and true only to parquet or delta")
     return Pipeline(
         name=name,
         topics=topics,
@@ -123,14 +129,11 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
 
 
 def _target(place: str, given: Any) -> Target:
-    if isinstance(given, dict) and "delta" in given:
-        raise ConfigError(
-            f"{place}: Delta is no target: its writer is a jar that no Python package brings; "
-            "parquet: FOLDER writes files that any reader, Delta's import too, understands"
-        )
     kinds = [kind for kind in _TARGETS if isinstance(given, dict) and kind in given]
     if len(kinds) != 1:
-        raise ConfigError(f"{place}: one of parquet: FOLDER, table: NAME, topic: NAME")
+        raise ConfigError(
+            f"{place}: one of parquet: FOLDER, delta: FOLDER, table: NAME, topic: NAME"
+        )
     kind = kinds[0]
     options = _mapping(place, given, _TARGETS[kind])
     where = _text(place, options, kind)

@@ -78,6 +78,17 @@ def lock(conn: Connection[Any], name: str) -> None:
         raise UsageError(f"pipeline {name} is running already, here or on another machine")
 
 
+def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
+    """Raise UsageError if a batch is on its way into a target of another kind."""
+    files = state(conn, pipeline.name).files
+    kind = "delta" if isinstance(files, dict) else "parquet"
+    if files is not None and kind != pipeline.target.kind:
+        raise UsageError(
+            f"pipeline {pipeline.name} has a batch whose files are on their way into {kind}: run "
+            "it with --once as it was, then change its target"
+        )
+
+
 def state(conn: Connection[Any], name: str) -> State:
     """Return where the pipeline is. Raises UsageError for one that never ran here."""
     with conn.cursor(row_factory=class_row(State)) as cursor:
@@ -113,8 +124,11 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline) -> Batch:
     return Batch(number=at.batch, start=start, end=end, ends=tuple(ends))
 
 
-def plan_files(conn: Connection[Any], name: str, batch: Batch, files: list[list[str]]) -> None:
-    """Write the files of a batch down, so that it is finished by moving them."""
+def plan_files(conn: Connection[Any], name: str, batch: Batch, files: Any) -> None:
+    """Write the files of a batch down, so that it is finished with them and never written again.
+
+    files: JSON; a list of moves to Parquet (files.py), an object to Delta (delta.py).
+    """
     params = {
         "name": name,
         "batch": batch.number,

@@ -17,6 +17,7 @@ from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.spark.events import check_columns
 from gapless.spark.offsets import to_json
+from gapless.spark.pipeline.delta import Delta, require_delta
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.files import Files
 from gapless.spark.pipeline.position import (
@@ -26,6 +27,7 @@ from gapless.spark.pipeline.position import (
     next_batch,
     note,
     register,
+    require_target,
     state,
 )
 from gapless.spark.pipeline.rows import stage_events
@@ -55,9 +57,12 @@ def run_pipeline(
     Raises UsageError or GaplessError in one sentence; what is committed stays so.
     """
     transform = load_transform(pipeline)  # before Spark is started for nothing
+    if pipeline.target.kind == "delta":
+        require_delta()
     with closing(open_control(dsn)) as conn:
         register(conn, pipeline)
         lock(conn, pipeline.name)
+        require_target(conn, pipeline)
         note(conn, pipeline.name, None)
         with _noted(conn, pipeline.name):
             spark = spark_session(master, name=f"gapless pipeline {pipeline.name}")
@@ -82,7 +87,10 @@ class _Run:
         self._spark = spark
         self._transform = transform
         self._tell = tell
-        self._files = Files(spark, pipeline) if pipeline.target.kind == "parquet" else None
+        self._files: Files | Delta | None = None
+        if pipeline.target.is_folder:
+            kind = Delta if pipeline.target.kind == "delta" else Files
+            self._files = kind(spark, pipeline)
 
     def loop(self, wait: Callable[[float], bool] | None) -> int:
         if self._files is not None:

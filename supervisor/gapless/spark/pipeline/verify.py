@@ -11,6 +11,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.errors import HoleError, UsageError
+from gapless.spark.archive import open_archive
 from gapless.spark.offsets import Offsets, from_json
 from gapless.spark.pipeline.position import Batch
 
@@ -76,7 +77,7 @@ def require_batch(df: DataFrame, batch: Batch, name: str) -> None:
 def verify(conn: Connection[Any], name: str) -> Iterator[Verdict]:
     """Read the offsets in the files of an archive again, partition by partition.
 
-    Raises UsageError for a pipeline that never ran, writes no Parquet, or cannot be read here.
+    Raises UsageError for a pipeline that never ran, writes no files, or cannot be read here.
     Bound: the offsets of one partition are in memory at a time, 8 bytes each.
     """
     with conn.cursor(row_factory=class_row(Archive)) as cursor:
@@ -84,8 +85,8 @@ def verify(conn: Connection[Any], name: str) -> Iterator[Verdict]:
     if archive is None:
         raise UsageError(f"pipeline {name} has never run in this database")
     kind, _, folder = archive.target.partition(" ")
-    if kind != "parquet":
-        raise UsageError(f"pipeline {name} writes a {kind}, no archive of Parquet")
+    if kind not in ("parquet", "delta"):
+        raise UsageError(f"pipeline {name} writes a {kind}, no archive of Parquet or Delta")
     for topic, partition, first, last in _ranges(
         from_json(archive.begun), from_json(archive.place)
     ):
@@ -110,7 +111,7 @@ def _problem(folder: str, topic: str, partition: int, first: int, last: int) -> 
 
     inside = (ds.field("topic") == topic) & (ds.field("partition") == partition)
     try:
-        files: Any = ds.dataset(folder, format="parquet", partitioning="hive")
+        files = open_archive(folder)
         if files.files:  # without one there is no schema either
             offsets = files.to_table(columns=["offset"], filter=inside)["offset"].to_numpy()
         else:

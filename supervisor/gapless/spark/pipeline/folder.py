@@ -1,0 +1,88 @@
+"""A folder in any file system Spark can reach, by Hadoop's own classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gapless.errors import GaplessError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file: its place below the folder, size in bytes, milliseconds since 1970."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+class Folder:
+    """The folder `where`, as it was named: with a scheme, or without."""
+
+    def __init__(self, spark: SparkSession, where: str) -> None:
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+        self._conf: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+        self.where = where.rstrip("/")
+        self._fs: Any = self._path(self.where).getFileSystem(self._conf)
+
+    @property
+    def uri(self) -> str:
+        """The folder as others than Hadoop understand it: a path if it is local."""
+        found = self._fs.makeQualified(self._path(self.where)).toUri()
+        return str(found.getPath() if found.getScheme() == "file" else found)
+
+    def exists(self) -> bool:
+        """Tell whether it is there; so of a file, too."""
+        return bool(self._fs.exists(self._path(self.where)))
+
+    def names(self) -> list[str]:
+        """Return what lies right in the folder; nothing if it does not exist."""
+        if not self.exists():
+            return []
+        there = self._fs.listStatus(self._path(self.where))
+        return sorted(str(each.getPath().getName()) for each in there)
+
+    def parquet_files(self, below: str) -> list[File]:
+        """Return the files of Parquet below a folder of this one, by their names from there."""
+        path = self._path(f"{self.where}/{below}")
+        bare = str(path.toUri().getPath())
+        found = []
+        listing = self._fs.listFiles(path, True)  # noqa: FBT003 - Java's
+        while listing.hasNext():
+            each = listing.next()
+            name = str(each.getPath().toUri().getPath()).removeprefix(bare).strip("/")
+            if name.endswith(".parquet"):
+                size, modified_ms = each.getLen(), each.getModificationTime()
+                found.append(File(name=name, size=size, modified_ms=modified_ms))
+        return sorted(found, key=lambda file: file.name)
+
+    def parquet_rows(self, name: str) -> int:
+        """Return how many rows a file of Parquet has, by what stands at its end."""
+        parquet = self._jvm.org.apache.parquet.hadoop
+        path = self._path(f"{self.where}/{name}")
+        reader = parquet.ParquetFileReader.open(
+            parquet.util.HadoopInputFile.fromPath(path, self._conf)
+        )
+        try:
+            return int(reader.getRecordCount())
+        finally:
+            reader.close()
+
+    def remove(self, below: str) -> None:
+        """Remove a folder of this one, if it is there."""
+        self._fs.delete(self._path(f"{self.where}/{below}"), True)  # noqa: FBT003 - Java's
+
+    def move(self, source: str, goal: str) -> None:
+        """Give a file another name, both in full; one that has it already stays as it is."""
+        if self._fs.exists(self._path(goal)):
+            return
+        self._fs.mkdirs(self._path(goal).getParent())
+        if not self._fs.rename(self._path(source), self._path(goal)):
+            raise GaplessError(f"cannot move {source} to {goal}: the file system refuses")
+
+    def _path(self, where: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(where)
