@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,10 +28,14 @@ from benchmarks.server import Setup
 from gapless.db.connect import connect
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
+from gapless.spark.bulk import render
+from gapless.spark.options import read_options
 from gapless.spark.session import end_session, spark_session
+from gapless.spark.source import plan_batch
 
 PARTS = 10
 PAYLOAD_BYTES = 300
+THREE = ("partition", "offset", "value")
 JDBC = "Spark's JDBC source"
 COPY = "COPY, one stream"
 
@@ -67,31 +71,39 @@ def _reading(setup: Setup, spark: Any, events: int, *, has_jdbc: bool) -> list[F
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=20)
-        figures = []
-        for what, columns, ratio in (
-            ("all columns", None, 0.9),
-            ("three columns", ("partition", "offset", "value"), 1.2),
-        ):
-            reads = {"ours": partial(_ours, spark, dsn, events, columns)}
-            if has_jdbc:
-                reads[JDBC] = partial(_jdbc, spark, dsn, events, columns)
-            for read in reads.values():
-                assert read().count() == events
-            runs = {name: partial(_rate, events, read) for name, read in reads.items()}
-            for warm_up in runs.values():
-                warm_up()
-            results = alternate(setup.rounds, runs)
-            figures.append(
-                Figure(
-                    what=f"reading {events} events of {PAYLOAD_BYTES} B, {what}",
-                    unit="events/s",
-                    ours=results["ours"],
-                    baseline=results.get(JDBC, ()),
-                    against=JDBC if has_jdbc else "",
-                    target=Target("ratio", at_least=ratio) if has_jdbc else None,
-                )
-            )
-        return [*figures, *_memory(events)]
+        reads: dict[str, Callable[[], Any]] = {
+            "all": partial(_ours, spark, dsn, events, None),
+            "three": partial(_ours, spark, dsn, events, THREE),
+        }
+        if has_jdbc:
+            reads["all by JDBC"] = partial(_jdbc, spark, dsn, events, None)
+            reads["three by JDBC"] = partial(_jdbc, spark, dsn, events, THREE)
+            reads["three by ranges"] = partial(_jdbc_ranges, spark, dsn, events)
+        for read in reads.values():
+            assert read().count() == events
+        runs = {name: partial(_rate, events, read) for name, read in reads.items()}
+        for warm_up in runs.values():
+            warm_up()
+        results = alternate(setup.rounds, runs)
+    at_least = partial(Target, "ratio")
+    compared = (
+        ("all columns", "all", "all by JDBC", JDBC, at_least(0.9)),
+        ("three columns", "three", "three by JDBC", JDBC, at_least(1.2)),
+        ("three columns", "three", "all by JDBC", f"{JDBC}, all columns", at_least(1.2)),
+        ("three columns by JDBC, our ranges", "three by ranges", "three by JDBC", JDBC, None),
+    )
+    figures = [
+        Figure(
+            what=f"reading {events} events of {PAYLOAD_BYTES} B, {what}",
+            unit="events/s",
+            ours=results[ours],
+            baseline=results.get(theirs, ()),
+            against=against if has_jdbc else "",
+            target=target if has_jdbc else None,
+        )
+        for what, ours, theirs, against, target in (compared if has_jdbc else compared[:2])
+    ]
+    return [*figures, *_memory(events)]
 
 
 def _memory(events: int) -> list[Figure]:
@@ -137,21 +149,40 @@ def _ours(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) ->
 
 
 def _jdbc(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) -> Any:
+    rows = query("jdbc_three" if columns else "jdbc_all").decode()
+    reader = _jdbc_reader(spark, dsn, rows).options(
+        partitionColumn="id", lowerBound=1, upperBound=events, numPartitions=PARTS
+    )
+    return reader.load().drop("id")
+
+
+def _jdbc_ranges(spark: Any, dsn: str, events: int) -> Any:
+    """Read the ranges of our own tasks by JDBC, found and counted as strictly as in the source."""
+    given = {"url": dsn, "subscribe": "outbox", "recordsPerTask": str(-(-events // PARTS))}
+    frames = []
+    for task in plan_batch(read_options(given)):
+        params = {
+            "partition_ids": [each.partition_id for each in task],
+            "first_offsets": [each.first_offset for each in task],
+            "last_offsets": [each.last_offset for each in task],
+            "events": sum(each.events for each in task),
+        }
+        rows = render(query("jdbc_ranges").decode(), params).as_string(None)
+        settings = {"sessionInitStatement": query("jdbc_settings").decode()}
+        frames.append(_jdbc_reader(spark, dsn, rows).options(**settings).load())
+    return reduce(lambda one, other: one.union(other), frames)
+
+
+def _jdbc_reader(spark: Any, dsn: str, rows: str) -> Any:
     given = conninfo_to_dict(dsn)
     where = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given['dbname']}"
-    rows = query("jdbc_three" if columns else "jdbc_all").decode()
-    reader = spark.read.format("jdbc").options(
+    return spark.read.format("jdbc").options(
         url=f"jdbc:postgresql://{where}",
         user=given["user"],
         driver="org.postgresql.Driver",
         dbtable=f"({rows}) t",
-        partitionColumn="id",
-        lowerBound=1,
-        upperBound=events,
-        numPartitions=PARTS,
         fetchsize=10_000,
     )
-    return reader.load().drop("id")
 
 
 def _writing(setup: Setup, spark: Any, events: int) -> Figure:
