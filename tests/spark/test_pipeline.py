@@ -230,6 +230,21 @@ def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -
     assert world.numbers("totals") == world.all_of("totals", EVENTS)
 
 
+def test_rows_that_a_lost_attempt_sent_are_not_taken(world: World, conn: Connection) -> None:
+    """Spark takes one result of each task; what its other attempts have staged stays behind."""
+
+    def send(_: str) -> None:
+        (stage,) = conn.execute(
+            "select format('%I.%I', schemaname, tablename) from pg_tables"
+            " where tablename like 'gapless\\_stage\\_%'"
+        ).fetchone() or ("",)
+        conn.execute(f"insert into {stage} values (gen_random_uuid(), 'lost', 1, 1)")
+
+    failpoints.arm({"pipeline.written": send})
+    assert world.run("totals") == EVENTS
+    assert world.numbers("totals") == world.all_of("totals", EVENTS)
+
+
 def test_a_transform_that_fails_is_one_sentence(world: World, conn: Connection) -> None:
     conn.execute("drop table totals")
     with pytest.raises(UsageError, match="table totals does not exist"):
