@@ -108,6 +108,11 @@ def test_a_read_that_is_wrong(
     assert says in sentence(refused.value)
 
 
+def test_what_py4j_says_is_found_below_its_own_words() -> None:
+    said = "An error occurred while calling None.x.\n: java.lang.IllegalStateException: stopped\n\tat x"
+    assert sentence(RuntimeError(said)) == "java.lang.IllegalStateException: stopped"
+
+
 def test_executors_that_cannot_reach_the_database(
     spark: SparkSession, few: None, dsn: str, tmp_path: Path
 ) -> None:

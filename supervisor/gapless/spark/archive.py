@@ -43,11 +43,14 @@ def open_archive(folder: str) -> Any:
     """Return a folder of Parquet, or a Delta table, as a data set of pyarrow's.
 
     Of a table, only what its log names: the folder may hold files of lost attempts as well.
-    Raises UsageError without the package for Delta; what pyarrow and delta-rs raise.
+    Raises UsageError without the package for Delta; ValueError and OSError as pyarrow does.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - only where tasks run
+    from pyarrow import fs  # noqa: PLC0415
 
-    if not _is_delta(folder):
+    where = folder if ":/" in folder else Path(folder).absolute().as_uri()
+    files, path = fs.FileSystem.from_uri(where)
+    if files.get_file_info(f"{path}/_delta_log").type != fs.FileType.Directory:
         return ds.dataset(folder, format="parquet", partitioning="hive")
     try:
         from deltalake import DeltaTable  # noqa: PLC0415 - an extra
@@ -57,17 +60,10 @@ def open_archive(folder: str) -> Any:
             f"{folder} is a Delta table: pip install gapless[delta] where it is read"
         ) from error
     try:
-        return DeltaTable(folder).to_pyarrow_dataset()
+        # MUST NOT be delta-rs's own file system: its calls into Python may outlive the interpreter.
+        return DeltaTable(folder).to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(path, files))
     except DeltaError as error:
         raise ValueError(str(error)) from error
-
-
-def _is_delta(folder: str) -> bool:
-    from pyarrow import fs  # noqa: PLC0415 - only where tasks run
-
-    log = f"{folder.rstrip('/')}/_delta_log"
-    files, path = fs.FileSystem.from_uri(log if ":/" in log else Path(log).absolute().as_uri())
-    return bool(files.get_file_info(path).type == fs.FileType.Directory)
 
 
 def _load(wanted: Wanted, archived: Range) -> pa.Table:

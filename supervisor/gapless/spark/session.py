@@ -53,7 +53,7 @@ def spark_session(
         session: SparkSession = builder.getOrCreate()
         session.sparkContext.setLogLevel(settings["spark.log.level"])
     except Exception as error:
-        raise GaplessError(f"Spark does not start: {sentence(error)}") from error
+        raise GaplessError(f"Spark does not start on {master}: {sentence(error)}") from error
     if by_hand:
         register(session)
     return session
@@ -118,12 +118,14 @@ _TELLING = (
     re.compile(r"^.*?gapless\.errors\.\w+Error: (.+)$", re.MULTILINE),
     re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+([\w.]+: .+)$", re.MULTILINE),
     re.compile(r"(Job aborted due to stage failure: .+)$", re.MULTILINE),
+    re.compile(r"^: ([\w.$]+: .+)$", re.MULTILINE),  # Py4J's, below "An error occurred while"
 )
+_WRONG_INPUT = re.compile(r"gapless\.errors\.(Usage|Config|Publish)Error")
 
 
 def explained(error: BaseException) -> GaplessError:
     """Return an error for people: the sentence, as wrong input if it was that."""
-    kind = UsageError if "gapless.errors.UsageError" in str(error) else GaplessError
+    kind = UsageError if _WRONG_INPUT.search(str(error)) else GaplessError
     return kind(sentence(error))
 
 

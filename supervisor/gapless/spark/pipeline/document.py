@@ -94,7 +94,9 @@ def _absolute(target: Target, folder: Path) -> Target:
 
 def _pipeline(place: str, name: str, given: Any) -> Pipeline:
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{place}: a name has letters, digits, dashes, underscores and then dots")
+        raise ConfigError(
+            f"{place}: a name has letters, digits, _, - and dots, and begins with no dot"
+        )
     options = _mapping(place, given, _KEYS)
     if ("sql" in options) and ("transform" in options):
         raise ConfigError(f"{place}: sql or transform, not both")

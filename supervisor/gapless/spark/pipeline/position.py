@@ -58,8 +58,11 @@ class Batch:
 
 
 def register(conn: Connection[Any], pipeline: Pipeline) -> None:
-    """Make the pipeline known. Raises UsageError for a topic that does not exist."""
-    find_ends(conn, read_options({"url": conn.info.dsn, "subscribe": ",".join(pipeline.topics)}))
+    """Make the pipeline known. Raises UsageError for topics that do not exist."""
+    topics = set(pipeline.topics)
+    if pipeline.target.kind == "topic":
+        topics.add(pipeline.target.where)
+    find_ends(conn, read_options({"url": conn.info.dsn, "subscribe": ",".join(topics)}))
     conn.execute(
         query("spark", "register_pipeline"),
         {
