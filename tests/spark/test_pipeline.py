@@ -230,6 +230,16 @@ def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -
     assert world.numbers("totals") == world.all_of("totals", EVENTS)
 
 
+def test_a_file_of_another_database_does_not_pass_for_ours(world: World, conn: Connection) -> None:
+    """Restored to an earlier state, a database has the numbers of batches before it again."""
+    world.run("archive")
+    conn.execute("update gapless.pipeline set batch = 0")
+    world.publish(EVENTS)
+    with pytest.raises(GaplessError, match="was the database restored"):
+        world.run("archive")
+    assert world.numbers("archive") == world.all_of("archive", EVENTS)
+
+
 def test_rows_that_a_lost_attempt_sent_are_not_taken(world: World, conn: Connection) -> None:
     """Spark takes one result of each task; what its other attempts have staged stays behind."""
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from psycopg import Connection
 
-from gapless.errors import UsageError
+from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import Folder
@@ -55,7 +55,15 @@ class Files:
         for number, file in enumerate(self._staging.parquet_files(below)):
             parts = file.name.split("/")[:-1]
             name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
-            moves.append([f"{folder}/{file.name}", "/".join([self._target.where, *parts, name])])
+            goal = "/".join([self._target.where, *parts, name])
+            # To move there does nothing to a file that is there: it would pass for this batch's.
+            if Folder(self._spark, goal).exists():
+                raise GaplessError(
+                    f"{goal} is there already, and is not of this database: was the database "
+                    f"restored, or does another one have a pipeline {self._pipeline.name}? Name "
+                    "another folder, or take the file away"
+                )
+            moves.append([f"{folder}/{file.name}", goal])
         hit("pipeline.staged")
         plan_files(conn, self._pipeline.name, batch, moves)
         hit("pipeline.written")
