@@ -36,13 +36,12 @@ def heard(conn: Connection[Any]) -> list[str]:
     return [notify.payload for notify in conn.notifies(timeout=0)]
 
 
-def wait(conn: Connection[Any], timeout_s: float, *others: int) -> None:
-    """Sleep until something may have happened on `conn` or the descriptors `others`.
+def wait(conn: Connection[Any], timeout_s: float, *others: int) -> bool:
+    """Sleep until something may have happened on `conn` or the descriptors `others`; tell whether.
 
     Returns at once when a notification is here already; it is taken off the queue.
     """
-    if not heard(conn):
-        readable(timeout_s, conn.fileno(), *others)
+    return bool(heard(conn)) or readable(timeout_s, conn.fileno(), *others)
 
 
 def readable(timeout_s: float, *descriptors: int) -> bool:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless.db.connect import connect, is_transient
-from gapless.db.listen import listen, readable, wait
+from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
@@ -129,13 +129,15 @@ class _Turn:
         self._chunks()
         began_s = monotonic()
         sequenced = self._sequence()
-        self._events_since += sequenced
+        is_asleep = not sequenced and try_sleep(self._conn)
+        if is_asleep:
+            began_s, sequenced = self._sleep()
         if sequenced:
             self._board.complete(self._spec.slot)
-            self._doze_s = 0.0
+            self._events_since += sequenced
             self._rest(monotonic() - began_s)
-        elif try_sleep(self._conn):
-            self._sleep()
+        if sequenced or is_asleep:
+            self._doze_s = 0.0
         else:
             # A publisher is in mid-transaction and believes us awake: look again soon (DESIGN 3).
             self._doze_s = min(max(self._doze_s * 2, 0.0005), PAUSE_S_MAX)
@@ -153,16 +155,23 @@ class _Turn:
         finally:
             self._board.rest(self._spec.slot)
 
-    def _sleep(self) -> None:
-        """Whoever publishes from now on notifies; who committed just before is looked for once."""
+    def _sleep(self) -> tuple[float, int]:
+        """Sleep until notified; return when the last run began, and how many events it found.
+
+        Whoever publishes from now on notifies; who committed just before is looked for once.
+        """
         hit("sequencer.asleep")
+        timeout_s = min(self._spec.wait_period_s, WAIT_S_MAX)
         try:
-            if not self._sequence():
-                wait(self._conn, min(self._spec.wait_period_s, WAIT_S_MAX), self._pipe.fileno())
+            heard(self._conn)  # of what the next run finds
+            began_s, sequenced = monotonic(), self._sequence()
+            if not sequenced and wait(self._conn, timeout_s, self._pipe.fileno()):
+                # Before anything else: somebody waits for it, and is told so by notifying in vain.
+                began_s, sequenced = monotonic(), self._sequence()
         finally:
             wake_up(self._conn)
         hit("sequencer.awake")
-        self._doze_s = 0.0
+        return began_s, sequenced
 
     def _chunks(self) -> None:
         due = monotonic() >= self._chunks_due or self._events_since >= CHUNKS_EVERY_EVENTS
