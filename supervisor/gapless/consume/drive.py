@@ -34,6 +34,11 @@ EARLY = 0.9  # called again after less than this part of the wait: there was a n
 # after a claim has looked notifies after it. So late a worker notices what none tells of: that it
 # had only come to the end of a layout.
 DOZE_S = 0.05
+# Where several events come at once, again and again, a few more are let gather: a turn costs more
+# than they do. 8 workers behind 16 single publishers: 6 500 -> 8 500 events/s.
+SEVERAL_EVENTS = 4
+REST_S_MAX = 0.01
+RESTS_PER_TURN = 3
 
 LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is going on
 
@@ -68,6 +73,7 @@ class Driver:
         self._woken_before_s = 0.0
         self._is_at_end = False  # the last turn took all there was
         self._log_is_next = False
+        self._is_stream = False  # several events came with the last turn, and were all there was
         self._log_was_idle = False  # then all that is due comes before another look at the log
         self._log_until_s = 0.0  # at least once: so long the log is next
         self._in_hand: int | None = None  # the unit set aside that has its turn
@@ -143,6 +149,14 @@ class Driver:
             wait_s = min(wait_s, self._delivery.wait_s)
         self._woken_before_s = monotonic() + EARLY * wait_s
         return wait_s
+
+    def rest_s(self, done: Step, took_s: float) -> float:
+        """Return how long to let events gather after a turn that took_s, whatever notifies."""
+        was_stream = self._is_stream
+        self._is_stream = self._is_at_end and done.events >= SEVERAL_EVENTS
+        if was_stream and self._is_stream:
+            return min(RESTS_PER_TURN * took_s, REST_S_MAX)
+        return 0.0
 
     def has_due(self) -> bool:
         """Tell whether a unit that was set aside is due now. Looks at once."""

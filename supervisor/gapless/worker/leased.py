@@ -65,6 +65,7 @@ class Leased:
         self._turn: Callable[[], ExitCode | None] = self._take
         self._dropped = False
         self._ready_due_s = 0.0
+        self._rests_until_s = self._turn_began_s = 0.0
         self._is_powerless = False
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.limits.batch_size
@@ -75,7 +76,7 @@ class Leased:
     def wake(self) -> None:
         """Have a turn now, unless something went wrong a moment ago."""
         if self._retry is None and not self._troubled:
-            self.due_s = min(self.due_s, monotonic())
+            self.due_s = min(self.due_s, max(monotonic(), self._rests_until_s))
 
     def drop(self) -> None:
         """Let go at the next turn, which is now; even what cannot succeed is let go of."""
@@ -201,6 +202,7 @@ class Leased:
     def _step(self) -> Step:
         desk = self._desk
         assert self.driver is not None
+        self._turn_began_s = monotonic()
         desk.board.begin(desk.spec.slot, self.lease_no, self.oldest_s)
         try:
             if self._dropped:
@@ -217,6 +219,7 @@ class Leased:
         now = monotonic()
         assert self.driver is not None
         self.due_s = now + self.driver.wait_s(done)
+        self._rests_until_s = now + self.driver.rest_s(done, now - self._turn_began_s)
         self._retry = None
         if self._troubled:
             self._report(None)
