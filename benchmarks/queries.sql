@@ -13,7 +13,8 @@ order by s.name
 select current_setting('is_superuser')
 
 -- name: fill_outbox
--- n events of the topic, payloads of so many bytes, so many events a commit.
+-- n events of the topic, payloads of so many bytes, so many events a commit. Those of a commit have one
+-- key: so they are one unit over however many partitions.
 do $$
 declare
   n int := current_setting('bench.events')::int;
@@ -23,8 +24,8 @@ declare
 begin
   for first_event in 1 .. n by a_commit loop
     insert into gapless.outbox_message_t (topic_id, key, event_type, payload)
-    select topic, 'key-' || i, 'bench', body
-    from generate_series(first_event, least(first_event + a_commit - 1, n)) i;
+    select topic, 'key-' || first_event, 'bench', body
+    from generate_series(first_event, least(first_event + a_commit - 1, n));
     commit;
   end loop;
 end
