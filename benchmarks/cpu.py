@@ -86,10 +86,11 @@ def descendants(pid: int | None) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     """Return the children of a process: of each of its threads (Spark's JVM forks from several)."""
-    found = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # it has ended meanwhile
-            found += [int(word) for word in thread.read_text().split()]
+    found: list[int] = []
+    with suppress(OSError):  # the process has ended meanwhile
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found += [int(word) for word in (thread / "children").read_text().split()]
     return found
 
 
