@@ -10,7 +10,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
 from gapless.log.publish import publish
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.options import read_options
 from gapless.spark.pipeline import position
 from gapless.spark.pipeline.document import Pipeline, Target
@@ -33,6 +33,9 @@ PIPELINE = Pipeline(
 def registered(conn: Connection, topic: Topic) -> Connection:
     for n in range(12):
         publish(conn, "outbox", {"n": n}, key=str(n))
+    with pytest.raises(UsageError, match='"elsewhere" does not exist'):
+        position.register(conn, PIPELINE)
+    ensure_topic(conn, "elsewhere", partitions=1)
     position.register(conn, PIPELINE)
     return conn
 

@@ -68,7 +68,7 @@ def test_a_paused_group_has_no_workers_until_it_is_resumed(fleet: Fleet) -> None
     fleet.until_owners(a=4)
     fleet.conn.execute("select gapless.pause('g', 't', 1)")
     until(lambda: a.worker("g/t/1") is None, "the worker of 1 is gone", within=a.log)
-    assert fleet.value(WORKERS) == 3
+    until(lambda: fleet.value(WORKERS) == 3, "its session is gone, too", within=a.log)
     fleet.conn.execute("select gapless.pause('g')")
     until(lambda: fleet.value(WORKERS) == 0, "all workers are gone", within=a.log)
     for partition in range(4):
