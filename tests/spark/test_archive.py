@@ -53,6 +53,7 @@ def _fill(conn: Connection, events: int = 100) -> None:
     sequence(conn)
 
 
+@pytest.mark.long
 def test_what_was_archived_may_be_dropped_and_is_read_as_one(
     spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
 ) -> None:
