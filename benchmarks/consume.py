@@ -30,6 +30,7 @@ from gapless.log.topics import Topic, ensure_topic
 PAYLOAD_BYTES = 300
 UNIT_SIZES = (1, 10)
 BATCHES = (1000, 100)
+WARM_UP = 5
 
 RAW = "psycopg alone"
 STEP = "step()"
@@ -135,10 +136,16 @@ def _raw(dsn: str, topic: Topic, batch_size: int) -> _Rate:
         cursor = conn.cursor(binary=True)
         cursor.adapters.register_loader("json", ByteaBinaryLoader)
         cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)
-        meter, began_s = Meter(dsn), monotonic()
-        for batch in batches:
+
+        def read(batch: list[int]) -> None:
             rows = cursor.execute(query("raw_read"), {"ids": batch}).fetchall()
             assert len(rows) == len(batch)
+
+        for batch in batches[:WARM_UP]:
+            read(batch)
+        meter, began_s = Meter(dsn), monotonic()
+        for batch in batches:
+            read(batch)
         return _Rate(len(ids) / (monotonic() - began_s), meter.of(len(ids)))
 
 
@@ -148,6 +155,9 @@ def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: boo
     limits, ahead = Limits(batch_size=batch_size), Prefetch()
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
+        for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
+            step(conn, held.assignment, handler, Limits(batch_size=1), ahead)
+        ahead.forget()
         events = 0
         meter, began_s = Meter(dsn), monotonic()
         while (done := step(conn, held.assignment, handler, limits, ahead)).outcome == "done":

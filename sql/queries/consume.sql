@@ -1,3 +1,12 @@
+-- name: begin
+begin isolation level read committed
+
+-- name: commit
+commit
+
+-- name: rollback
+rollback
+
 -- name: claim
 select outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends
 from gapless.claim_at(
@@ -25,7 +34,7 @@ from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
 -- name: finish
-select gapless.finish_batch(%(claim_xid)s)
+select gapless.require_finish(gapless.finish_batch(%(claim_xid)s))
 
 -- name: check_constraints
 select gapless.check_constraints()
@@ -70,9 +79,9 @@ from gapless.claim_letter(
 )
 
 -- name: finish_letter
-select gapless.finish_letter(
+select gapless.require_finish(gapless.finish_letter(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(claim_xid)s
-)
+))
 
 -- name: letter_failed
 select gapless.letter_failed(

@@ -34,7 +34,6 @@ POINTS = frozenset(
         "step.claimed",
         "step.fetched",
         "step.handled",
-        "step.finished",
         "step.committed",
         "careful.claimed",
         "careful.tried",
@@ -49,7 +48,6 @@ POINTS = frozenset(
         "letter.recorded",
         "letter.claimed",
         "letter.handled",
-        "letter.finished",
         "letter.committed",
         # calls of at-least-once handlers
         "deliver.noted",

@@ -13,7 +13,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
-from gapless.consume.session import require_usable
+from gapless.consume.session import TransactionBrokenError, require_usable
 from gapless.consume.unit import Batch, Unit
 from gapless.consume.wish import WISHES
 from gapless.db.connect import is_transient
@@ -32,10 +32,6 @@ class UnitFailedError(Exception):
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error
-
-
-class TransactionBrokenError(Exception):
-    """The handler ended the transaction it was given, or left it aborted."""
 
 
 def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:

@@ -19,18 +19,20 @@ from time import perf_counter
 
 import psycopg
 
-from gapless.consume.call import TransactionBrokenError, UnitFailedError, call, require_transaction
+from gapless.consume.call import UnitFailedError, call, require_transaction
 from gapless.consume.claim import Claim, claim
 from gapless.consume.letters import Failure, Fate, set_aside
 from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import read_units
-from gapless.consume.session import run, transaction
+from gapless.consume.session import TransactionBrokenError, run, transaction
 from gapless.consume.sieve import Sieve, settle
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError
 from gapless.failpoints import hit
+
+SAVEPOINT = "gapless_unit"
 
 
 class _BlockedHereError(Exception):
@@ -175,7 +177,7 @@ def _together(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
     if not some:
         return
     try:
-        run(turn.conn, "check_constraints", {})
+        run(turn.conn, "check_constraints")
     except psycopg.Error as error:
         if is_transient(error):
             raise
@@ -185,9 +187,9 @@ def _together(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
 def _alone(turn: Turn, unit: Unit) -> BaseException | None:
     """Handle a unit under a savepoint; return what made it fail, with nothing of it left."""
     try:
-        with turn.conn.transaction():
+        with turn.conn.transaction(savepoint_name=SAVEPOINT):
             call(turn.handler, Batch([unit]) if turn.handler.batch else unit, turn.conn)
-            run(turn.conn, "check_constraints", {})
+            run(turn.conn, "check_constraints")
     except UnitFailedError as failure:
         require_transaction(turn.conn, failure.error)
         return failure.error

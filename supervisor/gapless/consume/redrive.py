@@ -14,26 +14,22 @@ from time import perf_counter
 from typing import Any, Literal
 
 import psycopg
-from psycopg import Connection, Cursor
-from psycopg.pq import Format
-from psycopg.rows import tuple_row
+from psycopg import Connection
 
-from gapless.consume.call import TransactionBrokenError, UnitFailedError, call, call_outside
+from gapless.consume.call import UnitFailedError, call, call_outside
 from gapless.consume.crash import crash_reason
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import FETCH_EVENTS
-from gapless.consume.session import run, transaction
+from gapless.consume.session import TransactionBrokenError, run, run_at_commit, transaction
 from gapless.consume.turn import Turn
 from gapless.consume.unit import Batch, Source, Unit
 from gapless.db.connect import is_transient
-from gapless.db.prepared import fetch_all
-from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import partition_params
 from gapless.log.event import Row
-from gapless.log.read import read_undecoded
+from gapless.log.read import fetch_rows
 
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
@@ -135,12 +131,7 @@ def _try_outside(turn: Turn, first_offset: int) -> Outcome:
 def _finish(turn: Turn, first_offset: int, xid: str) -> None:
     place = partition_params(turn.assignment.partition)
     params = {**place, "first_offset": first_offset, "claim_xid": xid}
-    (allowed,) = run(turn.conn, "finish_letter", params)[0]
-    if not allowed:
-        raise TransactionBrokenError(
-            "the handler replaced the transaction it was given: it must not COMMIT or ROLLBACK"
-        )
-    hit("letter.finished")
+    run_at_commit(turn.conn, "finish_letter", params)
 
 
 def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
@@ -187,10 +178,7 @@ def _fetch(turn: Turn, first_offset: int, offsets: Sequence[int]) -> list[Row]:
         "from_offset": offsets[0],
         "to_offset": offsets[-1],
     }
-    with Cursor(turn.conn, row_factory=tuple_row) as cursor:
-        cursor.format = Format.BINARY
-        read_undecoded(cursor)
-        rows: list[Row] = fetch_all(cursor, query("consume", "fetch_letter"), params)
+    rows = fetch_rows(turn.conn, "consume", "fetch_letter", params)
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows

@@ -7,44 +7,61 @@ isolation level, a ROLLBACK of its own) must not change what the step does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-from psycopg import Connection, Cursor, IsolationLevel
+from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
-from psycopg.rows import tuple_row
 
-from gapless.db.prepared import fetch_all
-from gapless.db.queries import query
+from gapless.db.wire import drop_later, fetch_all, later, trust
+
+_LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
+_REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
+
+
+class TransactionBrokenError(Exception):
+    """The handler ended the transaction it was given, or left it aborted."""
 
 
 @contextmanager
-def transaction(conn: Connection[Any]) -> Iterator[None]:
+def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
     """Open the step's transaction; COMMIT at the end of the block, ROLLBACK on an exception.
 
-    READ COMMITTED whatever the session's default is. Not in autocommit meanwhile: what a handler
-    writes after a ROLLBACK of its own must not be committed statement by statement.
+    BEGIN goes with the first run() of the block, which MUST be its first use of `conn`. READ
+    COMMITTED whatever the session's default is. Not in autocommit meanwhile: what a handler writes
+    after a ROLLBACK of its own must not be committed statement by statement.
+    kept: use prepared statements to the end; not where a savepoint may be rolled back (db.wire).
     Before: `conn` is idle. After: idle again, or closed when that cannot be had.
-    Raises OperationalError for a closed one.
+    Raises OperationalError for a closed one, TransactionBrokenError when what was to be allowed by
+    finish() is not what would be committed.
     """
     if conn.closed:  # MUST be asked first: a stream that was never finished holds its lock for ever
         raise psycopg.OperationalError("the connection is closed")
     autocommit = conn.autocommit
     conn.autocommit = False
-    conn.isolation_level = IsolationLevel.READ_COMMITTED
+    trust(conn, kept)
+    later(conn, "consume", "begin")
     try:
-        with conn.transaction():
-            yield
+        yield
+        _commit(conn)
+    except BaseException:
+        _roll_back(conn)
+        raise
     finally:
         if not conn.closed:
             _make_idle(conn)
             conn.autocommit = autocommit
 
 
-def run(conn: Connection[Any], name: str, params: Mapping[str, object]) -> list[Any]:
+def run(conn: Connection[Any], name: str, params: Mapping[str, object] = {}) -> list[Any]:
     """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
-    return fetch_all(Cursor(conn, row_factory=tuple_row), query("consume", name), params)
+    return fetch_all(conn, "consume", name, params)
+
+
+def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
+    """Run a named query right before COMMIT, in the same round trip; COMMIT fails if it does."""
+    later(conn, "consume", name, params)
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:
@@ -63,10 +80,28 @@ def require_usable(conn: Connection[Any], error: BaseException | None = None) ->
         ) from error
 
 
+def _commit(conn: Connection[Any]) -> None:
+    if getattr(conn, "_num_transactions", 0):  # those of psycopg; only it knows
+        conn.close()
+        raise psycopg.OperationalError(_LEFT_OPEN)
+    try:
+        run(conn, "commit")
+    except psycopg.Error as error:
+        if error.sqlstate == _REPLACED:
+            raise TransactionBrokenError(error.diag.message_primary) from error
+        raise
+
+
+def _roll_back(conn: Connection[Any]) -> None:
+    """Undo what was done; a session that does not let us is closed by _make_idle()."""
+    drop_later(conn)
+    if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+        with suppress(psycopg.Error):
+            run(conn, "rollback")
+
+
 def _make_idle(conn: Connection[Any]) -> None:
     """Close a session whose transaction did not end: its effects must not commit later."""
     if conn.info.transaction_status != TransactionStatus.IDLE:
         conn.close()
-        raise psycopg.OperationalError(
-            "the handler left a transaction block open on the connection it was given"
-        )
+        raise psycopg.OperationalError(_LEFT_OPEN)

@@ -26,7 +26,7 @@ from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.reader import load_units
-from gapless.consume.session import transaction
+from gapless.consume.session import TransactionBrokenError, transaction
 from gapless.consume.sieve import Sieve, settle, sieve_for
 from gapless.consume.turn import (
     NONE,
@@ -118,7 +118,7 @@ def _fast(turn: Turn, batch_size: int) -> Step | Retry:
     parked: Mapping[str, int] = NONE
     handled = False
     try:
-        with transaction(turn.conn):
+        with transaction(turn.conn, kept=True):
             claimed = claim(turn.conn, turn.assignment, batch_size, turn.ahead)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
@@ -139,7 +139,7 @@ def _fast(turn: Turn, batch_size: int) -> Step | Retry:
             handled = True
             parked = settle(sieve)
             finish(turn, claimed)
-    except UnitFailedError:
+    except (UnitFailedError, TransactionBrokenError):
         return Retry(spans=spans, failed=failed)
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.

@@ -9,14 +9,12 @@ from typing import Any, Literal, Self
 
 from psycopg import Connection
 
-from gapless.consume.call import TransactionBrokenError, UnitFailedError
 from gapless.consume.claim import Claim
 from gapless.consume.handler import GroupBy, Handler
 from gapless.consume.policy import DEAD_LETTER, Delivery, Policy
 from gapless.consume.prefetch import Prefetch
-from gapless.consume.session import run
+from gapless.consume.session import run_at_commit
 from gapless.consume.unit import Span, Spans
-from gapless.failpoints import hit
 from gapless.keys import Assignment
 
 NONE: Mapping[str, int] = MappingProxyType({})
@@ -136,11 +134,5 @@ def offsets(spans: Sequence[Span]) -> tuple[int, int]:
 
 
 def finish(turn: Turn, claimed: Claim) -> None:
-    """Allow the COMMIT of a claim. Raises UnitFailedError if its transaction is over."""
-    (allowed,) = run(turn.conn, "finish", {"claim_xid": claimed.claim_xid})[0]
-    if not allowed:
-        problem = (
-            "the handler replaced the transaction it was given: it must not COMMIT or ROLLBACK"
-        )
-        raise UnitFailedError(TransactionBrokenError(problem))
-    hit("step.finished")
+    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over."""
+    run_at_commit(turn.conn, "finish", {"claim_xid": claimed.claim_xid})

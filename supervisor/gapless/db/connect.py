@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
@@ -24,6 +24,10 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     Raises ConnectError with one line: unreachable, refused, too old, or behind a pooler that gives
     each transaction another session (advisory locks and LISTEN would silently fail there).
     """
+    if not Pipeline.is_supported():
+        raise ConnectError(
+            'libpq is older than 14: install "psycopg[binary]", which brings its own'
+        )
     try:
         conn = _open(dsn, role, connect_timeout_s)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:

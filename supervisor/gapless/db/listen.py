@@ -44,7 +44,7 @@ def wait(conn: Connection[Any], timeout_s: float, *others: int) -> bool:
     return bool(heard(conn)) or readable(timeout_s, conn.fileno(), *others)
 
 
-def readable(timeout_s: float, *descriptors: int) -> bool:
+def readable(timeout_s: float | None, *descriptors: int) -> bool:
     """Wait until one of the descriptors can be read, timeout_s at most; tell whether one can.
 
     Not select(): it refuses descriptors above 1023, which a supervisor of many workers has.
@@ -52,4 +52,11 @@ def readable(timeout_s: float, *descriptors: int) -> bool:
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(timeout_s * 1000))
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+
+
+def writable(descriptor: int) -> None:
+    """Wait until a descriptor can be written to."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    poll.poll()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psycopg import Connection, Cursor
+from psycopg import Connection
 from psycopg.abc import Buffer
-from psycopg.adapt import Loader
+from psycopg.adapt import AdaptersMap, Loader
 from psycopg.pq import Format
-from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
-from gapless.db.prepared import fetch_all
-from gapless.db.queries import query
+from gapless.db.wire import ADAPTERS, fetch_all
 from gapless.errors import HoleError
 from gapless.log.event import Row
 
@@ -30,15 +28,27 @@ class _JsonbText(Loader):
         return bytes(data[1:])
 
 
-def read_undecoded(cursor: Cursor[Any]) -> None:
-    """Let a binary cursor return a Row as log.event describes it: json and jsonb as their text.
+def _undecoded() -> AdaptersMap:
+    """Return how a Row is read in binary (log.event): json and jsonb as their text.
 
     A handler that looks at one field should not pay for all; and these loaders are written in C.
     """
-    cursor.adapters.register_loader("json", ByteaBinaryLoader)
-    cursor.adapters.register_loader("jsonb", _JsonbText)
-    cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
-    cursor.adapters.register_loader(_XID8_OID, Int8BinaryLoader)
+    adapters = AdaptersMap(ADAPTERS)
+    adapters.register_loader("json", ByteaBinaryLoader)
+    adapters.register_loader("jsonb", _JsonbText)
+    adapters.register_loader("timestamptz", Int8BinaryLoader)
+    adapters.register_loader(_XID8_OID, Int8BinaryLoader)
+    return adapters
+
+
+_ROW = _undecoded()
+
+
+def fetch_rows(
+    conn: Connection[Any], stage: str, name: str, params: Mapping[str, object]
+) -> list[Row]:
+    """Run a named query that returns the columns of a Row; all rows are in memory at once."""
+    return fetch_all(conn, stage, name, params, adapters=_ROW, result_format=Format.BINARY)
 
 
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
@@ -47,12 +57,8 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     Raises HoleError when one is missing: the log says it exists, so somebody deleted it.
     Bound: all rows are in memory at once; the caller slices.
     """
-    # Not conn.cursor(): a handler may have given its connection another row or cursor factory.
-    with Cursor(conn, row_factory=tuple_row) as cursor:
-        cursor.format = Format.BINARY
-        read_undecoded(cursor)
-        params = {"low": min(ids), "high": max(ids), "ids": _as_array(ids)}
-        found: list[Row] = fetch_all(cursor, query("log", "fetch"), params)
+    params = {"low": min(ids), "high": max(ids), "ids": _as_array(ids)}
+    found = fetch_rows(conn, "log", "fetch", params)
     if [row[0] for row in found] == ids:
         return found  # nearly always: an index look-up yields ascending ids, and so does a run
     rows = {row[0]: row for row in found}

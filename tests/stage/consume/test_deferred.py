@@ -151,7 +151,7 @@ class TestOneUnit:
         """A trigger that lets the check pass and fails at COMMIT all the same."""
         world.conn.execute(
             "create or replace function moody() returns trigger language plpgsql as $$ begin"
-            "  if new.amount < 0 and current_query() = 'COMMIT' then"
+            "  if new.amount < 0 and upper(current_query()) = 'COMMIT' then"
             "    raise exception 'only now' using errcode = 'check_violation'; end if;"
             "  return null; end $$;"
             "create constraint trigger moody after insert on budget"

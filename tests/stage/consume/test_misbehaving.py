@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -94,7 +94,7 @@ MISDEEDS: dict[str, tuple[Misdeed, str]] = {
     "conn.rollback()": (Connection.rollback, "Explicit rollback() forbidden"),
     "conn.autocommit = True": (autocommit_now, "can't change 'autocommit' now"),
     "a savepoint that is not its own": (do('rollback to "_pg3_1"'), "_pg3_1"),
-    "releases our savepoint": (swallow(do('release "_pg3_2"', 'release "_pg3_1"')), ENDED),
+    "releases our savepoint": (do("release gapless_unit"), ENDED),
     "an error it swallows": (swallow(do("select 1 / 0")), WENT_ON),
     "an error it ignores": (
         lambda conn: (swallow(do("select 1 / 0"))(conn), do("select 1")(conn)),
@@ -275,22 +275,46 @@ class TestAllowed:
         group.assert_all_once(30)
         assert set(group.letters()) == failing
 
-    def test_deallocate_all_takes_nothing_of_ours(self, world: World, group: Group) -> None:
+    @pytest.mark.parametrize(
+        "statement", ["deallocate all", "do $$ begin execute 'deallocate all'; end $$"]
+    )
+    @pytest.mark.parametrize("batch_size", [1, 4])
+    def test_deallocate_all_costs_one_retry(
+        self, world: World, group: Group, statement: LiteralString, batch_size: int
+    ) -> None:
+        """The step is tried again, and the session is not trusted any more; the next one is."""
         world.units(*[1] * 30)
-        group.drain(make_handler(lambda unit, conn: do("deallocate all")(conn)), batch_size=1)
-        assert (group.letters(), group.next_offset()) == ({}, 31)
 
-    def test_deallocate_all_behind_the_back_of_the_client(self, world: World, group: Group) -> None:
-        """The step is tried again, and nothing of that session is prepared any more."""
-        world.units(*[1] * 30)
-        handler = make_handler(
-            lambda unit, conn: do("do $$ begin execute 'deallocate all'; end $$")(conn)
-        )
+        def deallocate(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            conn.execute(statement, prepare=False)
+
+        group.step(batch_size=1)
         with pytest.raises(psycopg.OperationalError, match="deallocated our statements") as raised:
-            group.drain(handler, batch_size=1)
+            group.drain(make_handler(deallocate), batch_size=batch_size)
         assert is_transient(raised.value)
-        group.drain(handler, batch_size=1)
-        assert (group.letters(), group.next_offset()) == ({}, 31)
+        group.drain(make_handler(deallocate), batch_size=batch_size)
+        group.assert_all_once(30)
+
+    def test_a_savepoint_rolled_back_makes_psycopg_deallocate_all(
+        self, world: World, group: Group
+    ) -> None:
+        """What a handler does that takes an event only once: at most one step is tried again."""
+        world.units(*[1] * 60)
+
+        def twice(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            with contextlib.suppress(psycopg.errors.UniqueViolation), conn.transaction():
+                for _ in range(2):
+                    conn.execute("insert into public.effect select * from public.effect limit 1")
+
+        def go_on() -> None:
+            group.drain(make_handler(twice), batch_size=1)
+
+        with contextlib.suppress(psycopg.OperationalError):
+            go_on()
+        go_on()
+        group.assert_all_once(60)
 
     def test_set_local_ends_with_the_step(self, world: World, group: Group) -> None:
         world.units(1)

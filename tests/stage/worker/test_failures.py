@@ -14,7 +14,7 @@ from stage.worker.ledger import assert_all_once, assert_exactly_once, entries
 
 AGAIN = {"on_failure": "retry", "retry_delays_s": [0, 0]}
 PARK = {"on_failure": "park-key", "retry_delays_s": [0, 0, 0]}
-POINTS = ("letter.recorded", "letter.claimed", "letter.handled", "letter.finished")
+POINTS = ("letter.recorded", "letter.claimed", "letter.handled")
 
 
 def handled(fleet: Fleet, partition: int = 0) -> list[int]:

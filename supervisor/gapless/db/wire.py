@@ -1,0 +1,263 @@
+"""Several small statements in one round trip to the server, kept prepared: the processing cycle's.
+
+A step is five of them. Through a cursor each is parsed, planned, waited for and adapted by itself,
+and that takes more of both CPUs than its work does; libpq's pipeline mode sends them together
+(docs/benchmarks.md). What psycopg does for a cursor stays: its types, its errors, its lock.
+
+A statement that is prepared with a generic plan would lock every chunk; the server weighs that and
+plans anew. What is prepared may be gone: psycopg deallocates all when it rolls a savepoint back,
+and a handler may do so as well. Outside a transaction that is noticed and mended in passing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import Connection
+from psycopg import abc as protocols
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap, PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from gapless.db.listen import readable, writable
+from gapless.db.queries import query
+
+ADAPTERS = AdaptersMap(psycopg.adapters)  # a handler may change those of its connection
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+_GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+_NONE: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A named query as the protocol wants it; `params` in the order of $1, $2 and so on."""
+
+    name: bytes
+    text: bytes
+    params: tuple[str, ...]
+
+
+_Call = tuple[_Statement, Mapping[str, object]]
+_Values = Sequence[Buffer | None]
+_Answer = list[PGresult]  # one, but for the rows that follow a stream: single
+_Packed = Sequence[tuple[_Statement, _Values]]
+
+
+@dataclass(slots=True)
+class _Session:
+    """What is known of a session: what it has prepared, and what is to be sent with the next call.
+
+    trusted: what is prepared is used within a transaction, too. robbed: that went wrong once.
+    losses: how often something was gone. What was not is left alone: the next names are others.
+    """
+
+    prepared: set[bytes] = field(default_factory=set)
+    losses: int = 0
+    waiting: list[_Call] = field(default_factory=list)
+    trusted: bool = False
+    robbed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """How values are adapted (psycopg.abc.AdaptContext)."""
+
+    adapters: AdaptersMap
+    connection: Connection[Any]
+
+
+_sessions: WeakKeyDictionary[Connection[Any], _Session] = WeakKeyDictionary()
+
+
+def trust(conn: Connection[Any], trusted: bool) -> None:  # noqa: FBT001 - it is what is said
+    """Say whether nobody is expected to deallocate anything during the transaction that is next.
+
+    If it happens all the same, a query of that transaction fails, and this is not believed again.
+    """
+    session = _session(conn)
+    session.trusted = trusted and not session.robbed
+
+
+def later(
+    conn: Connection[Any], stage: str, name: str, params: Mapping[str, object] = _NONE
+) -> None:
+    """Send a named query along with the next one, in front of it; nobody asks for its rows."""
+    _session(conn).waiting.append((_statement(stage, name), params))
+
+
+def drop_later(conn: Connection[Any]) -> None:
+    """Do not send what was to be sent with the next query."""
+    _session(conn).waiting.clear()
+
+
+def fetch_all(
+    conn: Connection[Any],
+    stage: str,
+    name: str,
+    params: Mapping[str, object] = _NONE,
+    *,
+    adapters: AdaptersMap = ADAPTERS,
+    result_format: Format = Format.TEXT,
+) -> list[Any]:
+    """Run a named query, and in front of it what was said later(); return its rows as tuples.
+
+    Raises what a cursor of psycopg raises, for the first that failed; those behind it were not run.
+    OperationalError, without SQLSTATE, when they failed for what was deallocated: try once more.
+    What interrupts the wait (Ctrl-C) closes the connection.
+    """
+    session = _session(conn)
+    calls = [*session.waiting, (_statement(stage, name), params)]
+    session.waiting.clear()
+    transformer = Transformer(_Context(adapters, conn))
+    packed = [(statement, _pack(transformer, statement, each)) for statement, each in calls]
+    with conn.lock:
+        answer = _ask(conn, session, packed, result_format)
+    rows: list[Any] = []
+    for result in answer:
+        transformer.set_pgresult(result)
+        rows += transformer.load_rows(0, result.ntuples, tuple)
+    return rows
+
+
+def _session(conn: Connection[Any]) -> _Session:
+    found = _sessions.get(conn)
+    if found is None:
+        found = _sessions[conn] = _Session()
+    return found
+
+
+@cache
+def _statement(stage: str, name: str) -> _Statement:
+    text = query(stage, name)
+    params = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    numbered = _PLACEHOLDER.sub(lambda found: f"${params.index(found[1]) + 1}", text)
+    return _Statement(f"gapless_{stage}_{name}".encode(), numbered.encode(), params)
+
+
+def _pack(
+    transformer: protocols.Transformer, statement: _Statement, params: Mapping[str, object]
+) -> _Values:
+    """Return the values as text: the server knows their types, and takes no others in binary."""
+    values = [params[name] for name in statement.params]
+    return transformer.dump_sequence(values, [PyFormat.TEXT] * len(values))
+
+
+def _ask(
+    conn: Connection[Any], session: _Session, calls: _Packed, result_format: Format
+) -> _Answer:
+    """Do as _exchange() with what is prepared, as long as that is there."""
+    is_first = conn.pgconn.transaction_status == TransactionStatus.IDLE
+    try:
+        return _exchange(conn, session, calls, result_format, kept=is_first or session.trusted)
+    except psycopg.errors.InvalidSqlStatementName as error:
+        session.prepared.clear()
+        session.losses += 1
+        if is_first and conn.pgconn.transaction_status == TransactionStatus.IDLE:
+            return _exchange(conn, session, calls, result_format, kept=True)
+        session.robbed = True
+        session.trusted = False
+        raise psycopg.OperationalError(f"a handler deallocated our statements: {error}") from error
+
+
+def _exchange(
+    conn: Connection[Any],
+    session: _Session,
+    calls: _Packed,
+    result_format: Format,
+    *,
+    kept: bool,
+) -> _Answer:
+    """Send the calls and wait; return the answer to the last one. Raises the first error.
+
+    kept: prepare what is not prepared yet, and use it.
+    """
+    pgconn = conn.pgconn
+    if pgconn.status != ConnStatus.OK:
+        raise psycopg.OperationalError("the connection is closed")
+    try:
+        pgconn.enter_pipeline_mode()
+        if kept:
+            sent = _send_kept(pgconn, session, calls, result_format)
+        else:
+            sent = _send(pgconn, calls, result_format)
+        pgconn.pipeline_sync()
+        answers = _receive(pgconn)
+        _hand_over_notifies(pgconn)
+        if pgconn.status == ConnStatus.OK:
+            pgconn.exit_pipeline_mode()
+    except BaseException:
+        conn.close()  # an answer that is on its way must not be taken for the next one's
+        raise
+    for name, answer in zip(sent, answers, strict=False):
+        if answer[-1].status not in _GOOD:
+            raise _error(conn, answer[-1])
+        session.prepared.add(name)
+    if len(answers) < len(sent):
+        raise psycopg.OperationalError(pgconn.get_error_message())
+    return answers[-1]
+
+
+def _send(pgconn: PGconn, calls: _Packed, result_format: Format) -> list[bytes]:
+    """Send the calls; return the name each one has prepared: none."""
+    for statement, values in calls:
+        pgconn.send_query_params(statement.text, values, result_format=result_format)
+    return [b""] * len(calls)
+
+
+def _send_kept(
+    pgconn: PGconn, session: _Session, calls: _Packed, result_format: Format
+) -> list[bytes]:
+    """Send the calls; return the names that are prepared when each answer has come, and is good."""
+    sent: list[bytes] = []
+    for statement, values in calls:
+        name = statement.name + b"_%d" % session.losses
+        if name not in session.prepared and name not in sent:
+            pgconn.send_prepare(name, statement.text)
+            sent.append(name)
+        pgconn.send_query_prepared(name, values, result_format=result_format)
+        sent.append(name)
+    return sent
+
+
+def _receive(pgconn: PGconn) -> list[_Answer]:
+    """Return the answers up to the sync, or those there were before the connection was lost."""
+    while pgconn.flush():
+        writable(pgconn.socket)
+    readable(None, pgconn.socket)  # libpq waits as well, but lets no signal through
+    answers: list[_Answer] = []
+    answer: _Answer = []
+    while pgconn.status == ConnStatus.OK or answer:
+        result = pgconn.get_result()
+        if result is None:
+            if answer:
+                answers.append(answer)
+                answer = []
+        elif result.status == ExecStatus.PIPELINE_SYNC:
+            break
+        else:
+            answer.append(result)
+    return answers
+
+
+def _hand_over_notifies(pgconn: PGconn) -> None:
+    """Give psycopg the notifications that came along: it looks for what the socket has, no more."""
+    while notify := pgconn.notifies():
+        if pgconn.notify_handler is not None:
+            pgconn.notify_handler(notify)
+
+
+def _error(conn: Connection[Any], result: PGresult) -> psycopg.Error:
+    error = error_from_result(result, encoding=conn.info.encoding)
+    if error.sqlstate is None:
+        return psycopg.OperationalError(str(error))
+    return error
