@@ -177,7 +177,9 @@ class Driver:
         self, batch_size: int | None, *, alone: bool = False, rests: bool = False
     ) -> Step:
         turn = self._turn
-        limits = replace(turn.limits, batch_size=batch_size) if batch_size else turn.limits
+        limits = turn.limits
+        if batch_size not in (None, limits.batch_size):
+            limits = replace(limits, batch_size=batch_size)
         self._in_hand = None
         if self._delivery is not None:
             return self._delivery.turn(replace(turn, limits=limits), rests=rests)

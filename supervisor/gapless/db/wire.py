@@ -28,7 +28,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from gapless.db.listen import readable, writable
+from gapless.db.listen import hand_over_notifies, readable, writable
 from gapless.db.queries import query
 
 ADAPTERS = AdaptersMap(psycopg.adapters)  # a handler may change those of its connection
@@ -192,7 +192,7 @@ def _exchange(
             sent = _send(pgconn, calls, result_format)
         pgconn.pipeline_sync()
         answers = _receive(pgconn)
-        _hand_over_notifies(pgconn)
+        hand_over_notifies(pgconn)
         if pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()
     except BaseException:
@@ -247,13 +247,6 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
         else:
             answer.append(result)
     return answers
-
-
-def _hand_over_notifies(pgconn: PGconn) -> None:
-    """Give psycopg the notifications that came along: it looks for what the socket has, no more."""
-    while notify := pgconn.notifies():
-        if pgconn.notify_handler is not None:
-            pgconn.notify_handler(notify)
 
 
 def _error(conn: Connection[Any], result: PGresult) -> psycopg.Error:

@@ -12,7 +12,7 @@ from psycopg import Connection
 from setproctitle import setproctitle
 
 from gapless.db.connect import connect
-from gapless.db.listen import channels_heard, listen, readable, unlisten
+from gapless.db.listen import Ear, listen, readable, unlisten
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.keys import Partition
@@ -74,6 +74,7 @@ class _Worker:
         self._board = board
         self._conn = conn
         self._bell = Bell()
+        self._ear = Ear(conn)
         self._desk = Desk(spec, conn, board, self._bell)
         self._leased: dict[str, Leased] = {}  # by the channel of the partition
         self._untold: tuple[int, ExitCode] | None = None  # the end that came last
@@ -131,7 +132,8 @@ class _Worker:
 
     def _obey(self) -> None:
         """Do what the supervisor has said; end of file says drain, for there is none any more."""
-        while not self._drained and self._pipe.poll():
+        # Not Connection.poll(), which takes as long as all else between two steps.
+        while not self._drained and readable(0.0, self._pipe.fileno()):
             try:
                 order, *words = self._pipe.recv_bytes().decode().split()
             except EOFError:
@@ -193,7 +195,7 @@ class _Worker:
 
     def _hear(self) -> bool:
         """Wake the partitions that have something to do; tell whether anything was heard."""
-        channels = channels_heard(self._conn)
+        channels = self._ear.channels()
         rang = self._bell.silence()
         for channel, leased in self._leased.items():
             if channel in channels or (rang and leased.going_on):
