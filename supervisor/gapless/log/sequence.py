@@ -8,6 +8,7 @@ from __future__ import annotations
 from psycopg import Connection
 
 from gapless.db.queries import query
+from gapless.db.wire import fetch_all
 from gapless.failpoints import hit
 
 WAKE_CHANNEL = "gapless_sequencer"
@@ -21,10 +22,9 @@ def sequence(conn: Connection) -> int:
     Safe to call from anywhere; a run that finds nothing writes nothing.
     """
     hit("sequence.before")
-    row = conn.execute(query("log", "sequence")).fetchone()
+    ((events,),) = fetch_all(conn, "log", "sequence")
     hit("sequence.after")
-    assert row is not None
-    return row[0] or 0
+    return events or 0
 
 
 def configure_chunks(conn: Connection, *, chunk_events: int, chunks_ahead: int) -> None:
@@ -77,10 +77,9 @@ def try_sleep(conn: Connection) -> bool:
 
 def wake_up(conn: Connection) -> None:
     """Take the announcement back: publishers need not notify."""
-    conn.execute(query("log", "wake_up"))
+    fetch_all(conn, "log", "wake_up")
 
 
 def _true(conn: Connection, name: str) -> bool:
-    row = conn.execute(query("log", name)).fetchone()
-    assert row is not None
-    return bool(row[0])
+    ((value,),) = fetch_all(conn, "log", name)
+    return bool(value)

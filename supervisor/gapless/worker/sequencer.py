@@ -37,7 +37,11 @@ ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
 PAUSE_S_MAX = 0.005
-RESTS_PER_RUN = 3  # a run costs much more than an event: let the server spend a quarter of a core
+# A run costs much more than an event: the more there are, the more are let gather. Behind many
+# publishers the server spends a quarter of a core on it; behind few, half of one at most.
+RESTS_PER_RUN = 3
+RESTS_PER_SMALL_RUN = 1
+SMALL_EVENTS = 16
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
 
@@ -135,7 +139,7 @@ class _Turn:
         if sequenced:
             self._board.complete(self._spec.slot)
             self._events_since += sequenced
-            self._rest(monotonic() - began_s)
+            self._rest(sequenced, monotonic() - began_s)
         if sequenced or is_asleep:
             self._doze_s = 0.0
         else:
@@ -143,9 +147,10 @@ class _Turn:
             self._doze_s = min(max(self._doze_s * 2, 0.0005), PAUSE_S_MAX)
             readable(self._doze_s, self._pipe.fileno())
 
-    def _rest(self, run_s: float) -> None:
+    def _rest(self, sequenced: int, run_s: float) -> None:
         """Let a few more events gather: the longer a run takes, the more are worth it."""
-        rest_s = min(RESTS_PER_RUN * run_s, PAUSE_S_MAX)
+        rests = RESTS_PER_SMALL_RUN if sequenced <= SMALL_EVENTS else RESTS_PER_RUN
+        rest_s = min(rests * run_s, PAUSE_S_MAX)
         readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
 
     def _sequence(self) -> int:
