@@ -24,8 +24,8 @@ from gapless.failpoints import hit
 from gapless.spark.pipeline.delta_schema import columns_of, require_same, require_writable
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import File, Folder
+from gapless.spark.pipeline.parquet import write_parquet
 from gapless.spark.pipeline.position import Batch, end_batch, plan_files, state
-from gapless.spark.pipeline.verify import require_batch
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -63,12 +63,7 @@ class Delta:
         with _explained(self._folder.where):
             self._require_new(self._table(df), app, batch)
         below = f"gapless/{self._pipeline.name}/{batch.number:010d}-{uuid4().hex}"
-        folder = f"{self._folder.where}/{below}"
-        writer = df.write.option("compression", "snappy")
-        writer.partitionBy(*self._pipeline.target.partition_by).parquet(folder)
-        if self._pipeline.is_archive:
-            require_batch(self._spark.read.parquet(folder), batch, self._pipeline.name)
-        files = self._folder.parquet_files(below)
+        files = write_parquet(df, self._folder, below, self._pipeline, batch)
         adds = [
             _add(below, file, self._folder.parquet_rows(f"{below}/{file.name}")) for file in files
         ]

@@ -17,8 +17,8 @@ from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import Folder
+from gapless.spark.pipeline.parquet import write_parquet
 from gapless.spark.pipeline.position import Batch, end_batch, plan_files, state
-from gapless.spark.pipeline.verify import require_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,13 +46,9 @@ class Files:
     def write(self, conn: Connection[Any], batch: Batch, df: DataFrame) -> None:
         """Write a batch into the staging folder, and write down where its files go."""
         below = f"{self._pipeline.name}/{uuid4().hex}"
-        folder = f"{self._staging.where}/{below}"
-        writer = df.write.option("compression", "snappy")
-        writer.partitionBy(*self._pipeline.target.partition_by).parquet(folder)
-        if self._pipeline.is_archive:
-            require_batch(self._spark.read.parquet(folder), batch, self._pipeline.name)
+        files = write_parquet(df, self._staging, below, self._pipeline, batch)
         moves = []
-        for number, file in enumerate(self._staging.parquet_files(below)):
+        for number, file in enumerate(files):
             parts = file.name.split("/")[:-1]
             name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
             goal = "/".join([self._target.where, *parts, name])
@@ -63,7 +59,7 @@ class Files:
                     f"restored, or does another one have a pipeline {self._pipeline.name}? Name "
                     "another folder, or take the file away"
                 )
-            moves.append([f"{folder}/{file.name}", goal])
+            moves.append([f"{self._staging.where}/{below}/{file.name}", goal])
         hit("pipeline.staged")
         plan_files(conn, self._pipeline.name, batch, moves)
         hit("pipeline.written")
