@@ -126,8 +126,9 @@ class Delta:
         table = DeltaTable(plan["table"])
         if table.transaction_version(plan["app"]) == batch.number:
             return
+        folder = Folder(self._spark, plan["table"])
         for add in plan["adds"]:
-            if not Folder(self._spark, f"{plan['table']}/{add['path']}").exists():
+            if not folder.exists(add["path"]):
                 raise GaplessError(
                     f"{add['path']} is not there any more, and not committed: was it vacuumed? "
                     "Set planned and files to null in the pipeline's row of gapless.pipeline, "

@@ -28,7 +28,6 @@ class Files:
     """The folder a pipeline writes to, in any file system Spark can reach."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
-        self._spark = spark
         self._pipeline = pipeline
         self._target = Folder(spark, pipeline.target.where)
         self._staging = Folder(spark, f"{self._target.where}_staging")
@@ -51,9 +50,10 @@ class Files:
         for number, file in enumerate(files):
             parts = file.name.split("/")[:-1]
             name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
-            goal = "/".join([self._target.where, *parts, name])
+            place = "/".join([*parts, name])
+            goal = f"{self._target.where}/{place}"
             # To move there does nothing to a file that is there: it would pass for this batch's.
-            if Folder(self._spark, goal).exists():
+            if self._target.exists(place):
                 raise GaplessError(
                     f"{goal} is there already, and is not of this database: was the database "
                     f"restored, or does another one have a pipeline {self._pipeline.name}? Name "

@@ -35,15 +35,16 @@ class Folder:
         found = self._fs.makeQualified(self._path(self.where)).toUri()
         return str(found.getPath() if found.getScheme() == "file" else found)
 
-    def exists(self) -> bool:
-        """Tell whether it is there; so of a file, too."""
-        return bool(self._fs.exists(self._path(self.where)))
+    def exists(self, below: str) -> bool:
+        """Tell whether there is a file, or a folder, of that name below this one."""
+        return bool(self._fs.exists(self._path(f"{self.where}/{below}")))
 
     def names(self) -> list[str]:
         """Return what lies right in the folder; nothing if it does not exist."""
-        if not self.exists():
+        path = self._path(self.where)
+        if not self._fs.exists(path):
             return []
-        there = self._fs.listStatus(self._path(self.where))
+        there = self._fs.listStatus(path)
         return sorted(str(each.getPath().getName()) for each in there)
 
     def parquet_files(self, below: str) -> list[File]:
