@@ -21,6 +21,7 @@ _TARGETS = {
     "table": ("table", "key", "add"),
     "topic": ("topic",),
 }
+FOLDERS = ("parquet", "delta")  # targets of files, which any reader may read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,8 @@ class Target:
 
     @property
     def is_folder(self) -> bool:
-        """Whether files are written, which any reader may read."""
-        return self.kind in ("parquet", "delta")
+        """Whether files are written."""
+        return self.kind in FOLDERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

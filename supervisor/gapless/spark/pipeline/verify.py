@@ -13,6 +13,7 @@ from gapless.db.queries import query
 from gapless.errors import HoleError, UsageError
 from gapless.spark.archive import open_archive
 from gapless.spark.offsets import Offsets, from_json
+from gapless.spark.pipeline.document import FOLDERS
 from gapless.spark.pipeline.position import Batch
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def verify(conn: Connection[Any], name: str) -> Iterator[Verdict]:
     if archive is None:
         raise UsageError(f"pipeline {name} has never run in this database")
     kind, _, folder = archive.target.partition(" ")
-    if kind not in ("parquet", "delta"):
+    if kind not in FOLDERS:
         raise UsageError(f"pipeline {name} writes a {kind}, no archive of Parquet or Delta")
     for topic, partition, first, last in _ranges(
         from_json(archive.begun), from_json(archive.place)
