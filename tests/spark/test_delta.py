@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +32,6 @@ if TYPE_CHECKING:
 EVENTS = 40
 PARTITIONED = "to: {delta: lake, partitionBy: kind}"
 KINDS = "sql: select *, key as kind from events"
-
-
-@pytest.fixture(autouse=True)
-def nothing_armed() -> Iterator[None]:
-    yield
-    failpoints.arm({})
 
 
 @pytest.fixture

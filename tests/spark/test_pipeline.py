@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,12 +65,6 @@ pipelines:
     to:
       topic: again
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_armed() -> Iterator[None]:
-    yield
-    failpoints.arm({})
 
 
 class World:
