@@ -65,7 +65,7 @@ class Leased:
         self._turn: Callable[[], ExitCode | None] = self._take
         self._dropped = False
         self._ready_due_s = 0.0
-        self._rests_until_s = self._turn_began_s = 0.0
+        self._rests_until_s = 0.0
         self._is_powerless = False
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.limits.batch_size
@@ -185,6 +185,7 @@ class Leased:
     # -- to be the owner --------------------------------------------------------------------------
 
     def _work(self) -> ExitCode | None:
+        began_s = monotonic()
         try:
             done = self._step()
         except HoleError as error:
@@ -196,13 +197,12 @@ class Leased:
             return None
         if done.outcome == "fenced":
             return self._fenced()
-        self._succeed(done)
+        self._succeed(done, took_s=monotonic() - began_s)
         return None
 
     def _step(self) -> Step:
         desk = self._desk
         assert self.driver is not None
-        self._turn_began_s = monotonic()
         desk.board.begin(desk.spec.slot, self.lease_no, self.oldest_s)
         try:
             if self._dropped:
@@ -213,13 +213,13 @@ class Leased:
                 desk.board.acquit(desk.spec.slot)
             desk.board.rest(desk.spec.slot)
 
-    def _succeed(self, done: Step) -> None:
+    def _succeed(self, done: Step, *, took_s: float) -> None:
         """Note a step that came to its end; adapt the size of the next one to failures."""
         desk = self._desk
         now = monotonic()
         assert self.driver is not None
         self.due_s = now + self.driver.wait_s(done)
-        self._rests_until_s = now + self.driver.rest_s(done, now - self._turn_began_s)
+        self._rests_until_s = now + self.driver.rest_s(done, took_s)
         self._retry = None
         if self._troubled:
             self._report(None)
