@@ -67,3 +67,8 @@ class BlockedError(GaplessError):
         super().__init__(f"blocked at {place}: {kind}{error}")
         self.place = place
         self.error = error
+
+
+def one_line(error: BaseException) -> str:
+    """Return the text of an error on one line, 500 characters of it at most; never nothing."""
+    return " ".join(str(error).split())[:500] or type(error).__name__

@@ -20,7 +20,7 @@ from gapless.consume.handler import Handler
 from gapless.consume.step import Limits
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
-from gapless.errors import ConnectError, GaplessError
+from gapless.errors import ConnectError, GaplessError, one_line
 from gapless.keys import Partition
 from gapless.lease import hold
 from gapless.lease.member import Lease
@@ -107,7 +107,7 @@ class Engine:
         except (psycopg.Error, ConnectError) as error:
             if not is_transient(error):
                 raise
-            log.warning("driver: connection lost, will be back: %s", _line(error))
+            log.warning("driver: connection lost, will be back: %s", one_line(error))
             self._forget()
 
     def _session(self) -> Connection[Any]:
@@ -259,7 +259,3 @@ class Engine:
 
 def _key(partition: Partition) -> tuple[str, int, int]:
     return partition.group_id, partition.topic_id, partition.partition_id
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500] or type(error).__name__

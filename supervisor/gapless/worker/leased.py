@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from gapless.consume.drive import Driver
 from gapless.consume.turn import Step
 from gapless.db.connect import is_transient
-from gapless.errors import BlockedError, GaplessError, HoleError
+from gapless.errors import BlockedError, GaplessError, HoleError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.lease.room import missing_grant
@@ -277,8 +277,3 @@ class Leased:
             if isinstance(error, psycopg.OperationalError):
                 raise error
             raise psycopg.OperationalError(one_line(error)) from error
-
-
-def one_line(error: BaseException) -> str:
-    """Return the text of an error on one line."""
-    return " ".join(str(error).split())[:500] or type(error).__name__

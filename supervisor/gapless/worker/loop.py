@@ -14,12 +14,12 @@ from setproctitle import setproctitle
 from gapless.db.connect import connect
 from gapless.db.listen import Ear, listen, readable, unlisten
 from gapless.db.queries import query
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.forgive import forgive
-from gapless.worker.leased import Desk, Leased, one_line
+from gapless.worker.leased import Desk, Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 
