@@ -21,6 +21,7 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from xdist.scheduler import LoadScopeScheduling
 
+from gapless import failpoints
 from gapless.db.connect import connect
 from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
@@ -145,6 +146,13 @@ def topic(conn: Connection) -> Topic:
     made = ensure_topic(conn, "outbox", partitions=4)
     assert made.topic_id == 1
     return made
+
+
+@pytest.fixture(autouse=True)
+def nothing_armed() -> Iterator[None]:
+    """Disarm what a test armed, however it ended."""
+    yield
+    failpoints.arm({})
 
 
 @pytest.fixture(autouse=True)

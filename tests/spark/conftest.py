@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gapless import failpoints
 from gapless.errors import UsageError
 from gapless.spark.session import end_session, spark_session
 
@@ -47,13 +46,6 @@ def spark() -> Iterator[SparkSession]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-@pytest.fixture(autouse=True)
-def nothing_armed() -> Iterator[None]:
-    """Disarm what a test armed, however it ended."""
-    yield
-    failpoints.arm({})
 
 
 CONF: dict[str, str] = {

@@ -525,12 +525,6 @@ def test_it_takes_one_argument() -> None:
         gapless.handler(topic=TOPIC, delivery="at-least-once")(lambda unit, conn: None)
 
 
-@pytest.fixture(autouse=True)
-def _disarm() -> Any:
-    yield
-    failpoints.arm({})
-
-
 @pytest.mark.parametrize("point", ["deliver.noted", "deliver.called"])
 @pytest.mark.parametrize("nth", [1, 2, 5])
 def test_interrupted_anywhere_nothing_is_lost(

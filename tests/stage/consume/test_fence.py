@@ -39,12 +39,6 @@ def other(world: World) -> Iterator[Connection[Any]]:
         yield conn
 
 
-@pytest.fixture
-def disarm() -> Iterator[None]:
-    yield
-    failpoints.arm({})
-
-
 class Pause:
     """Runs a step in a thread, stopped in the middle of its handler as SIGSTOP would."""
 
@@ -74,7 +68,7 @@ class TestOneCommit:
 
     @pytest.mark.parametrize("point", POINTS)
     def test_an_exception_anywhere_leaves_neither(
-        self, world: World, group: Group, point: str, disarm: None
+        self, world: World, group: Group, point: str
     ) -> None:
         world.units(2, 1)
         failpoints.arm({point: "raise@1"})
@@ -84,9 +78,7 @@ class TestOneCommit:
         group.drain()
         group.assert_all_once(3)
 
-    def test_an_exception_after_the_commit_leaves_both(
-        self, world: World, group: Group, disarm: None
-    ) -> None:
+    def test_an_exception_after_the_commit_leaves_both(self, world: World, group: Group) -> None:
         world.units(2, 1)
         failpoints.arm({"step.committed": "raise@1"})
         with pytest.raises(RuntimeError):

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -92,11 +91,6 @@ class TestLarge:
 
 
 class TestLethal:
-    @pytest.fixture(autouse=True)
-    def _disarm(self) -> Iterator[None]:
-        yield
-        failpoints.arm({})
-
     def test_is_known_by_its_attempts(self, world: World, group: Group) -> None:
         """I8: SIGKILL at the third event, three times; then it is dead unseen, and all goes on."""
         world.units(1, 1, 2, 1)
