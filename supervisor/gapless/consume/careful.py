@@ -21,7 +21,7 @@ import psycopg
 
 from gapless.consume.call import UnitFailedError, call, require_transaction
 from gapless.consume.claim import Claim, claim
-from gapless.consume.letters import Failure, Fate, set_aside
+from gapless.consume.letters import Failure, set_aside
 from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import read_units
 from gapless.consume.session import TransactionBrokenError, run, transaction
@@ -29,7 +29,6 @@ from gapless.consume.sieve import Sieve, settle
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
 from gapless.db.connect import is_transient
-from gapless.errors import BlockedError
 from gapless.failpoints import hit
 
 SAVEPOINT = "gapless_unit"
@@ -87,10 +86,11 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
     """
     aside: Counter[str] = Counter()
     spans = Spans(span.first_offset, span.ids, [len(span.ids)])
-    error = failure.error if isinstance(failure.error, BaseException) else None
-    verdict = verdict or judge(turn.policy, error or Exception(failure.error), failure.attempts)
+    if verdict is None:
+        assert isinstance(failure.error, BaseException)
+        verdict = judge(turn.policy, failure.error, failure.attempts)
     if verdict.state == "block":
-        raise BlockedError(_place(turn, span.first_offset), failure.error)
+        raise turn.blocked(span.first_offset, failure.error)
     with suppress(psycopg.Rollback), transaction(turn.conn):
         claimed = _claim_again(turn, spans)
         if claimed is None:
@@ -123,27 +123,17 @@ def _handle(turn: Turn, sieve: Sieve | None, unit: Unit, aside: Counter[str]) ->
 
 
 def _put(turn: Turn, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]) -> None:
-    if verdict.state in ("skip", "block"):
+    if verdict.state == "skip":
         return
-    fate = Fate(
-        state="dead" if verdict.state == "dead" else "waiting",
-        retry_after_s=verdict.retry_after_s,
-        parks=turn.policy.parks,
-        worker=turn.limits.worker,
-    )
-    set_aside(turn.conn, turn.assignment.partition, span, failure, fate)
+    set_aside(turn.conn, turn.assignment.partition, span, failure, turn.fate(verdict))
     aside[verdict.state] += 1
 
 
 def _block(turn: Turn, spans: Spans, at: int, error: BaseException | str) -> Retry:
     """Pass the units in front of the one that blocks; with none left, tell the driver."""
     if at == 0:
-        raise BlockedError(_place(turn, spans[0].first_offset), error) from None
+        raise turn.blocked(spans[0].first_offset, error) from None
     return Retry(spans=spans[:at])
-
-
-def _place(turn: Turn, first_offset: int) -> str:
-    return f"{turn.assignment.partition}@{first_offset}"
 
 
 def _claim_again(turn: Turn, spans: Sequence[Span]) -> Claim | None:

@@ -21,9 +21,10 @@ from gapless.consume.ahead import Ahead
 from gapless.consume.calls import Calls, Ended
 from gapless.consume.crash import crash_reason
 from gapless.consume.letters import Failure, Fate, set_aside, settle_parked
-from gapless.consume.policy import judge
+from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import read_units
 from gapless.consume.session import run, transaction
+from gapless.consume.sieve import BEHIND
 from gapless.consume.turn import Step, Turn
 from gapless.consume.unit import Span, Spans
 from gapless.errors import BlockedError, HoleError
@@ -179,17 +180,10 @@ class Delivery:
         assert isinstance(failure.error, BaseException)
         verdict = judge(self._turn.policy, failure.error, failure.attempts)
         if verdict.state == "block":
-            place = f"{self._turn.assignment.partition}@{first}"
-            note.blocked = BlockedError(place, failure.error)
+            note.blocked = self._turn.blocked(first, failure.error)
             return False
         if verdict.state != "skip":
-            fate = Fate(
-                state="dead" if verdict.state == "dead" else "waiting",
-                retry_after_s=verdict.retry_after_s,
-                parks=self._turn.policy.parks,
-                worker=self._turn.limits.worker,
-            )
-            self._set_aside(first, failure, fate, note)
+            self._set_aside(first, failure, self._turn.fate(verdict), note)
         return True
 
     def _begin(self, span: Span, note: _Note) -> None:
@@ -197,12 +191,11 @@ class Delivery:
         turn, first = self._turn, span.first_offset
         crashes = self._ahead.suspects.get(first, 0)
         if turn.parks and self._ahead.sieve.stops(first):
-            words = Failure(error="parked behind an earlier unit of its key", attempts=0)
-            self._set_aside(first, words, Fate(state="parked"), note)
+            self._set_aside(first, BEHIND, Fate(state="parked"), note)
             note.parked.append(first)
         elif crashes >= turn.policy.crashes_max and turn.policy.on_failure != "block":
             reason = crash_reason(crashes, turn.limits.former_end)
-            fate = Fate(state="dead", parks=turn.policy.parks, worker=turn.limits.worker)
+            fate = turn.fate(Verdict(state="dead"))
             self._set_aside(first, Failure(error=reason, attempts=crashes), fate, note)
         else:
             note.begun.append(span)

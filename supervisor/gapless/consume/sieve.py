@@ -16,6 +16,8 @@ from gapless.consume.turn import NONE, Turn
 from gapless.consume.unit import Span, Unit
 from gapless.keys import partition_params
 
+BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
+
 
 class Sieve:
     """Parks units, in offset order, in the transaction that is open; settle() before COMMIT."""
@@ -51,9 +53,8 @@ class Sieve:
         if not self.stops(unit.first_offset):
             return False
         turn, partition = self.turn, self.turn.assignment.partition
-        failure = Failure(error="parked behind an earlier unit of its key", attempts=0)
         fate = Fate(state="parked", worker=turn.limits.worker)
-        set_aside(turn.conn, partition, unit.span, failure, fate)
+        set_aside(turn.conn, partition, unit.span, BEHIND, fate)
         self.parked.append(unit.first_offset)
         return True
 

@@ -11,10 +11,12 @@ from psycopg import Connection
 
 from gapless.consume.claim import Claim
 from gapless.consume.handler import GroupBy, Handler
-from gapless.consume.policy import DEAD_LETTER, Delivery, Policy
+from gapless.consume.letters import Fate
+from gapless.consume.policy import DEAD_LETTER, Delivery, Policy, Verdict
 from gapless.consume.prefetch import Prefetch
 from gapless.consume.session import run_at_commit
 from gapless.consume.unit import Span, Spans
+from gapless.errors import BlockedError
 from gapless.keys import Assignment
 
 NONE: Mapping[str, int] = MappingProxyType({})
@@ -126,6 +128,19 @@ class Turn:
             on_failure=handler.on_failure or policy.on_failure,
             retry_delays_s=policy.retry_delays_s if delays is None else tuple(delays),
         )
+
+    def fate(self, verdict: Verdict) -> Fate:
+        """Return what becomes of a unit that is dead by this verdict, or else waits."""
+        return Fate(
+            state="dead" if verdict.state == "dead" else "waiting",
+            retry_after_s=verdict.retry_after_s,
+            parks=self.policy.parks,
+            worker=self.limits.worker,
+        )
+
+    def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
+        """Return what a driver is told when a unit failed, and must not be passed."""
+        return BlockedError(f"{self.assignment.partition}@{first_offset}", error)
 
 
 def offsets(spans: Sequence[Span]) -> tuple[int, int]:
