@@ -21,6 +21,7 @@ from gapless.errors import HoleError
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
 _WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
+_ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 
 _IN_TRANSACTION = int(TransactionStatus.INTRANS)  # so: neither broken, closed, aborted nor busy
 _NO_PIPELINE = int(PipelineStatus.OFF)
@@ -46,9 +47,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         raise
     except BaseException as error:
         require_usable(conn, error)
-        for cause in () if isinstance(error, WISHES) else _causes(error):
-            if is_transient(cause):
-                raise cause from None
+        _raise_transient(error)
         if isinstance(error, psycopg.errors.InFailedSqlTransaction):
             error.add_note(_WENT_ON)
         raise UnitFailedError(error) from error
@@ -75,9 +74,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
         raise
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence
         error = raised.error if isinstance(raised, UnitFailedError) else raised
-        for cause in () if isinstance(error, WISHES) else _causes(error):
-            if is_transient(cause):
-                raise cause from None
+        _raise_transient(error)
         duration_ms = (perf_counter() - began) * 1000
         # One failure, whichever attempt it was: calls that the environment ended do not count.
         return Failure(error=error, duration_ms=duration_ms)
@@ -88,9 +85,7 @@ def require_transaction(conn: Connection[Any], error: BaseException) -> None:
     """Raise TransactionBrokenError unless the step's transaction goes on after `error`."""
     require_usable(conn)
     if conn.info.transaction_status != TransactionStatus.INTRANS:
-        raise TransactionBrokenError(
-            "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
-        ) from error
+        raise TransactionBrokenError(_ENDED) from error
 
 
 def _problem(status: TransactionStatus) -> str | None:
@@ -98,7 +93,7 @@ def _problem(status: TransactionStatus) -> str | None:
         return None
     if status == TransactionStatus.INERROR:
         return _WENT_ON
-    return "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+    return _ENDED
 
 
 def _refuse_unrun(result: object) -> None:
@@ -111,6 +106,13 @@ def _refuse_unrun(result: object) -> None:
         return
     problem = f"the handler returned a {type(result).__name__} instead of doing its work"
     raise UnitFailedError(TypeError(problem))
+
+
+def _raise_transient(error: BaseException) -> None:
+    """Raise the cause of an error that is the environment's, if there is one."""
+    for cause in () if isinstance(error, WISHES) else _causes(error):
+        if is_transient(cause):
+            raise cause from None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
