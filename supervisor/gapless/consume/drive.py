@@ -169,7 +169,7 @@ class Driver:
         if self._delivery is not None:
             forget_deliveries(conn, self._turn.assignment)
         if self._in_hand is not None:
-            forget_try(conn, {**self._turn.assignment.params, "first_offset": self._in_hand})
+            forget_try(conn, self._turn.assignment, self._in_hand)
         elif self._delivery is None:
             forget_attempt(conn, self._turn.assignment)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import psycopg
 from psycopg import Connection
@@ -27,11 +27,21 @@ from gapless.consume.unit import Batch, Source, Unit
 from gapless.db.connect import is_transient
 from gapless.errors import HoleError
 from gapless.failpoints import hit
-from gapless.keys import partition_params
+from gapless.keys import Assignment, partition_params
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows
 
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
+
+
+class _Claimed(NamedTuple):
+    """What gapless.claim_letter() says; `failed`: so many attempts before."""
+
+    outcome: Literal["claimed", "gone", "fenced"]
+    claim_xid: str
+    last_offset: int
+    failed: int
+    was_dead: bool
 
 
 def redrive(turn: Turn, first_offset: int) -> Outcome:
@@ -40,9 +50,8 @@ def redrive(turn: Turn, first_offset: int) -> Outcome:
     "gone": it is not due any more, or a person has it in hand. "waiting", "dead": it failed again.
     Again: safe at any time. Raises psycopg's transient errors; then nothing was committed.
     """
-    place = {**turn.assignment.params, "first_offset": first_offset}
     with transaction(turn.conn):
-        (tries,) = run(turn.conn, "record_try", place)[0]
+        (tries,) = run(turn.conn, "record_try", _place(turn.assignment, first_offset))[0]
     if not tries:
         return "fenced" if tries is None else "gone"
     hit("letter.recorded")
@@ -54,14 +63,14 @@ def redrive(turn: Turn, first_offset: int) -> Outcome:
         return _try(turn, first_offset)
     except Exception:
         with suppress(psycopg.Error):  # without connection it counts as a death
-            forget_try(turn.conn, place)
+            forget_try(turn.conn, turn.assignment, first_offset)
         raise
 
 
-def forget_try(conn: Connection[Any], place: dict[str, object]) -> None:
+def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int) -> None:
     """Take the last try of a unit back: it ended neither well nor badly."""
     with transaction(conn):
-        run(conn, "forget_try", place)
+        run(conn, "forget_try", _place(assignment, first_offset))
 
 
 def due_letters(turn: Turn) -> tuple[list[int], float | None]:
@@ -75,24 +84,27 @@ def due_letters(turn: Turn) -> tuple[list[int], float | None]:
     return [first_offset for first_offset, _ in rows], None
 
 
+def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
+    return {**assignment.params, "first_offset": first_offset}
+
+
 def _try(turn: Turn, first_offset: int) -> Outcome:
     if turn.delivery == "at-least-once":
         return _try_outside(turn, first_offset)
     began = perf_counter()
+    claimed: _Claimed | None = None
     handled = False
-    before, was_dead = 0, False
     try:
         with transaction(turn.conn):
-            place = {**turn.assignment.params, "first_offset": first_offset}
-            outcome, xid, last, before, was_dead = run(turn.conn, "claim_letter", place)[0]
-            if outcome != "claimed":
-                return "fenced" if outcome == "fenced" else "gone"
+            claimed = _claim(turn, first_offset)
+            if claimed.outcome != "claimed":
+                return claimed.outcome
             hit("letter.claimed")
-            unit = _unit(turn, first_offset, last, attempt=before + 1)
+            unit = _unit(turn, first_offset, claimed)
             call(turn.handler, Batch([unit]) if turn.handler.batch else unit, turn.conn)
             handled = True
             hit("letter.handled")
-            _finish(turn, first_offset, xid)
+            _finish(turn, first_offset, claimed)
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
@@ -103,8 +115,9 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
     else:
         hit("letter.committed")
         return "handled"
+    assert claimed is not None
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = judge(turn.policy, reason, before + 1, redriven=was_dead)
+    verdict = judge(turn.policy, reason, claimed.failed + 1, redriven=claimed.was_dead)
     return _failed(turn, first_offset, failure, verdict)
 
 
@@ -112,25 +125,28 @@ def _try_outside(turn: Turn, first_offset: int) -> Outcome:
     """Call an at-least-once handler: the unit is claimed, and counts as handled, afterwards."""
     unit: Unit | None = None
     with suppress(psycopg.Rollback), transaction(turn.conn):
-        place = {**turn.assignment.params, "first_offset": first_offset}
-        outcome, _, last, before, was_dead = run(turn.conn, "claim_letter", place)[0]
-        if outcome == "claimed":
-            unit = _unit(turn, first_offset, last, attempt=before + 1)
+        claimed = _claim(turn, first_offset)
+        if claimed.outcome == "claimed":
+            unit = _unit(turn, first_offset, claimed)
         raise psycopg.Rollback
-    if unit is None:
-        return "fenced" if outcome == "fenced" else "gone"
+    if claimed.outcome != "claimed":
+        return claimed.outcome
+    assert unit is not None
     failure = call_outside(turn.handler, unit)
     hit("letter.handled")
     if failure is None:
         return _skip(turn, first_offset)
     assert isinstance(failure.error, BaseException)
-    verdict = judge(turn.policy, failure.error, before + 1, redriven=was_dead)
+    verdict = judge(turn.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
     return _failed(turn, first_offset, failure, verdict)
 
 
-def _finish(turn: Turn, first_offset: int, xid: str) -> None:
-    place = partition_params(turn.assignment.partition)
-    params = {**place, "first_offset": first_offset, "claim_xid": xid}
+def _claim(turn: Turn, first_offset: int) -> _Claimed:
+    return _Claimed(*run(turn.conn, "claim_letter", _place(turn.assignment, first_offset))[0])
+
+
+def _finish(turn: Turn, first_offset: int, claimed: _Claimed) -> None:
+    params = {**_place(turn.assignment, first_offset), "claim_xid": claimed.claim_xid}
     run_at_commit(turn.conn, "finish_letter", params)
 
 
@@ -139,9 +155,8 @@ def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -
         return _skip(turn, first_offset)
     state: Outcome = "dead" if verdict.state == "dead" else "waiting"
     params = {
-        **turn.assignment.params,
+        **_place(turn.assignment, first_offset),
         **failure.params(turn.limits.worker),
-        "first_offset": first_offset,
         "state": state,
         "retry_after_s": verdict.retry_after_s,
         "counted": failure.attempts > 0,
@@ -154,18 +169,17 @@ def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -
 def _skip(turn: Turn, first_offset: int) -> Outcome:
     """Count a unit as handled that was handled elsewhere, or of which nothing is to be kept."""
     with transaction(turn.conn):
-        place = {**turn.assignment.params, "first_offset": first_offset}
-        outcome, xid, *_ = run(turn.conn, "claim_letter", place)[0]
-        if outcome != "claimed":
-            return "fenced" if outcome == "fenced" else "gone"
-        _finish(turn, first_offset, xid)
+        claimed = _claim(turn, first_offset)
+        if claimed.outcome != "claimed":
+            return claimed.outcome
+        _finish(turn, first_offset, claimed)
     return "handled"
 
 
-def _unit(turn: Turn, first_offset: int, last_offset: int, *, attempt: int) -> Unit:
+def _unit(turn: Turn, first_offset: int, claimed: _Claimed) -> Unit:
     fetch = partial(_fetch, turn, first_offset)
-    source = Source(turn.assignment.partition, fetch, FETCH_EVENTS, attempt)
-    offsets = range(first_offset, last_offset + 1)
+    source = Source(turn.assignment.partition, fetch, FETCH_EVENTS, attempt=claimed.failed + 1)
+    offsets = range(first_offset, claimed.last_offset + 1)
     rows = None if len(offsets) > turn.limits.stream_above_events else fetch(offsets)
     return Unit(source, first_offset, rows, offsets)
 
