@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any, Literal
 
 import psycopg
-import tenacity
 from psycopg import Connection
 
 from gapless.consume.handler import Handler
@@ -25,11 +24,12 @@ from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
 from gapless.log.topics import ensure_topic, find_topic
 from gapless.settings import Settings
+from gapless.worker.retries import Retries
 
 log = logging.getLogger("gapless.supervisor")
 
 Event = Literal["joined", "cut", "lost"]
-_RECONNECT_S = tenacity.wait_random_exponential(multiplier=0.05, max=1.0)
+_RECONNECT_S_MAX = 1.0
 _LOG_EVERY = 20  # attempts to reconnect
 
 
@@ -61,7 +61,7 @@ class Control:
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
-        self._retry: tenacity.RetryCallState | None = None
+        self._retries = Retries(_RECONNECT_S_MAX)
         self._retry_due_s = 0.0
 
     @property
@@ -156,13 +156,12 @@ class Control:
         broken = self._conn is None or self._conn.broken or self._conn.closed
         if not broken and not is_transient(error):
             raise error
-        attempts = self._retry.attempt_number if self._retry is not None else 0
-        if attempts % _LOG_EVERY == 0:
+        if self._retries.failures % _LOG_EVERY == 0:
             log.warning("supervisor: connection lost, will be back: %s", _line(error))
         if self._conn is not None:
             self._conn.close()
         self._conn = None
-        self._schedule()
+        self._retry_due_s = monotonic() + self._retries.failed()
 
     # -- the way back -----------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ class Control:
         if self._draining:
             member.drain()
         self._conn = conn
-        self._retry = None
+        self._retries.succeeded()
         self._last_beat_s = monotonic()
         self._changed = True
         log.info("supervisor: back, and still a member")
@@ -198,15 +197,7 @@ class Control:
         self._member = None
         self._lost = True
         self._become_member(conn)
-        self._retry = None
-
-    def _schedule(self) -> None:
-        """Wait before the next try, longer each time, with jitter."""
-        if self._retry is None:
-            self._retry = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
-        else:
-            self._retry.attempt_number += 1
-        self._retry_due_s = monotonic() + _RECONNECT_S(self._retry)
+        self._retries.succeeded()
 
     # -- membership -------------------------------------------------------------------------------
 

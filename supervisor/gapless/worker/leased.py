@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any
 
 import psycopg
-import tenacity
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
@@ -27,18 +26,18 @@ from gapless.lease import hold
 from gapless.lease.room import missing_grant
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
+from gapless.worker.retries import Retries
 from gapless.worker.spec import ExitCode, WorkerSpec
 
 log = logging.getLogger("gapless.worker")
 
 HOLE_RETRY_S = 5.0
 CAREFUL_BATCH = 64
-LOCK_POLL_S = (
-    0.02  # a lock let go of is notified; a killed owner's is found so often, and ever less
-)
+# A lock let go of is notified; a killed owner's is found so often, and ever less.
+LOCK_POLL_S = 0.02
 LOCK_POLL_S_MAX = 0.25
 INSTALL_WAIT_MS = 25
-_RETRY_S = tenacity.wait_random_exponential(multiplier=0.05, max=10)
+RETRY_S_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +68,13 @@ class Leased:
         self._is_powerless = False
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.limits.batch_size
-        self._retry: tenacity.RetryCallState | None = None
+        self._retries = Retries(RETRY_S_MAX)
         self._troubled = False
         self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
 
     def wake(self) -> None:
         """Have a turn now, unless something went wrong a moment ago."""
-        if self._retry is None and not self._troubled:
+        if not self._retries.failures and not self._troubled:
             self.due_s = min(self.due_s, max(monotonic(), self._rests_until_s))
 
     def drop(self) -> None:
@@ -220,7 +219,7 @@ class Leased:
         assert self.driver is not None
         self.due_s = now + self.driver.wait_s(done)
         self._rests_until_s = now + self.driver.rest_s(done, took_s)
-        self._retry = None
+        self._retries.succeeded()
         if self._troubled:
             self._report(None)
         if done.dead:
@@ -234,16 +233,13 @@ class Leased:
 
     def _try_later(self, error: psycopg.Error | BlockedError) -> None:
         """Wait longer each time for what the environment, or the policy, does not let succeed."""
-        if self._retry is None:
-            self._retry = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
-        else:
-            self._retry.attempt_number += 1
-        attempt = self._retry.attempt_number
+        wait_s = self._retries.failed()
+        attempt = self._retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
             log.warning("%s: will try again: %s", self.partition, one_line(error))
         if self.assignment is not None and (attempt == 3 or isinstance(error, BlockedError)):
             self._report(f"retrying: {one_line(error)} (attempt {attempt})")
-        self.due_s = monotonic() + _RETRY_S(self._retry)
+        self.due_s = monotonic() + wait_s
 
     def _stop_at_hole(self, error: HoleError) -> None:
         """Stay on the partition without going on, and say so, until the hole is mended."""
