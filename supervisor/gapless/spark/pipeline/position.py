@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -62,7 +63,7 @@ def register(conn: Connection[Any], pipeline: Pipeline) -> None:
     topics = set(pipeline.topics)
     if pipeline.target.kind == "topic":
         topics.add(pipeline.target.where)
-    find_ends(conn, read_options({"url": conn.info.dsn, "subscribe": ",".join(topics)}))
+    _ends(conn, topics)
     conn.execute(
         query("spark", "register_pipeline"),
         {
@@ -115,8 +116,7 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline) -> Batch:
     """
     settle(conn)
     at = state(conn, pipeline.name)
-    options = read_options({"url": conn.info.dsn, "subscribe": ",".join(pipeline.topics)})
-    ends = find_ends(conn, options)
+    ends = _ends(conn, pipeline.topics)
     start = _position(conn, pipeline, ends)
     if at.planned is not None:
         end = from_json(at.planned)
@@ -145,18 +145,16 @@ def plan_files(conn: Connection[Any], name: str, batch: Batch, files: Any) -> No
 
 def end_batch(conn: Connection[Any], name: str, batch: Batch) -> None:
     """Move the pipeline past a batch, in the caller's transaction; GaplessError if fenced."""
-    moved = [
-        (end.topic_id, end.partition_id, before, after)
-        for end in batch.ends
-        for before in (batch.start[end.topic][end.partition_id],)
-        for after in (batch.end.get(end.topic, {}).get(end.partition_id, before),)
+    before = [batch.start[end.topic][end.partition_id] for end in batch.ends]
+    after = [
+        batch.end.get(end.topic, {}).get(end.partition_id, stays)
+        for end, stays in zip(batch.ends, before, strict=True)
     ]
-    topic_ids, partition_ids, before, after = map(list, zip(*moved, strict=True))
     params = {
         "name": name,
         "batch": batch.number,
-        "topic_ids": topic_ids,
-        "partition_ids": partition_ids,
+        "topic_ids": [end.topic_id for end in batch.ends],
+        "partition_ids": [end.partition_id for end in batch.ends],
         "from_offsets": before,
         "to_offsets": after,
         "events": batch.events,
@@ -184,6 +182,10 @@ def reset(conn: Connection[Any], name: str, goal: str) -> None:
         if error.sqlstate == "GL409":
             raise UsageError(str(error.diag.message_primary)) from error
         raise
+
+
+def _ends(conn: Connection[Any], topics: Iterable[str]) -> list[End]:
+    return find_ends(conn, read_options({"url": conn.info.dsn, "subscribe": ",".join(topics)}))
 
 
 def _position(conn: Connection[Any], pipeline: Pipeline, ends: list[End]) -> Offsets:

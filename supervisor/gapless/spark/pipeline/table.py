@@ -64,13 +64,13 @@ class Table:
                 if each.rows:
                     with conn.cursor().copy(copy_in) as copy:
                         copy.write(each.rows)
-            merged = conn.execute(
-                self._merge(columns), {"tokens": [each.token for each in staged]}
-            ).rowcount
-            if merged != sum(each.events for each in staged):
+            tokens = [each.token for each in staged]
+            merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
+            sent = sum(each.events for each in staged)
+            if merged != sent:
                 raise UsageError(
-                    f"stage {merged} of {sum(each.events for each in staged)} rows: the server has "
-                    "crashed since they were sent; run the pipeline again"
+                    f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
+                    "run the pipeline again"
                 )
             conn.execute(sql.SQL("drop table {}").format(self._stage))
             hit("pipeline.applied")
