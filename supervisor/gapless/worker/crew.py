@@ -34,6 +34,11 @@ class Worker:
     services: dict[int, _Service]
     solo: bool
 
+    @property
+    def partitions(self) -> list[Partition]:
+        """What it serves, or waits for."""
+        return [each.partition for each in self.services.values()]
+
     def can_take(self, partition: Partition, member_id: UUID, partitions_max: int) -> bool:
         """Tell whether it may serve one more: of its own group and topic, if it is not leaving."""
         return (
@@ -90,15 +95,11 @@ class Crew:
                 return True
         return False
 
-    def served_by(self, worker: Worker) -> list[Partition]:
-        """Return the partitions of a worker."""
-        return [each.partition for each in worker.services.values()]
-
     def has_room_beside(self, worker: Worker, partitions_max: int) -> bool:
         """Tell whether another worker could take the one partition of this one."""
         return len(worker.services) == 1 and any(
-            other.can_take(each.partition, worker.member_id, partitions_max)
-            for each in worker.services.values()
+            other.can_take(partition, worker.member_id, partitions_max)
+            for partition in worker.partitions
             for other in self.workers
             if other is not worker
         )
@@ -135,7 +136,7 @@ def _ended(service: _Service, worker: Worker, code: int) -> Ended:
 
 def _rename(worker: Worker) -> None:
     """Name a worker after what it serves: group/topic/0,3,7."""
-    served = [each.partition for each in worker.services.values()]
+    served = worker.partitions
     if served:
-        numbers = ",".join(str(number) for number in sorted(p.partition_id for p in served))
+        numbers = ",".join(map(str, sorted(each.partition_id for each in served)))
         worker.child.name = f"worker {served[0].group_id}/{served[0].topic}/{numbers}"

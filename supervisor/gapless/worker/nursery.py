@@ -250,7 +250,7 @@ class Nursery:
         if not worker.solo or worker.child.age_s < STEADY_AFTER_S:
             return
         worker.solo = False
-        for partition in self._crew.served_by(worker):
+        for partition in worker.partitions:
             self._suspects.discard(partition)
             if self._crew.has_room_beside(worker, self._settings.partitions_per_worker):
                 self._crew.drop(partition)
