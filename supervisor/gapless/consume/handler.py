@@ -163,7 +163,7 @@ def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
     _check_function(handler.function, "at-least-once")
 
 
-def _check_function(function: Callable[..., Any], delivery: Delivery | None = None) -> None:
+def _check_function(function: Callable[..., Any], delivery: Delivery | None) -> None:
     """Refuse now what would fail, or silently do nothing, at the first event."""
     if not callable(function):
         raise UsageError("@gapless.handler(...) goes above a function")

@@ -52,17 +52,14 @@ class Fate:
     parks: later units that touch one of its keys are to be parked behind it.
     """
 
-    state: Literal["waiting", "parked", "dead"] = "dead"
+    state: Literal["waiting", "parked", "dead"]
     retry_after_s: float = 0.0
     parks: bool = False
     worker: str = ""
 
 
-DEAD = Fate()
-
-
 def set_aside(
-    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate = DEAD
+    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate
 ) -> None:
     """Write all events of a unit down, with its state, in the transaction that is open."""
     params = {

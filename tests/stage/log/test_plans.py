@@ -14,7 +14,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.consume.claim import claim
-from gapless.consume.letters import Failure, set_aside
+from gapless.consume.letters import Failure, Fate, set_aside
 from gapless.consume.unit import Span
 from gapless.db.connect import connect
 from gapless.db.queries import query
@@ -189,7 +189,11 @@ def test_dead_letter(place: Place, spread: bool) -> None:
         _check(
             place,
             lambda conn, n: set_aside(
-                conn, partition, Span(n * 20 + 1, unit), Failure(error="refused")
+                conn,
+                partition,
+                Span(n * 20 + 1, unit),
+                Failure(error="refused"),
+                Fate(state="dead"),
             ),
             looked_up_max=25,
         )
