@@ -296,6 +296,22 @@ class TestAllowed:
         group.drain(make_handler(deallocate), batch_size=batch_size)
         group.assert_all_once(30)
 
+    def test_deallocate_all_now_and_then_costs_one_retry_in_all(
+        self, world: World, group: Group
+    ) -> None:
+        """What the steps between have prepared is not used within a transaction again."""
+        world.units(*[1] * 30)
+
+        def deallocate(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset % 2 == 0:
+                conn.execute("deallocate all", prepare=False)
+
+        with pytest.raises(psycopg.OperationalError, match="deallocated our statements"):
+            group.drain(make_handler(deallocate), batch_size=1)
+        group.drain(make_handler(deallocate), batch_size=1)
+        group.assert_all_once(30)
+
     def test_a_savepoint_rolled_back_makes_psycopg_deallocate_all(
         self, world: World, group: Group
     ) -> None:
