@@ -56,9 +56,10 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     if result is None and in_transaction and pgconn.pipeline_status == _NO_PIPELINE:
         return  # nearly always; to find out what is wrong costs as much as reading an event
     require_usable(conn)
-    problem = _problem(conn.info.transaction_status)
-    if problem is not None:
-        raise UnitFailedError(TransactionBrokenError(problem))
+    status = conn.info.transaction_status
+    if status != TransactionStatus.INTRANS:
+        why = _WENT_ON if status == TransactionStatus.INERROR else _ENDED
+        raise UnitFailedError(TransactionBrokenError(why))
     _refuse_unrun(result)
 
 
@@ -86,14 +87,6 @@ def require_transaction(conn: Connection[Any], error: BaseException) -> None:
     require_usable(conn)
     if conn.info.transaction_status != TransactionStatus.INTRANS:
         raise TransactionBrokenError(_ENDED) from error
-
-
-def _problem(status: TransactionStatus) -> str | None:
-    if status == TransactionStatus.INTRANS:
-        return None
-    if status == TransactionStatus.INERROR:
-        return _WENT_ON
-    return _ENDED
 
 
 def _refuse_unrun(result: object) -> None:
