@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,10 @@ class Verdict:
 
 
 def require_batch(df: DataFrame, batch: Batch, name: str) -> None:
-    """Raise HoleError unless the rows are the batch's events, each once."""
+    """Raise HoleError unless the rows are the batch's events, each once.
+
+    Raises UsageError when they have no columns that tell.
+    """
     missing = [column for column in _COLUMNS if column not in df.columns]
     if missing:
         raise UsageError(
@@ -95,9 +98,7 @@ def verify(conn: Connection[Any], name: str) -> Iterator[Verdict]:
         yield Verdict(topic=topic, partition=partition, first=first, last=last, problem=problem)
 
 
-def _ranges(
-    start: Offsets | Mapping[str, Mapping[int, int]], end: Offsets
-) -> Iterator[tuple[str, int, int, int]]:
+def _ranges(start: Offsets, end: Offsets) -> Iterator[tuple[str, int, int, int]]:
     """Yield topic, partition, first and last offset, both inclusive, of what lies between."""
     for topic, partitions in sorted(end.items()):
         for partition, offset in sorted(partitions.items()):
