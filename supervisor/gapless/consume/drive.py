@@ -72,8 +72,8 @@ class Driver:
         self._next_due_s: float | None = None
         self._woken_before_s = 0.0
         self._is_at_end = False  # the last turn took all there was
-        self._log_is_next = False
         self._is_stream = False  # several events came with the last turn, and were all there was
+        self._log_is_next = False  # a unit that was set aside has just had its turn
         self._log_was_idle = False  # then all that is due comes before another look at the log
         self._log_until_s = 0.0  # at least once: so long the log is next
         self._in_hand: int | None = None  # the unit set aside that has its turn

@@ -20,7 +20,7 @@ class Board:
     """
 
     def __init__(self, slots: int) -> None:
-        self._words = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._since_ns = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._subjects = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._completed = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
 
@@ -44,11 +44,11 @@ class Board:
         since_s: from then on (time.monotonic), instead of now.
         """
         self._subjects[slot] = subject  # first: a death in between is nobody's fault
-        self._words[slot] = time.monotonic_ns() if since_s is None else int(since_s * 1e9)
+        self._since_ns[slot] = time.monotonic_ns() if since_s is None else int(since_s * 1e9)
 
     def rest(self, slot: int) -> None:
         """Say: at rest, and alive."""
-        self._words[slot] = -time.monotonic_ns()
+        self._since_ns[slot] = -time.monotonic_ns()
 
     def acquit(self, slot: int) -> None:
         """Say: the thing at hand came to an end that tells nothing against it."""
@@ -60,11 +60,11 @@ class Board:
 
     def work_ms(self, slot: int) -> float:
         """Return for how long the present work has gone on, 0 when at rest."""
-        return _since_ms(self._words[slot])
+        return _since_ms(self._since_ns[slot])
 
     def silence_ms(self, slot: int) -> float:
         """Return how long ago a child at rest was last heard of, 0 when at work."""
-        return _since_ms(-self._words[slot])
+        return _since_ms(-self._since_ns[slot])
 
 
 def _since_ms(then_ns: int) -> float:
