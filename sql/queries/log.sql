@@ -23,7 +23,7 @@ select gapless.publish(
 )
 
 -- name: publish_some
--- In the order given: ids are drawn after the sort.
+-- In the order given: ids are drawn after the sort. Arrays in binary: as text every quote is escaped.
 with inserted as (
   insert into gapless.outbox_message_t
     (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
@@ -31,8 +31,8 @@ with inserted as (
     u.transaction_id::uuid
   from (select gapless.topic_id(%(topic)s) as topic_id) t
   cross join unnest(
-    %(payload)s::text[], %(key)s::text[], %(event_type)s::text[], %(headers)s::text[],
-    %(host_id)s::text[], %(user_id)s::text[], %(transaction_id)s::text[]
+    %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
+    %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[]
   ) with ordinality as u
     (payload, key, event_type, headers, host_id, user_id, transaction_id, n)
   order by u.n

@@ -41,7 +41,7 @@ PAUSE_S_MAX = 0.005
 # publishers the server spends a quarter of a core on it; behind few, half of one at most.
 RESTS_PER_RUN = 3
 RESTS_PER_SMALL_RUN = 1
-SMALL_EVENTS = 16
+SMALL_EVENTS = 6
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
 
