@@ -239,9 +239,10 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
     while pgconn.status == ConnStatus.OK or answer:
         result = pgconn.get_result()
         if result is None:
-            if answer:
-                answers.append(answer)
-                answer = []
+            if not answer:
+                break  # lost in sending: libpq has an error for one answer, but keeps status OK
+            answers.append(answer)
+            answer = []
         elif result.status == ExecStatus.PIPELINE_SYNC:
             break
         else:
