@@ -61,7 +61,7 @@ $$;
 -- Claim a unit that is due, in the caller's open transaction: from now on it counts as handled, and
 -- commits as that, or not, with whatever the handler writes (I6).
 --   outcome 'claimed'  its events are in dead_letter_event; claim_xid goes back to finish_letter()
---   outcome 'gone'     it is not due (any more), or somebody redrives or discards it right now
+--   outcome 'gone'     it is not due (any more)
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- attempts: how many have failed before; was_dead: a person asked for this one.
 -- locks: the consumer_offsets row and the unit's until the transaction ends
@@ -85,12 +85,13 @@ begin
     return query select 'fenced', null, null::bigint, null::int, null::boolean, null::boolean;
     return;
   end if;
-  -- Skip what a person has in hand. Its own statement: as a join it may lock one after the other.
+  -- Wait for a person who has it in hand: a later one must not go before it, and record_try() waits as
+  -- well. Its own statement: as a join it may lock one after the other.
   perform from gapless.dead_letter w
   where w.group_id = claim_letter.group_id and w.topic_id = claim_letter.topic_id
     and w.partition_id = claim_letter.partition_id and w.first_offset = claim_letter.first_offset
     and coalesce(w.state, '') = 'waiting' and w.next_attempt_ts <= clock_timestamp()
-  for update skip locked;
+  for update;
   if found then
     return query
     update gapless.dead_letter d

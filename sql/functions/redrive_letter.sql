@@ -15,6 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   wanted int := gapless.topic_id(redrive_letter.topic);
+  now_ts timestamptz := clock_timestamp();    -- once: who asked last is known by two columns being equal
   found_state text;
 begin
   found_state := gapless.lock_letter(
@@ -24,8 +25,8 @@ begin
     return found_state;
   end if;
   update gapless.dead_letter d
-  set state = 'waiting', next_attempt_ts = clock_timestamp(),
-    redriven_by = coalesce(redrive_letter.asked_by, session_user), redriven_ts = clock_timestamp()
+  set state = 'waiting', next_attempt_ts = now_ts,
+    redriven_by = coalesce(redrive_letter.asked_by, session_user), redriven_ts = now_ts
   where d.group_id = redrive_letter.group_id and d.topic_id = wanted
     and d.partition_id = redrive_letter.partition_id
     and d.first_offset = redrive_letter.first_offset;

@@ -47,7 +47,7 @@ class _Claimed(NamedTuple):
 def redrive(turn: Turn, first_offset: int) -> Outcome:
     """Handle a unit that is due, and commit.
 
-    "gone": it is not due any more, or a person has it in hand. "waiting", "dead": it failed again.
+    "gone": it is not due any more. "waiting", "dead": it failed again.
     Again: safe at any time. Raises psycopg's transient errors; then nothing was committed.
     """
     with transaction(turn.conn):
