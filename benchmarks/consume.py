@@ -19,7 +19,7 @@ from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from gapless.consume.handler import Handler
-from gapless.consume.prefetch import Prefetch
+from gapless.consume.prefetch import EVENTS_MAX, Prefetch
 from gapless.consume.step import Limits, step
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
@@ -33,6 +33,7 @@ BATCHES = (1000, 100)
 WARM_UP = 5
 
 RAW = "psycopg alone"
+COMMITTED = "psycopg, each batch committed"
 STEP = "step()"
 STEP_BATCH = "step(), batch handler"
 STEP_EVENTS = "step(), decoding"
@@ -76,6 +77,7 @@ def _ways(
     """Return the ways to read a topic that are compared; the slower ones for one size only."""
     ways: dict[str, Callable[[], _Rate]] = {
         RAW: partial(_raw, dsn, topic, batch),
+        COMMITTED: partial(_raw, dsn, topic, batch, committed=True),
         STEP: partial(_steps, dsn, topic, batch, noop),
     }
     if unit_size == UNIT_SIZES[0]:
@@ -88,18 +90,23 @@ def _ways(
 
 def _figures(results: _Rates, what: str) -> list[Figure]:
     target = Target("ratio", at_least=0.6)
-    figures = [
-        Figure(
+
+    def figure(name: str, against: str, target: Target | None = None) -> Figure:
+        return Figure(
             what=f"{what}: {name}",
             unit="events/s",
             ours=tuple(rate.per_s for rate in results[name]),
-            baseline=tuple(rate.per_s for rate in results[RAW]),
-            against=RAW,
-            target=None if name == STEP_EVENTS else target,
+            baseline=tuple(rate.per_s for rate in results[against]),
+            against=against,
+            target=target,
         )
+
+    figures = [
+        figure(name, RAW, None if name == STEP_EVENTS else target)
         for name in results
-        if name != RAW
+        if name not in (RAW, COMMITTED)
     ]
+    figures.append(figure(STEP, COMMITTED))
     raw = [rate.cost for rate in results[RAW]]
     ours = [rate.cost for rate in results[STEP]]
     cpu, wal = cost_figures(f"{what}: {STEP}", ours, raw, RAW)
@@ -127,12 +134,19 @@ def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool) -> Ha
     return made
 
 
-def _raw(dsn: str, topic: Topic, batch_size: int) -> _Rate:
-    """Read all rows in batches by id arrays: binary, JSON left as text, one statement a batch."""
+def _raw(dsn: str, topic: Topic, batch_size: int, *, committed: bool = False) -> _Rate:
+    """Read all rows in batches by id arrays: binary, JSON left as text, one statement a batch.
+
+    committed: read as a worker does that is behind, up to 1000 at once, and commit after each batch
+    how far it is: the bound of any design that does so.
+    """
     with psycopg.connect(dsn, autocommit=True) as conn:
         found = conn.execute(query("ids"), {"topic_id": topic.topic_id}).fetchall()
         ids = [message_id for (message_id,) in found]
-        batches = [ids[at : at + batch_size] for at in range(0, len(ids), batch_size)]
+        at_once = max(batch_size, EVENTS_MAX) if committed else batch_size
+        batches = [ids[at : at + at_once] for at in range(0, len(ids), at_once)]
+        offset = psycopg.ClientCursor(conn)
+        offset.execute(query("committed_offset"))
         cursor = conn.cursor(binary=True)
         cursor.adapters.register_loader("json", ByteaBinaryLoader)
         cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)
@@ -140,6 +154,8 @@ def _raw(dsn: str, topic: Topic, batch_size: int) -> _Rate:
         def read(batch: list[int]) -> None:
             rows = cursor.execute(query("raw_read"), {"ids": batch}).fetchall()
             assert len(rows) == len(batch)
+            for next_offset in range(0, len(batch) if committed else 0, batch_size):
+                offset.execute(query("commit_offset"), {"next_offset": next_offset})
 
         for batch in batches[:WARM_UP]:
             read(batch)

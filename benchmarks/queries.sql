@@ -98,6 +98,17 @@ select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.
 from gapless.outbox_message_t o
 where o.id = any (%(ids)s)
 
+-- name: committed_offset
+create table if not exists committed_offset (next_offset bigint not null);
+truncate committed_offset;
+insert into committed_offset values (0)
+
+-- name: commit_offset
+-- One round trip: the least that a design can do which commits each batch.
+begin;
+update committed_offset set next_offset = %(next_offset)s;
+commit
+
 -- name: activity
 -- Counters before and after; looking takes no xid. Beats are the members' own renewals.
 select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xids,
