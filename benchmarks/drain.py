@@ -46,11 +46,22 @@ def noop_handler(topic: str, batch_size: int) -> Handler:
     return gapless.handler(topic=topic, group=new_group("drain"), batch_size=batch_size)(noop)
 
 
-def drain(dsn: str, handlers: Sequence[Handler], *, events: int, partitions: int) -> Drained:
+def drain(
+    dsn: str,
+    handlers: Sequence[Handler],
+    *,
+    events: int,
+    partitions: int,
+    partitions_per_worker: int = 1,
+) -> Drained:
     """Let a supervisor handle `events` events, summed over the groups of its handlers."""
     groups = [handler.group or "" for handler in handlers]
     began_s = monotonic()
-    with supervised(dsn, *handlers, total_partitions=partitions):
+    settings = {
+        "total_partitions": partitions,
+        "partitions_per_worker": partitions_per_worker,
+    }
+    with supervised(dsn, *handlers, **settings):
         return watch(dsn, "progress_of_groups", groups, events, began_s)
 
 

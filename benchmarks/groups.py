@@ -6,7 +6,7 @@ has no handler, no units and no leases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from time import sleep
@@ -39,6 +39,8 @@ PAYLOAD_BYTES = 1000
 PAYLOAD = b'{"pad":"' + b"x" * (PAYLOAD_BYTES - 10) + b'"}'
 
 RIVAL = counters.NAME
+EACH = "a worker a partition"
+SHARED = "a worker a group"
 
 
 class _Live(NamedTuple):
@@ -71,31 +73,41 @@ def _drained(setup: Setup) -> list[Figure]:
             setup.rounds,
             {
                 RIVAL: partial(_drain_rival, dsn, groups, groups * events),
-                "ours": partial(_drain_ours, dsn, groups, groups * events),
+                EACH: partial(_drain_ours, dsn, groups, groups * events, 1),
+                SHARED: partial(_drain_ours, dsn, groups, groups * events, PARTITIONS),
             },
         )
-    what = f"{groups} groups, {PARTITIONS} partitions: a full log"
+    what = f"{groups} groups, {PARTITIONS} partitions, a full log: "
     return [
-        Figure(
-            what=what,
-            unit="events/s",
-            ours=tuple(each.per_s for each in results["ours"]),
-            baseline=tuple(each.per_s for each in results[RIVAL]),
-            against=RIVAL,
-            target=Target("ratio", at_least=1),
-        ),
-        *cost_figures(
-            what,
-            [each.cost for each in results["ours"]],
-            [each.cost for each in results[RIVAL]],
-            RIVAL,
-        ),
+        each
+        for name in (EACH, SHARED)
+        for each in _drained_figures(what + name, results[name], results[RIVAL])
     ]
 
 
-def _drain_ours(dsn: str, groups: int, events: int) -> Drained:
+def _drained_figures(
+    what: str, ours: Sequence[Drained], rival: Sequence[Drained]
+) -> Iterator[Figure]:
+    yield Figure(
+        what=what,
+        unit="events/s",
+        ours=tuple(each.per_s for each in ours),
+        baseline=tuple(each.per_s for each in rival),
+        against=RIVAL,
+        target=Target("ratio", at_least=1),
+    )
+    yield from cost_figures(what, [x.cost for x in ours], [x.cost for x in rival], RIVAL)
+
+
+def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) -> Drained:
     handlers = [noop_handler("groups", READ_BATCH) for _ in range(groups)]
-    return drain(dsn, handlers, events=events, partitions=PARTITIONS)
+    return drain(
+        dsn,
+        handlers,
+        events=events,
+        partitions=PARTITIONS,
+        partitions_per_worker=partitions_per_worker,
+    )
 
 
 def _drain_rival(dsn: str, groups: int, events: int) -> Drained:
