@@ -95,6 +95,7 @@ def _commit(conn: Connection[Any]) -> None:
 def _roll_back(conn: Connection[Any]) -> None:
     """Undo what was done; a session that does not let us is closed by _make_idle()."""
     drop_later(conn)
+    trust(conn, trusted=False)  # a savepoint was rolled back, perhaps, with all that was prepared
     if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
         with suppress(psycopg.Error):
             run(conn, "rollback")

@@ -332,6 +332,24 @@ class TestAllowed:
         go_on()
         group.assert_all_once(60)
 
+    @pytest.mark.parametrize("batch_size", [1, 4])
+    def test_a_unit_that_fails_with_its_savepoint_keeps_the_session(
+        self, world: World, group: Group, batch_size: int
+    ) -> None:
+        """Our ROLLBACK was prepared by the failure before, and psycopg has deallocated all."""
+        world.units(*[1] * 20)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 15:
+                with conn.transaction():
+                    raise ValueError("refused")
+
+        group.failing = {2}
+        group.drain(make_handler(handle), batch_size=batch_size)
+        group.assert_all_once(20)
+        assert list(group.letters()) == [2, 15]
+
     def test_set_local_ends_with_the_step(self, world: World, group: Group) -> None:
         world.units(1)
         before = group.conn.execute("show statement_timeout").fetchone()
