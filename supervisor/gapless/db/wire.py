@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -233,10 +234,10 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
     """Return the answers up to the sync, or those there were before the connection was lost."""
     while pgconn.flush():
         writable(pgconn.socket)
-    readable(None, pgconn.socket)  # libpq waits as well, but lets no signal through
     answers: list[_Answer] = []
     answer: _Answer = []
     while pgconn.status == ConnStatus.OK or answer:
+        _await(pgconn)
         result = pgconn.get_result()
         if result is None:
             if not answer:
@@ -248,6 +249,17 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
         else:
             answer.append(result)
     return answers
+
+
+def _await(pgconn: PGconn) -> None:
+    """Wait until get_result() does not: it lets no signal through meanwhile, and no other thread.
+
+    What wakes up may be a notification, or half an answer.
+    """
+    with suppress(psycopg.OperationalError):  # of a connection that is lost get_result() tells
+        while pgconn.is_busy():
+            readable(None, pgconn.socket)
+            pgconn.consume_input()
 
 
 def _error(conn: Connection[Any], result: PGresult) -> psycopg.Error:
