@@ -26,7 +26,7 @@ from psycopg import abc as protocols
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from gapless.db.listen import hand_over_notifies, readable, writable
@@ -116,6 +116,9 @@ def fetch_all(
     OperationalError, without SQLSTATE, when they failed for what was deallocated: try once more.
     What interrupts the wait (Ctrl-C) closes the connection.
     """
+    if conn.pgconn.pipeline_status != PipelineStatus.OFF:
+        with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
+            pass
     session = _session(conn)
     calls = [*session.waiting, (_statement(stage, name), params)]
     session.waiting.clear()
@@ -186,6 +189,7 @@ def _exchange(
     if pgconn.status != ConnStatus.OK:
         raise psycopg.OperationalError("the connection is closed")
     try:
+        is_ours = pgconn.pipeline_status == PipelineStatus.OFF
         pgconn.enter_pipeline_mode()
         if kept:
             sent = _send_kept(pgconn, session, calls, result_format)
@@ -194,7 +198,7 @@ def _exchange(
         pgconn.pipeline_sync()
         answers = _receive(pgconn)
         hand_over_notifies(pgconn)
-        if pgconn.status == ConnStatus.OK:
+        if is_ours and pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()
     except BaseException:
         conn.close()  # an answer that is on its way must not be taken for the next one's

@@ -89,6 +89,21 @@ class TestLarge:
             assert text == f"Unit(orders/0@{first[0]}..{last})"
         assert list(group.letters()) == list(range(1, 11))
 
+    @pytest.mark.parametrize("events", [40, 2500])
+    def test_it_may_be_read_amid_a_pipeline(self, world: World, group: Group, events: int) -> None:
+        """What the handler has sent and nobody has answered is not taken for events."""
+        world.units(events, 3)
+        insert = "insert into effect (group_id, c_offset, unit_first) values (%s, %s, %s)"
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            with conn.pipeline():
+                for event in unit:
+                    conn.execute(insert, [group.name, event.offset, unit.first_offset])
+
+        group.drain(make_handler(handle), stream_above_events=10)
+        group.assert_all_once(events + 3)
+        assert group.letters() == {}
+
 
 class TestLethal:
     def test_is_known_by_its_attempts(self, world: World, group: Group) -> None:
