@@ -167,8 +167,10 @@ class Line:
 
 
 def is_commit(piece: bytes) -> bool:
-    """Tell whether a client's bytes are the simple query COMMIT, as psycopg sends it."""
-    return piece[:1] == b"Q" and piece[5:].strip(b"\0; ").lower() == b"commit"
+    """Tell whether a client's bytes say COMMIT: as psycopg does, or as a worker (gapless.db.wire)."""
+    if piece[:1] == b"Q":
+        return piece[5:].strip(b"\0; ").lower() == b"commit"
+    return b"\0commit\0" in piece or b"\0gapless_consume_commit_" in piece
 
 
 async def serve(upstream: str, lines: int) -> None:

@@ -11,6 +11,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chaos.process import Proxy
+from gapless.consume.session import run, transaction
 from stage.worker.fleet import until
 
 AT_ONCE_S = 0.3  # so long nothing may arrive
@@ -123,6 +124,22 @@ def test_the_answer_to_a_commit_is_lost(network: Network) -> None:
     with network.connect() as conn, conn.transaction():
         conn.execute("insert into t values (2)")
     assert network.rows() == 2, "only one was to be lost"
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_the_answer_to_a_workers_commit_is_lost(network: Network, before: int) -> None:
+    """Prepared in the same breath, or before."""
+
+    def work() -> None:
+        with transaction(network.far, kept=True):
+            run(network.far, "check_constraints")
+
+    for _ in range(before):
+        work()
+    network.proxy.order(0, eat=1)
+    with pytest.raises(psycopg.OperationalError):
+        work()
+    assert network.proxy.eaten(0) == 1
 
 
 def test_refused_and_reset(network: Network) -> None:
