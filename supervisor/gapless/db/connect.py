@@ -74,6 +74,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
     return Connection.connect(
         dsn,
         autocommit=True,
+        client_encoding="utf8",  # that of JSON, whatever the database or PGCLIENTENCODING says
         application_name=f"gapless/{role}"[:63],
         connect_timeout=connect_timeout_s,
         keepalives_idle=5,
