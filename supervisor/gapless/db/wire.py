@@ -209,7 +209,7 @@ def _exchange(
         session.prepared.add(name)
     if len(answers) < len(sent):
         raise psycopg.OperationalError(pgconn.get_error_message())
-    return answers[-1]
+    return answers[len(sent) - 1]  # a loss right behind it is an answer to nothing
 
 
 def _send(pgconn: PGconn, calls: _Packed, result_format: Format) -> list[bytes]:
