@@ -1,0 +1,90 @@
+"""A connection that is lost right behind an answer, before the server says that it is ready again."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import closing, nullcontext, suppress
+from threading import Thread
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from gapless.consume.step import Limits, step
+from gapless.db.connect import connect
+from stage.consume.world import Group, World, make_handler
+
+READY = b"Z\0\0\0\5"  # ReadyForQuery, without the byte that tells of the transaction
+
+
+class Scissors:
+    """A proxy for one connection; of the `last`-th answer from now on it keeps the end, and closes."""
+
+    def __init__(self, dsn: str) -> None:
+        words = conninfo_to_dict(dsn)
+        self._server = f"{words['host']}/.s.PGSQL.{words['port']}"
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        port = self._listening.getsockname()[1]
+        self.dsn = make_conninfo(dsn, host="127.0.0.1", port=port, sslmode="disable")
+        self.last: int | None = None
+        self._thread = Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listening.close()
+        self._thread.join(20)
+
+    def _serve(self) -> None:
+        client, _ = self._listening.accept()
+        with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
+            server.connect(self._server)
+            while self._pass_on(client, server):
+                pass
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> bool:
+        """Pass on what has come; tell whether there may be more."""
+        for one in select.select([client, server], [], [], 60)[0]:
+            data = one.recv(1 << 16)
+            if not data:
+                return False
+            if one is client:
+                server.sendall(data)
+                continue
+            if self.last is not None and data[-6:-1] == READY:
+                self.last -= 1
+            if self.last == 0:
+                client.sendall(data[:-6])
+                return False
+            client.sendall(data)
+        return True
+
+
+@pytest.fixture
+def scissors(world: World) -> Iterator[Scissors]:
+    with closing(Scissors(world.dsn)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("answer", [1, 2, 3], ids=["claim", "fetch", "commit"])
+@pytest.mark.parametrize("warm", [0, 1])
+def test_what_was_answered_is_not_taken_for_nothing(
+    world: World, group: Group, scissors: Scissors, answer: int, warm: int
+) -> None:
+    """Nor are events missed that are there: what follows is the environment's error, or none."""
+    world.units(*[1] * 5)
+    handled = []
+    handler = make_handler(lambda unit, _: handled.append(unit.first_offset))
+    with connect(scissors.dsn, role="worker") as conn:
+        for _ in range(warm):
+            step(conn, group.assignment, handler, Limits(batch_size=1))
+        scissors.last = answer
+        with pytest.raises(psycopg.OperationalError) if answer < 3 else nullcontext():
+            done = step(conn, group.assignment, handler, Limits(batch_size=1))
+            assert done.outcome == "done"
+        assert conn.closed
+    assert group.next_offset() == 1 + warm + (answer == 3)
+    assert handled == [*range(1, 1 + warm), *([1 + warm] if answer > 1 else [])]
+    group.drain()
+    assert group.next_offset() == 6
