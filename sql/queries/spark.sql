@@ -94,9 +94,9 @@ from stdin (format csv)
 -- name: register_pipeline
 select gapless.register_pipeline(%(name)s, %(topics)s::text[], %(start)s, %(target)s)
 
--- name: try_pipeline
+-- name: lock_pipeline
 -- One run of a pipeline at a time; the lock ends with the session.
-select pg_try_advisory_lock(7427005, hashtext(%(name)s))
+select pg_advisory_lock(7427005, hashtext(%(name)s))
 
 -- name: pipeline
 -- returns: gapless.spark.pipeline.position:State

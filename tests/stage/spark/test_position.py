@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from gapless.spark.pipeline import position
 from gapless.spark.pipeline.document import Pipeline, Target
 from gapless.spark.place import find_ends, record_position, settle
 from support.group import owner
+from support.servers import until
 
 PIPELINE = Pipeline(
     name="p",
@@ -74,6 +76,21 @@ def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
             position.lock(other, "p")
         (standing,) = position.standings(other)
         assert standing.runs
+
+
+def test_the_next_run_waits_for_the_end_of_the_last(
+    registered: Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session ends at the server later than whoever closed it goes on."""
+    monkeypatch.setattr(position, "ENDS_MS", 60_000)
+    waits = "select exists (select from pg_locks where not granted and pid = %s)"
+    with connect(dsn, role="test") as last, ThreadPoolExecutor() as pool:
+        position.lock(last, "p")
+        following = pool.submit(position.lock, registered, "p")
+        waiter = registered.info.backend_pid
+        assert until(lambda: last.execute(waits, (waiter,)).fetchone() == (True,))
+        last.close()
+        following.result()
 
 
 def test_a_handlers_group_is_not_moved(conn: Connection, dsn: str, topic: Topic) -> None:

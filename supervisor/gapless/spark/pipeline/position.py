@@ -19,6 +19,8 @@ from gapless.spark.options import read_options
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.place import End, cut, find_ends, latest, require_kept, settle
 
+ENDS_MS = 2000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
@@ -76,10 +78,19 @@ def register(conn: Connection[Any], pipeline: Pipeline) -> None:
 
 
 def lock(conn: Connection[Any], name: str) -> None:
-    """Be the one run of the pipeline while `conn` lives; UsageError if there is another."""
-    row = conn.execute(query("spark", "try_pipeline"), {"name": name}).fetchone()
-    if row != (True,):
-        raise UsageError(f"pipeline {name} is running already, here or on another machine")
+    """Be the one run of the pipeline while `conn` lives; UsageError if there is another.
+
+    Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
+    """
+    conn.execute(query("lease", "lock_timeout"), {"timeout": ENDS_MS})
+    try:
+        conn.execute(query("spark", "lock_pipeline"), {"name": name})
+    except psycopg.errors.LockNotAvailable:
+        raise UsageError(
+            f"pipeline {name} is running already, here or on another machine"
+        ) from None
+    finally:
+        conn.execute(query("lease", "lock_timeout"), {"timeout": 0})
 
 
 def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
