@@ -265,10 +265,12 @@ begin
 end
 $$;
 
--- Is there a committed event without an offset yet? Looks, writes nothing.
+-- Is there a committed event without an offset yet? Looks, writes nothing. Stable: sees what the rest
+-- of its statement sees, so that "nothing is pending, and nobody lags" can be asked in one.
 create or replace function gapless.pending()
 returns boolean
 language plpgsql
+stable
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan

@@ -15,6 +15,7 @@ MORE_S = 300.0  # on a busy machine fewer faults fit into a minute
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_faults_of_every_kind(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -156,6 +156,17 @@ class Theatre:
             "orders": [(key, [asdict(draft) for draft in drafts]) for key, drafts in orders],
         }
         self._producers[self.fork("producer", **wanted)] = wanted
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let nobody handle anything until all that is published meanwhile is sequenced."""
+        self.value("select gapless.pause('g')")
+        yield
+        self.until(
+            lambda: not self._producers and not self.value("select gapless.pending()"),
+            "all is published, and sequenced",
+        )
+        self.value("select gapless.resume('g')")
 
     def orders(self, number: int, poison: Sequence[int] = (), **payload: object) -> list[Order]:
         """Make orders, over one partition or over all of them in turn; some are poison."""

@@ -48,6 +48,17 @@ def test_a_run_that_finds_nothing_writes_nothing(conn: Connection, topic: Topic)
         assert conn.execute("select pg_current_xact_id_if_assigned()").fetchone() == (None,)
 
 
+def test_pending_sees_what_its_statement_sees(conn: Connection, dsn: str, topic: Topic) -> None:
+    """Else "nothing is pending, and nobody lags" holds of two moments, and of neither."""
+    publish(conn, "outbox", 1)
+    with connect(dsn, role="sequencer") as sequencer, conn.transaction():
+        with conn.cursor("before") as before:
+            before.execute("select gapless.pending(), (select count(*) from gapless.log_segment)")
+            assert sequence(sequencer) == 1
+            assert before.fetchone() == (True, 0)
+    assert conn.execute("select gapless.pending()").fetchone() == (False,)
+
+
 def test_only_one_session_sequences_and_its_rollback_loses_nothing(
     conn: Connection, dsn: str, topic: Topic
 ) -> None:

@@ -37,7 +37,7 @@ QUICK = {
 LOOK_AGAIN_S = 0.01
 MARK = "GAPLESS_TEST_FLEET"  # in the environment of what a fleet started
 PATIENCE_S = 20.0
-_LAG = """
+_HANDLED = """
 select coalesce(sum(c.next_offset), 0) = (
   select coalesce(sum(coalesce(n.last, 0) + 1), 0) from gapless.consumer_offsets k
   left join (
@@ -205,13 +205,7 @@ class Fleet:
 
     def until_handled(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until no group has anything left to handle, and nothing waits for its offset."""
-        until(
-            # One after the other: what was sequenced between two looks of one statement is missed.
-            lambda: not self.value("select gapless.pending()") and self.value(_LAG),
-            "all handled",
-            timeout_s=timeout_s,
-            within=self.state,
-        )
+        until(lambda: self.value(_HANDLED), "all handled", timeout_s=timeout_s, within=self.state)
 
     def until_settled(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait until all is handled and nothing of it waits, or is parked, any more."""
