@@ -23,19 +23,17 @@ select gapless.publish(
 )
 
 -- name: publish_some
--- In the order given: ids are drawn after the sort. Arrays in binary: as text every quote is escaped.
-with inserted as (
+-- In the order given, for all arrays are walked together, one row at a time: in FROM, unnest() would
+-- store them first, and ORDER BY once more. A column that nobody fills is null instead of an array.
+-- Arrays in binary: as text every quote is escaped.
+with topic as materialized (select gapless.topic_id(%(topic)s) as topic_id),
+inserted as (
   insert into gapless.outbox_message_t
     (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
-  select t.topic_id, u.payload::json, u.key, u.event_type, u.headers::jsonb, u.host_id, u.user_id,
-    u.transaction_id::uuid
-  from (select gapless.topic_id(%(topic)s) as topic_id) t
-  cross join unnest(
-    %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
-    %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[]
-  ) with ordinality as u
-    (payload, key, event_type, headers, host_id, user_id, transaction_id, n)
-  order by u.n
+  select t.topic_id, unnest(%(payload)b::text[])::json,
+    unnest(%(key)b::text[]), unnest(%(event_type)b::text[]), unnest(%(headers)b::text[])::jsonb,
+    unnest(%(host_id)b::text[]), unnest(%(user_id)b::text[]), unnest(%(transaction_id)b::text[])::uuid
+  from topic t
 )
 select gapless.transaction_uuid(pg_current_xact_id())
 

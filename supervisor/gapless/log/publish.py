@@ -8,7 +8,7 @@ statement, many are a COPY.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Any, overload
@@ -24,7 +24,7 @@ from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.log.event import NewEvent
 
-_COPY_ABOVE = 100  # events: up to here one statement is faster than the round trips of a COPY
+_COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
 _Record = tuple[str | None, ...]  # the columns' values as text, in that order
 _Records = list[_Record] | Iterator[_Record]  # one, or many
@@ -141,8 +141,14 @@ def _statement(topic: str, records: _Records) -> tuple[str, dict[str, Any], _Rec
     head = list(islice(records, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE:
         return "publish_many", {"topic": topic}, chain(head, records)
-    columns = {name: [record[n] for record in head] for n, name in enumerate(_COLUMNS)}
+    columns = {name: _column(head, n) for n, name in enumerate(_COLUMNS)}
     return "publish_some", {"topic": topic, **columns}, iter(())
+
+
+def _column(records: Sequence[_Record], n: int) -> list[str | None] | None:
+    """Return what the records have in a column; None when nobody has anything."""
+    column = [record[n] for record in records]
+    return column if any(value is not None for value in column) else None
 
 
 def _records(what: object, fields: dict[str, Any]) -> _Records:
@@ -227,7 +233,12 @@ def _uuid(value: UUID | str | None) -> str | None:
 def _explain(error: psycopg.Error | UnicodeEncodeError) -> Exception:
     """Turn what the event caused into a PublishError; leave everything else as it is."""
     if isinstance(error, UnicodeEncodeError):
-        return PublishError(f"text that is not valid Unicode cannot be stored: {error.reason}")
+        if error.encoding.startswith("utf"):
+            return PublishError(f"text that is not valid Unicode cannot be stored: {error.reason}")
+        character = error.object[error.start : error.end]
+        return PublishError(
+            f"the session's client_encoding ({error.encoding}) lacks {character!a}: set it to UTF8"
+        )
     state = error.sqlstate or ""
     if state == "GL404" or state.startswith("22"):
         detail = error.diag.message_detail

@@ -26,7 +26,7 @@ FIELDS: dict[str, Any] = {
     "user_id": "N14228",
     "transaction_id": UNIT,
 }
-MANY = 101  # so many go by COPY, fewer by one statement
+MANY = 201  # so many go by COPY, fewer by one statement
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -55,6 +55,20 @@ def test_every_field_arrives(conn: Connection, own: Publisher, count: int) -> No
     assert _rows(conn, columns) == [({"n": n}, *FIELDS.values(), 1) for n in range(count)]
     assert returned == UNIT
     assert sequence(conn) == count
+
+
+@pytest.mark.parametrize("count", [3, MANY])
+def test_each_event_has_its_own_fields(conn: Connection, own: Publisher, count: int) -> None:
+    """Some have nothing where others have something, and nobody has a header."""
+
+    def fields(n: int) -> dict[str, Any]:
+        keys = {"key": f"k{n}", "user_id": f"u{n}", "event_type": f"e{n}"}
+        return dict([*keys.items()][n % 4 :])
+
+    own.publish("outbox", [NewEvent(payload=n, **fields(n)) for n in range(count)])
+    assert _rows(conn, "payload, key, user_id, event_type, headers") == [
+        (n, *map(fields(n).get, ("key", "user_id", "event_type", "headers"))) for n in range(count)
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2, MANY])
@@ -107,7 +121,7 @@ def test_a_payload_is_stored_as_it_is(
     [
         (kind, count)
         for kind in (list, tuple, iter)
-        for count in (0, 1, 2, 100, 101, 1000)
+        for count in (0, 1, 2, 200, 201, 1000)
         if count or kind is iter  # an empty list is a payload
     ],
 )

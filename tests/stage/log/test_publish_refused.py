@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless.errors import PublishError
 from gapless.log.event import NewEvent
+from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from support.publisher import Publisher, publisher
@@ -84,13 +86,29 @@ def test_an_event_that_cannot_be_stored(conn: Connection, own: Publisher, name: 
         assert sequence(conn) == 1
 
 
+@pytest.mark.parametrize("some", [1, 2, 200])
+def test_a_session_that_lacks_a_character(dsn: str, topic: Topic, some: int) -> None:
+    """Of the producer's own: client_encoding is not ours to choose there."""
+    with psycopg.connect(dsn, client_encoding="latin1") as conn:
+        with pytest.raises(
+            PublishError, match=r"client_encoding .* lacks '\\u20ac': set it to UTF8"
+        ):
+            publish(conn, "outbox", [NewEvent(payload=1, key="1 €")] * some)
+        conn.rollback()
+        publish(conn, "outbox", [NewEvent(payload=1, key="1 £")] * some)
+        conn.commit()
+        keys = conn.execute("select distinct key from gapless.outbox_message_t").fetchall()
+    assert keys == [("1 £",)]
+
+
 BAD_CALLS: dict[str, tuple[Callable[[Publisher], object], str]] = {
     "unknown topic": (
         lambda own: own.publish("nothing", 1),
         'topic "nothing" does not exist: create it with gapless topics create nothing',
     ),
     "unknown topic, some": (lambda own: own.publish("nothing", [GOOD, GOOD]), '"nothing"'),
-    "unknown topic, many": (lambda own: own.publish("nothing", [GOOD] * 200), '"nothing"'),
+    "unknown topic, many": (lambda own: own.publish("nothing", [GOOD] * 1000), '"nothing"'),
+    "unknown topic, no event": (lambda own: own.publish("nothing", iter(())), '"nothing"'),
     "NUL in topic": (lambda own: own.publish("a\0b", 1), "NUL|0x00"),
     "unknown field": (
         lambda own: own.publish("outbox", 1, keyy="k"),
