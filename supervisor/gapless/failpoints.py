@@ -35,6 +35,7 @@ POINTS = frozenset(
         "step.fetched",
         "step.handled",
         "step.committed",
+        "step.next",
         "careful.claimed",
         "careful.tried",
         "careful.lettered",

@@ -41,15 +41,18 @@ def claim(
     dropped its beginning.
     """
     ahead = ahead or Prefetch()
-    return _claim_ahead(conn, assignment, batch_size, ahead) or _claim(
+    return claim_ahead(conn, assignment, batch_size, ahead) or _claim(
         conn, assignment, batch_size, ahead
     )
 
 
-def _claim_ahead(
+def claim_ahead(
     conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch
 ) -> Claim | None:
-    """Claim units that were read ahead, if there are any and they are what comes next."""
+    """Claim units that were read ahead; None unless there are any, and they are what comes next.
+
+    Before and after: as for claim(). Without units the database is not asked.
+    """
     spans, events = ahead.take(batch_size)
     if not spans:
         return None

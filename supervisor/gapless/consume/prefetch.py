@@ -45,6 +45,11 @@ class Prefetch:
         self._rows = rows
         self._taken = 0  # units
 
+    @property
+    def units(self) -> int:
+        """How many can be taken."""
+        return len(self._spans.ends) - self._taken
+
     def take(self, batch_size: int) -> tuple[Spans, list[Row]]:
         """Take the next units, `batch_size` events to the end of a unit, or what is left of them.
 

@@ -6,7 +6,7 @@ isolation level, a ROLLBACK of its own) must not change what the step does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -44,7 +44,8 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
     later(conn, "consume", "begin")
     try:
         yield
-        _commit(conn)
+        _require_no_block(conn)
+        run(conn, "commit")
     except BaseException:
         _roll_back(conn)
         raise
@@ -56,12 +57,27 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
 
 def run(conn: Connection[Any], name: str, params: Mapping[str, object] = {}) -> list[Any]:
     """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
-    return fetch_all(conn, "consume", name, params)
+    try:
+        return fetch_all(conn, "consume", name, params)
+    except psycopg.Error as error:
+        if error.sqlstate == _REPLACED:
+            raise TransactionBrokenError(error.diag.message_primary) from error
+        raise
 
 
 def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
     """Run a named query right before COMMIT, in the same round trip; COMMIT fails if it does."""
     later(conn, "consume", name, params)
+
+
+def commit_and_begin(conn: Connection[Any], then: Callable[[], None]) -> None:
+    """Within transaction(): end it and begin the next one, in the round trip of the next run().
+
+    then: called once the first is committed, whatever becomes of what is behind it.
+    """
+    _require_no_block(conn)
+    later(conn, "consume", "commit", then=then)
+    later(conn, "consume", "begin")
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:
@@ -80,16 +96,10 @@ def require_usable(conn: Connection[Any], error: BaseException | None = None) ->
         ) from error
 
 
-def _commit(conn: Connection[Any]) -> None:
+def _require_no_block(conn: Connection[Any]) -> None:
     if getattr(conn, "_num_transactions", 0):  # those of psycopg; only it knows
         conn.close()
         raise psycopg.OperationalError(_LEFT_OPEN)
-    try:
-        run(conn, "commit")
-    except psycopg.Error as error:
-        if error.sqlstate == _REPLACED:
-            raise TransactionBrokenError(error.diag.message_primary) from error
-        raise
 
 
 def _roll_back(conn: Connection[Any]) -> None:

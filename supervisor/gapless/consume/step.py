@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -19,14 +20,14 @@ from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call
 from gapless.consume.careful import bury, careful
-from gapless.consume.claim import claim, forget_attempt, record_attempt
+from gapless.consume.claim import Claim, claim, claim_ahead, forget_attempt, record_attempt
 from gapless.consume.crash import crash_reason
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.reader import load_units
-from gapless.consume.session import TransactionBrokenError, transaction
+from gapless.consume.session import TransactionBrokenError, commit_and_begin, transaction
 from gapless.consume.sieve import Sieve, settle, sieve_for
 from gapless.consume.turn import (
     NONE,
@@ -45,6 +46,8 @@ from gapless.keys import Assignment
 
 __all__ = ["UNITS_PER_COMMIT", "Limits", "Step", "step", "step_alone"]
 
+GOES_ON_S = 0.02  # so long a step that is behind takes one batch after the other
+
 
 def step(
     conn: Connection[Any],
@@ -55,7 +58,8 @@ def step(
 ) -> Step:
     """Handle the next units of a partition, and commit.
 
-    ahead: what whoever steps again and again keeps from one step to the next.
+    ahead: what whoever steps again and again keeps from one step to the next. With units read ahead
+    a step goes on for GOES_ON_S, a commit for each batch.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
     Raises HoleError (the log is damaged), psycopg's transient errors, and, under onFailure block,
@@ -65,10 +69,13 @@ def step(
     ahead = ahead or Prefetch()
     turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits, ahead=ahead)
     # Not retried inside an except block: its error would stand in every later one's traceback.
-    outcome = _fast(turn, limits.batch_size)
+    outcome = _fast(turn, limits.batch_size, goes_on_s=GOES_ON_S)
+    if not isinstance(outcome, Retry):
+        return outcome
+    done = outcome.done
     while isinstance(outcome, Retry):
         outcome = _again(turn, outcome)
-    return outcome
+    return done.followed_by(outcome)
 
 
 def step_alone(
@@ -112,42 +119,76 @@ def _again(turn: Turn, retry: Retry) -> Step | Retry:
     return careful(turn, retry)
 
 
-def _fast(turn: Turn, batch_size: int) -> Step | Retry:
-    spans = NOTHING
-    failed: int | None = None
-    parked: Mapping[str, int] = NONE
-    handled = False
+def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retry:
+    """Handle a batch; within goes_on_s go on with those that were read ahead, a commit for each."""
+    hand = _Hand(turn)
+    until_s = monotonic() + goes_on_s
     try:
         with transaction(turn.conn, kept=True):
             claimed = claim(turn.conn, turn.assignment, batch_size, turn.ahead)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
-            hit("step.claimed")
-            spans, units = load_units(
-                turn.conn, turn.assignment.partition, claimed, turn.limits, turn.ahead
-            )
-            hit("step.fetched")
-            sieve = sieve_for(turn, spans)
-            if turn.handler.batch:
-                _call_batch(turn, sieve, units)
-            else:
-                numbered = enumerate(units) if sieve is None else sieve.numbered(units)
-                for failed, unit in numbered:  # noqa: B007 - read when one raised
-                    call(turn.handler, unit, turn.conn)
-            failed = None
-            hit("step.handled")
-            handled = True
-            parked = settle(sieve)
-            finish(turn, claimed)
+            hand.handle(claimed)
+            while turn.ahead.units and monotonic() < until_s:
+                commit_and_begin(turn.conn, hand.put_down)
+                following = claim_ahead(turn.conn, turn.assignment, batch_size, turn.ahead)
+                if following is None:
+                    return hand.done
+                hit("step.next")
+                hand.handle(following)
     except (UnitFailedError, TransactionBrokenError):
-        return Retry(spans=spans, failed=failed)
+        return hand.retry()
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
-        if not handled or is_transient(error):
+        if not hand.is_handled or is_transient(error):
             raise
-        return Retry(spans=spans)
+        return hand.retry()
+    hand.put_down()
     hit("step.committed")
-    return Step.after(spans, parked)
+    return hand.done
+
+
+class _Hand:
+    """The batch in hand, and what was committed before it."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.done = Step(outcome="idle")
+        self.spans = NOTHING
+        self.failed: int | None = None
+        self.is_handled = False
+        self._parked: Mapping[str, int] = NONE
+        self._turn = turn
+
+    def handle(self, claimed: Claim) -> None:
+        """Call the handler with each unit, and allow the COMMIT, which is next."""
+        turn = self._turn
+        hit("step.claimed")
+        self.spans, units = load_units(
+            turn.conn, turn.assignment.partition, claimed, turn.limits, turn.ahead
+        )
+        hit("step.fetched")
+        sieve = sieve_for(turn, self.spans)
+        if turn.handler.batch:
+            _call_batch(turn, sieve, units)
+        else:
+            numbered = enumerate(units) if sieve is None else sieve.numbered(units)
+            for self.failed, unit in numbered:  # read when one raised
+                call(turn.handler, unit, turn.conn)
+        self.failed = None
+        hit("step.handled")
+        self.is_handled = True
+        self._parked = settle(sieve)
+        finish(turn, claimed)
+
+    def put_down(self) -> None:
+        """Note that it is committed."""
+        self.done = self.done.followed_by(Step.after(self.spans, self._parked))
+        self.spans = NOTHING
+        self.is_handled = False
+
+    def retry(self) -> Retry:
+        """Return what is to be tried again."""
+        return Retry(spans=self.spans, failed=self.failed, done=self.done)
 
 
 def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:

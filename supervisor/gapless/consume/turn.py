@@ -82,18 +82,33 @@ class Step:
             next_offset=last + 1,
         )
 
+    def followed_by(self, later: Step) -> Step:
+        """Return both as one; of a later one that did nothing the next step will tell."""
+        if later.outcome != "done":
+            return self if self.outcome == "done" else later
+        return replace(
+            later,
+            events=self.events + later.events,
+            units=self.units + later.units,
+            dead=self.dead + later.dead,
+            waiting=self.waiting + later.waiting,
+            parked=self.parked + later.parked,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Nothing was committed: try these units again, with more care.
+    """These units were not committed: try them again, with more care.
 
     failed: the first that failed, if that is known; those before it ran without an error.
     hopeless: why the only unit left cannot be handled at all.
+    done: what was committed before them.
     """
 
     spans: Spans
     failed: int | None = None
     hopeless: BaseException | None = None
+    done: Step = Step(outcome="idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

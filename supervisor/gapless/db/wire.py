@@ -12,10 +12,10 @@ and a handler may do so as well. Outside a transaction that is noticed and mende
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -48,10 +48,19 @@ class _Statement:
     params: tuple[str, ...]
 
 
-_Call = tuple[_Statement, Mapping[str, object]]
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A statement to be sent; `then` is called when its answer has come, and is good."""
+
+    statement: _Statement
+    params: Mapping[str, object]
+    then: Callable[[], None]
+
+
 _Values = Sequence[Buffer | None]
 _Answer = list[PGresult]  # one, but for the rows that follow a stream: single
-_Packed = Sequence[tuple[_Statement, _Values]]
+_Packed = Sequence[tuple[_Call, _Values]]
+_Sent = list[Callable[[], None]]  # what is to be done for each good answer
 
 
 @dataclass(slots=True)
@@ -80,6 +89,10 @@ class _Context:
 _sessions: WeakKeyDictionary[Connection[Any], _Session] = WeakKeyDictionary()
 
 
+def _nothing() -> None:
+    pass
+
+
 def trust(conn: Connection[Any], trusted: bool) -> None:  # noqa: FBT001 - it is what is said
     """Say whether nobody is expected to deallocate anything during the transaction that is next.
 
@@ -90,10 +103,18 @@ def trust(conn: Connection[Any], trusted: bool) -> None:  # noqa: FBT001 - it is
 
 
 def later(
-    conn: Connection[Any], stage: str, name: str, params: Mapping[str, object] = _NONE
+    conn: Connection[Any],
+    stage: str,
+    name: str,
+    params: Mapping[str, object] = _NONE,
+    *,
+    then: Callable[[], None] = _nothing,
 ) -> None:
-    """Send a named query along with the next one, in front of it; nobody asks for its rows."""
-    _session(conn).waiting.append((_statement(stage, name), params))
+    """Send a named query along with the next one, in front of it; nobody asks for its rows.
+
+    then: called when it was run, whatever becomes of those behind it; it MUST NOT raise.
+    """
+    _session(conn).waiting.append(_Call(_statement(stage, name), params, then))
 
 
 def drop_later(conn: Connection[Any]) -> None:
@@ -120,10 +141,10 @@ def fetch_all(
         with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
             pass
     session = _session(conn)
-    calls = [*session.waiting, (_statement(stage, name), params)]
+    calls = [*session.waiting, _Call(_statement(stage, name), params, _nothing)]
     session.waiting.clear()
     transformer = Transformer(_Context(adapters, conn))
-    packed = [(statement, _pack(transformer, statement, each)) for statement, each in calls]
+    packed = [(call, _pack(transformer, call)) for call in calls]
     with conn.lock:
         answer = _ask(conn, session, packed, result_format)
     rows: list[Any] = []
@@ -148,11 +169,9 @@ def _statement(stage: str, name: str) -> _Statement:
     return _Statement(f"gapless_{stage}_{name}".encode(), numbered.encode(), params)
 
 
-def _pack(
-    transformer: protocols.Transformer, statement: _Statement, params: Mapping[str, object]
-) -> _Values:
+def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
     """Return the values as text: the server knows their types, and takes no others in binary."""
-    values = [params[name] for name in statement.params]
+    values = [call.params[name] for name in call.statement.params]
     return transformer.dump_sequence(values, [PyFormat.TEXT] * len(values))
 
 
@@ -203,34 +222,32 @@ def _exchange(
     except BaseException:
         conn.close()  # an answer that is on its way must not be taken for the next one's
         raise
-    for name, answer in zip(sent, answers, strict=False):
+    for then, answer in zip(sent, answers, strict=False):
         if answer[-1].status not in _GOOD:
             raise _error(conn, answer[-1])
-        session.prepared.add(name)
+        then()
     if len(answers) < len(sent):
         raise psycopg.OperationalError(pgconn.get_error_message())
     return answers[len(sent) - 1]  # a loss right behind it is an answer to nothing
 
 
-def _send(pgconn: PGconn, calls: _Packed, result_format: Format) -> list[bytes]:
-    """Send the calls; return the name each one has prepared: none."""
-    for statement, values in calls:
-        pgconn.send_query_params(statement.text, values, result_format=result_format)
-    return [b""] * len(calls)
+def _send(pgconn: PGconn, calls: _Packed, result_format: Format) -> _Sent:
+    for call, values in calls:
+        pgconn.send_query_params(call.statement.text, values, result_format=result_format)
+    return [call.then for call, _ in calls]
 
 
-def _send_kept(
-    pgconn: PGconn, session: _Session, calls: _Packed, result_format: Format
-) -> list[bytes]:
-    """Send the calls; return the names that are prepared when each answer has come, and is good."""
-    sent: list[bytes] = []
-    for statement, values in calls:
-        name = statement.name + b"_%d" % session.losses
-        if name not in session.prepared and name not in sent:
-            pgconn.send_prepare(name, statement.text)
-            sent.append(name)
+def _send_kept(pgconn: PGconn, session: _Session, calls: _Packed, result_format: Format) -> _Sent:
+    sent: _Sent = []
+    prepared = set(session.prepared)
+    for call, values in calls:
+        name = call.statement.name + b"_%d" % session.losses
+        if name not in prepared:
+            prepared.add(name)
+            pgconn.send_prepare(name, call.statement.text)
+            sent.append(partial(session.prepared.add, name))
         pgconn.send_query_prepared(name, values, result_format=result_format)
-        sent.append(name)
+        sent.append(call.then)
     return sent
 
 

@@ -27,7 +27,7 @@ Make = Callable[[Any], Any]
 def offset_first(_: Any) -> Any:
     """The offset is committed, and then the units are handled, in a transaction of their own."""
 
-    def fast(turn: Turn, batch_size: int) -> Step | Retry:
+    def fast(turn: Turn, batch_size: int, **_: float) -> Step | Retry:
         with transaction(turn.conn):
             claimed = claim(turn.conn, turn.assignment, batch_size)
             if claimed.outcome != "claimed":
@@ -44,7 +44,7 @@ def offset_first(_: Any) -> Any:
 def effects_first(_: Any) -> Any:
     """The units are handled and committed, and then the offset moves."""
 
-    def fast(turn: Turn, batch_size: int) -> Step | Retry:
+    def fast(turn: Turn, batch_size: int, **_: float) -> Step | Retry:
         with contextlib.suppress(psycopg.Rollback), transaction(turn.conn):
             claimed = claim(turn.conn, turn.assignment, batch_size)
             if claimed.outcome == "claimed":

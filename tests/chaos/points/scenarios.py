@@ -22,6 +22,12 @@ def work(theatre: Theatre) -> None:
     theatre.publish(*theatre.orders(ORDERS, poison=[POISON]))
 
 
+def fall_behind(theatre: Theatre) -> None:
+    """More than workers take at once, so they read ahead."""
+    with theatre.paused():
+        theatre.publish(*theatre.orders(ORDERS * 10))
+
+
 def hand_over(theatre: Theatre) -> None:
     """Somebody joins and leaves again: partitions go to and fro."""
     visit(theatre, lambda: work(theatre))
@@ -91,6 +97,7 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
         "careful.lettered",
         "careful.committed",
     ),
+    fall_behind: ("step.next",),
     hand_over: (
         "acquire.announced",
         "acquire.locked",

@@ -12,15 +12,20 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
 from stage.consume.world import Group, World, make_handler
 
 READY = b"Z\0\0\0\5"  # ReadyForQuery, without the byte that tells of the transaction
+COMMITTED = b"COMMIT\0"
 
 
 class Scissors:
-    """A proxy for one connection; of the `last`-th answer from now on it keeps the end, and closes."""
+    """A proxy for one connection; of the `last`-th answer from now on it keeps the end, and closes.
+
+    Or, with `behind`, what comes after these bytes, when something does.
+    """
 
     def __init__(self, dsn: str) -> None:
         words = conninfo_to_dict(dsn)
@@ -29,6 +34,7 @@ class Scissors:
         port = self._listening.getsockname()[1]
         self.dsn = make_conninfo(dsn, host="127.0.0.1", port=port, sslmode="disable")
         self.last: int | None = None
+        self.behind: bytes | None = None
         self._thread = Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -52,6 +58,11 @@ class Scissors:
             if one is client:
                 server.sendall(data)
                 continue
+            if self.behind and (found := data.find(self.behind)) >= 0:
+                passed = found + len(self.behind)
+                if data[passed:-6]:
+                    client.sendall(data[:passed])
+                    return False
             if self.last is not None and data[-6:-1] == READY:
                 self.last -= 1
             if self.last == 0:
@@ -88,3 +99,22 @@ def test_what_was_answered_is_not_taken_for_nothing(
     assert handled == [*range(1, 1 + warm), *([1 + warm] if answer > 1 else [])]
     group.drain()
     assert group.next_offset() == 6
+
+
+def test_behind_the_commit_of_one_batch_and_before_the_next(
+    world: World, group: Group, scissors: Scissors
+) -> None:
+    world.units(*[1] * 50)
+    ahead = Prefetch()
+    limits = Limits(batch_size=10)
+    with connect(scissors.dsn, role="worker") as conn:
+        conn.execute("select set_config('test.group', %s, false)", [group.name])
+        step(conn, group.assignment, group.handler, limits, ahead)
+        scissors.behind = COMMITTED
+        with pytest.raises(psycopg.OperationalError):
+            step(conn, group.assignment, group.handler, limits, ahead)
+        assert conn.closed
+    assert group.next_offset() == 21
+    assert group.calls == list(range(1, 21))
+    group.drain()
+    group.assert_all_once(50)

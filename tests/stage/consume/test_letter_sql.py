@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from gapless.consume.session import run, run_at_commit, transaction
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World
 from support.plans import pages
@@ -103,6 +104,23 @@ def test_two_people_at_once_do_not_wait_for_each_other(
     assert letters.redrive(1) == "busy"
     other.commit()
     assert letters.states() == {1: "waiting", 2: "discarded"}
+
+
+def test_a_unit_in_a_persons_hand_is_waited_for(
+    group: Group, letters: Letters, other: psycopg.Connection
+) -> None:
+    """A later one must not be handled before it."""
+    letters.aside(1, "waiting")
+    place = {**group.assignment.params, "first_offset": 1}
+    assert letters.redrive(1, other) == "asked"
+    group.conn.execute("set lock_timeout = '200ms'")
+    with pytest.raises(psycopg.errors.LockNotAvailable), transaction(group.conn):
+        run(group.conn, "claim_letter", place)
+    other.commit()
+    with transaction(group.conn):
+        ((outcome, xid, *_),) = run(group.conn, "claim_letter", place)
+        run_at_commit(group.conn, "finish_letter", {**place, "claim_xid": xid})
+    assert outcome == "claimed"
 
 
 def test_a_discard_needs_a_reason(letters: Letters) -> None:

@@ -11,15 +11,13 @@ import pytest
 from psycopg import ClientCursor, Connection, IsolationLevel
 
 from gapless.consume import reader
-from gapless.consume.handler import Handler
 from gapless.consume.prefetch import BYTES_MAX, EVENTS_MAX, Prefetch
-from gapless.consume.step import Limits, Step, step
 from gapless.consume.unit import Spans, Unit
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.lease import hold
-from stage.consume.world import Group, World, make_handler
+from stage.consume.world import Group, Reader, World, make_handler
 from support.plans import pages
 
 SIZES = [1, 3, 1, 40, 1, 1, 2] * 12
@@ -31,17 +29,8 @@ def world(shared_world: World) -> World:
     return shared_world.another_topic()
 
 
-class Reader:
-    """Steps as a driver does: what it read ahead in one step it has in the next."""
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.ahead = Prefetch()
-
-    def step(self, batch_size: int = 10, what: Handler | None = None, **limits: Any) -> Step:
-        group = self.group
-        limits_ = Limits(batch_size=batch_size, **limits)
-        return step(group.conn, group.assignment, what or group.handler, limits_, self.ahead)
+class Ahead(Reader):
+    """One that begins with something read ahead, and drains."""
 
     def begin(self) -> int:
         """Take the two steps after which some is read ahead; return the next offset."""
@@ -54,8 +43,8 @@ class Reader:
 
 
 @pytest.fixture
-def read(group: Group) -> Reader:
-    return Reader(group)
+def read(group: Group) -> Ahead:
+    return Ahead(group)
 
 
 @pytest.fixture
@@ -72,9 +61,15 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+@pytest.fixture
+def one_batch_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read ahead is still there after a step."""
+    monkeypatch.setattr("gapless.consume.step.GOES_ON_S", 0.0)
+
+
 class TestReadAhead:
     def test_a_worker_that_is_behind_reads_many_batches_at_once(
-        self, world: World, read: Reader, fetched: list[int]
+        self, world: World, read: Ahead, fetched: list[int]
     ) -> None:
         world.units(*[1] * 2200)
         read.drain(100)
@@ -82,7 +77,7 @@ class TestReadAhead:
         read.group.assert_all_once(2200)
 
     def test_one_that_keeps_up_does_not(
-        self, world: World, read: Reader, fetched: list[int]
+        self, world: World, read: Ahead, fetched: list[int]
     ) -> None:
         for _ in range(3):
             world.units(*[1] * 9)
@@ -90,7 +85,7 @@ class TestReadAhead:
         assert fetched == [9, 9, 9]
 
     @pytest.mark.parametrize("batch_size", [1, 2, 7, 50])
-    def test_units_stay_whole(self, world: World, read: Reader, batch_size: int) -> None:
+    def test_units_stay_whole(self, world: World, read: Ahead, batch_size: int) -> None:
         world.units(*SIZES)
         firsts = [sum(SIZES[:n]) + 1 for n in range(len(SIZES))]
         seen: list[tuple[int, int]] = []
@@ -100,7 +95,7 @@ class TestReadAhead:
         assert seen == list(zip(firsts, SIZES, strict=True))
 
     def test_a_unit_that_is_to_be_streamed_is_read_by_itself(
-        self, world: World, read: Reader, fetched: list[int]
+        self, world: World, read: Ahead, fetched: list[int]
     ) -> None:
         world.units(*[1] * 40, 60, 1)
         read.drain(stream_above_events=20)
@@ -129,10 +124,10 @@ class TestReadAhead:
 
 class TestOnlyAHint:
     @pytest.fixture(autouse=True)
-    def log(self, world: World) -> None:
+    def log(self, world: World, one_batch_a_step: None) -> None:
         world.units(*[1] * 200)
 
-    def test_a_former_owner_is_fenced(self, world: World, read: Reader) -> None:
+    def test_a_former_owner_is_fenced(self, world: World, read: Ahead) -> None:
         """I7, the epoch."""
         before = read.begin()
         with connect(world.dsn, role="worker") as other:
@@ -141,7 +136,7 @@ class TestOnlyAHint:
         assert read.group.next_offset() == before
         assert len(read.group.effects()) == before - 1
 
-    def test_the_offset_has_moved(self, world: World, read: Reader) -> None:
+    def test_the_offset_has_moved(self, world: World, read: Ahead) -> None:
         read.begin()
         world.conn.execute(
             "update gapless.consumer_offsets set next_offset = 6 where group_id = %s",
@@ -150,7 +145,7 @@ class TestOnlyAHint:
         read.drain()
         assert read.group.effects() == [*range(1, 21), *range(6, 201)]
 
-    def test_a_pause_holds_at_once(self, world: World, read: Reader) -> None:
+    def test_a_pause_holds_at_once(self, world: World, read: Ahead) -> None:
         before = read.begin()
         world.conn.execute("select gapless.pause(%s)", [read.group.name])
         assert read.step().outcome == "idle"
@@ -159,13 +154,13 @@ class TestOnlyAHint:
         read.drain()
         read.group.assert_all_once(200)
 
-    def test_a_unit_that_fails(self, read: Reader) -> None:
+    def test_a_unit_that_fails(self, read: Ahead) -> None:
         read.group.failing |= {3, 44, 45, 200}
         read.drain()
         assert set(read.group.letters()) == {3, 44, 45, 200}
         read.group.assert_all_once(200)
 
-    def test_what_was_rolled_back_comes_again(self, read: Reader) -> None:
+    def test_what_was_rolled_back_comes_again(self, read: Ahead) -> None:
         read.begin()
 
         def lose(_: Unit, conn: Connection[Any]) -> None:
@@ -177,7 +172,7 @@ class TestOnlyAHint:
         read.group.assert_all_once(200)
 
     @pytest.mark.parametrize("what", ["event", "segment"])
-    def test_up_to_a_hole_it_goes_on(self, world: World, read: Reader, what: str) -> None:
+    def test_up_to_a_hole_it_goes_on(self, world: World, read: Ahead, what: str) -> None:
         world.units(*[1] * 400)
         topic = world.topic.topic_id
         if what == "event":
@@ -196,7 +191,7 @@ class TestOnlyAHint:
 
     @pytest.mark.parametrize("place", ["(0,1)", "(0,2)", "(7,7)", None])
     def test_a_place_where_something_else_is(
-        self, world: World, read: Reader, place: str | None
+        self, world: World, read: Ahead, place: str | None
     ) -> None:
         others = world.group()
         for batch_size in (5, 10, 10, 10):
@@ -217,7 +212,8 @@ def held_snapshot(dsn: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ["claim", "claim_ahead"])
-def test_claims_stay_flat_while_a_snapshot_is_held(world: World, read: Reader, name: str) -> None:
+@pytest.mark.usefixtures("one_batch_a_step")
+def test_claims_stay_flat_while_a_snapshot_is_held(world: World, read: Ahead, name: str) -> None:
     """Counted in pages, those of a claim whose COMMIT is next."""
     world.units(*[1] * 2000)
     group, conn, ahead = read.group, read.group.conn, read.ahead

@@ -1,4 +1,4 @@
-"""Waiting for an answer that is long in coming."""
+"""Waiting for an answer that is long in coming, and what arrives along with one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from types import FrameType
 import psycopg
 import pytest
 
-from gapless.db.listen import listen, readable
+from gapless.db.listen import heard, listen, readable
+from gapless.db.wire import fetch_all
 from stage.consume.world import Group, World
 
 SOON_S = 0.3
@@ -59,3 +60,14 @@ class TestWait:
             signal.signal(signal.SIGALRM, former)
         assert woken.conn.closed
         assert monotonic() - began_s < TIMEOUT_S, "it was not the server that ended the wait"
+
+
+def test_a_notification_that_comes_with_an_answer_is_heard_at_once(
+    world: World, group: Group
+) -> None:
+    """libpq has taken it off the socket: who looks there alone would sleep until the next one."""
+    listen(group.conn, "gossip")
+    world.conn.execute("notify gossip, 'psst'")
+    assert readable(20, group.conn.fileno())
+    fetch_all(group.conn, "connect", "backend_pid")
+    assert heard(group.conn) == ["psst"]

@@ -13,6 +13,7 @@ from psycopg import Connection
 
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
+from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Limits, Step, step, step_alone
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
@@ -179,6 +180,19 @@ class Group:
         assert not set(effects) & set(letters), "both handled and dead"
         assert sorted([*effects, *letters]) == list(range(1, events + 1)), "lost"
         assert self.next_offset() == events + 1
+
+
+class Reader:
+    """Steps as a driver does: what it read ahead in one step it has in the next."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.ahead = Prefetch()
+
+    def step(self, batch_size: int = 10, what: Handler | None = None, **limits: Any) -> Step:
+        group = self.group
+        limits_ = Limits(batch_size=batch_size, **limits)
+        return step(group.conn, group.assignment, what or group.handler, limits_, self.ahead)
 
 
 @dataclass
