@@ -127,10 +127,13 @@ def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, boo
     if before is not None and loaded.sources["totalPartitions"] == "default":
         return before, False
     settings = loaded.settings
-    topic = ensure_topic(
-        conn, name, partitions=settings.total_partitions, keep_s=settings.retention_s
-    )
-    return topic, before is None
+    with conn.transaction():
+        topic = ensure_topic(
+            conn, name, partitions=settings.total_partitions, keep_s=settings.retention_s
+        )
+        # Two may have found none; one of them has made it.
+        made = conn.execute(query("cli", "topic_is_ours"), {"topic_id": topic.topic_id}).fetchone()
+    return topic, made == (True,)
 
 
 def _list(args: argparse.Namespace) -> int:

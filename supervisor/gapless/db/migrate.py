@@ -17,6 +17,7 @@ from psycopg import ClientCursor, Connection
 from gapless.db.queries import query, sql_root
 from gapless.errors import SchemaError
 
+_ENCODINGS = ("UTF8", "SQL_ASCII")
 _REPEATABLE = ("functions", "views", "roles")
 
 
@@ -40,11 +41,12 @@ def migrate(conn: Connection) -> list[Change]:
     """Bring the schema up to this program; return what was done, nothing if nothing was to do.
 
     Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat.
-    Raises SchemaError when the database was made by a newer gapless, or an applied migration's
-    file is not the one that was applied.
+    Raises SchemaError when the database was made by a newer gapless, an applied migration's file is
+    not the one that was applied, or the database cannot store every text.
     """
     with conn.transaction():
         conn.execute(query("schema", "lock_migrations"))
+        _refuse_encoding(conn)
         conn.execute(query("schema", "create_schema"))
         changes = _pending(_applied(conn))
         for file in changes:
@@ -139,6 +141,15 @@ def _refuse_newer(applied: dict[tuple[str, str], str]) -> None:
     if unknown:
         raise SchemaError(
             f"the gapless schema is newer than this program (it has {unknown[-1]}): upgrade gapless"
+        )
+
+
+def _refuse_encoding(conn: Connection) -> None:
+    encoding = conn.info.parameter_status("server_encoding")
+    if encoding not in _ENCODINGS:
+        raise SchemaError(
+            f'database "{conn.info.dbname}" has encoding {encoding}, which lacks most characters: '
+            "make one with createdb --encoding UTF8 --template template0 NAME"
         )
 
 

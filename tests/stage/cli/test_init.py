@@ -6,12 +6,16 @@ import os
 import pty
 import subprocess
 import sys
+from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
+from support.servers import until
 
 
 @pytest.fixture
@@ -92,6 +96,32 @@ def test_init_of_two_at_once(start, empty_dsn: str) -> None:
     both = "".join(out for out, _ in ended)
     assert both.count("created topic outbox") == 1
     assert both.count("migrations") == 1
+
+
+def test_one_of_two_at_once_has_made_the_topic(start, empty, empty_dsn: str) -> None:
+    empty("init")
+    with psycopg.connect(empty_dsn) as conn:
+        conn.execute("select pg_advisory_xact_lock(7427001, 6)")  # both have looked, none has made
+        words = ("topics", "create", "flights", "--dsn", empty_dsn)
+        processes = [start(*words) for _ in range(2)]
+        waiting = "select count(*) = 2 from pg_locks where locktype = 'advisory' and not granted"
+        assert until(lambda: conn.execute(waiting).fetchone() == (True,))
+    said = sorted(process.communicate(timeout=60)[0] for process in processes)
+    assert [line.split(":")[0].split(" topic")[0] for line in said] == ["created", "nothing to do"]
+
+
+def test_a_database_that_lacks_characters_is_refused(bare, server_dsn: str) -> None:
+    name = f"gapless_test_{uuid4().hex[:12]}"
+    create = sql.SQL("create database {} template template0 locale 'C' encoding 'LATIN1'")
+    drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
+    with psycopg.connect(server_dsn, autocommit=True) as admin:
+        admin.execute(create.format(sql.Identifier(name)))
+        try:
+            said = bare("init", GAPLESS_DSN=make_conninfo(server_dsn, dbname=name)).complaint()
+        finally:
+            admin.execute(drop)
+    assert "has encoding LATIN1" in said
+    assert "createdb --encoding UTF8" in said
 
 
 def test_uninstall_needs_a_yes(gapless, dsn: str) -> None:
