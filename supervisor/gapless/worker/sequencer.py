@@ -36,12 +36,15 @@ log = logging.getLogger("gapless.sequencer")
 ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
-PAUSE_S_MAX = 0.005
-# A run costs much more than an event: the more there are, the more are let gather. Behind many
-# publishers the server spends a quarter of a core on it; behind few, half of one at most.
-RESTS_PER_RUN = 3
-RESTS_PER_SMALL_RUN = 1
-SMALL_EVENTS = 6
+DOZE_S_MAX = 0.005
+# A run costs much more than an event, and so do the turns of workers that it wakes: the more events
+# it found, the longer it rests. Where publishers take all the machine has, each run more costs the
+# time that would make the next one worth it.
+RESTS = (  # with so many events at least: so many times the run, and so long at most
+    (51, 8, 0.02),
+    (7, 3, 0.01),
+    (1, 1, 0.005),
+)
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
 
@@ -144,13 +147,13 @@ class _Turn:
             self._doze_s = 0.0
         else:
             # A publisher is in mid-transaction and believes us awake: look again soon (DESIGN 3).
-            self._doze_s = min(max(self._doze_s * 2, 0.0005), PAUSE_S_MAX)
+            self._doze_s = min(max(self._doze_s * 2, 0.0005), DOZE_S_MAX)
             readable(self._doze_s, self._pipe.fileno())
 
     def _rest(self, sequenced: int, run_s: float) -> None:
         """Let a few more events gather: the longer a run takes, the more are worth it."""
-        rests = RESTS_PER_SMALL_RUN if sequenced <= SMALL_EVENTS else RESTS_PER_RUN
-        rest_s = min(rests * run_s, PAUSE_S_MAX)
+        runs, most_s = next(rest for least, *rest in RESTS if sequenced >= least)
+        rest_s = min(runs * run_s, most_s)
         readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
 
     def _sequence(self) -> int:
