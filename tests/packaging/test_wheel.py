@@ -33,6 +33,7 @@ assert not any(name.split(".")[0] == "yaml" for name in sys.modules), "yaml is l
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
     pytest.importorskip("pip")
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

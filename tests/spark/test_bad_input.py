@@ -53,7 +53,10 @@ def few(conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload={"n": n}, key="k") for n in range(4)])
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.long if case == "in a task" else ()) for case in WRONG],
+)
 def test_a_pipeline_that_is_wrong(
     spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path, case: str
 ) -> None:

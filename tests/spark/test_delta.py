@@ -168,6 +168,7 @@ def test_again_after_a_reset(lake: Lake, conn: Connection) -> None:
     assert len(lake.places()) == 2 * EVENTS
 
 
+@pytest.mark.long
 def test_as_an_archive(lake: Lake, conn: Connection, dsn: str, topic: Topic) -> None:
     """Only what the table's log names counts, for verify and for the option archive."""
     failpoints.arm({"pipeline.staged": "raise"})

@@ -71,9 +71,10 @@ def test_nothing_is_read_ahead_over_a_barrier(players: Players) -> None:
     for _ in range(3):
         players.publish(players.key(0, 3))
     group = players.group()
-    for _ in range(3):
-        assert group.turn(0, batch_size=1).outcome == "done"
-    assert group.turn(0, batch_size=1).outcome == "idle"
+    before = 0
+    while (done := group.turn(0, batch_size=1)).outcome == "done":
+        before += done.events
+    assert before == 3
     group.turn(1)
     assert group.turn(0, batch_size=1).outcome == "done"
     group.drain()

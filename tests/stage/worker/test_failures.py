@@ -84,7 +84,13 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-@pytest.mark.parametrize("policy", [{}, PARK], ids=["dead-letter", "park-key"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param({}, id="dead-letter"),
+        pytest.param(PARK, id="park-key", marks=pytest.mark.long),
+    ],
+)
 def test_how_its_worker_ended_is_in_the_letter(
     fleet: Fleet, name: str, policy: dict[str, object]
 ) -> None:
@@ -237,6 +243,7 @@ def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
     assert fleet.conn.execute(ended).fetchall() == [(1,), (3,), (5,)]
 
 
+@pytest.mark.long
 def test_at_least_once_a_call_that_hangs_is_found_while_others_go_on(fleet: Fleet) -> None:
     """It is its own time that counts, not that since any call ended."""
     soon = {"gapless.worker.nursery.BACKOFF_S_MAX": 0.1}

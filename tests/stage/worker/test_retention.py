@@ -72,6 +72,7 @@ def test_chunks_go_while_events_come_and_sequencers_are_killed(
         )
     fleet.until_handled(patience(30))
     assert "sequencer ended: signal SIGKILL" in a.log()
-    assert min(_first_offsets(fleet)) > SIZE / 2
+    dropped = SIZE * CHUNKS - 1  # ids, the first of which is 1; partitions take turns
+    assert min(_first_offsets(fleet)) > dropped // 4
     for group in ("g", "slow"):
         _exactly_once(fleet, group)
