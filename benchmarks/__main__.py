@@ -43,6 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
             size=circumstances["size"],
             commit_delay_ms=options.commit_delay_ms,
             minutes=options.minutes,
+            is_own=options.dsn is None,
         )
         groups, failed = _run(setup, options.names or NAMES, console)
     report.show(console, groups)

@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import Connection
-from psycopg.types.string import ByteaBinaryLoader
 
 import gapless
+from benchmarks.bare import COMMITTED, WARM_UP, BareReader, begin_offsets, event_ids
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.drain import drain, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
-from benchmarks.queries import query
 from benchmarks.server import Setup
 from gapless.consume.handler import Handler
-from gapless.consume.prefetch import EVENTS_MAX, Prefetch
+from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Limits, step
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
@@ -30,10 +29,8 @@ from gapless.log.topics import Topic, ensure_topic
 PAYLOAD_BYTES = 300
 UNIT_SIZES = (1, 10)
 BATCHES = (1000, 100)
-WARM_UP = 5
 
 RAW = "psycopg alone"
-COMMITTED = "psycopg, each batch committed"
 STEP = "step()"
 STEP_BATCH = "step(), batch handler"
 STEP_EVENTS = "step(), decoding"
@@ -135,33 +132,16 @@ def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool) -> Ha
 
 
 def _raw(dsn: str, topic: Topic, batch_size: int, *, committed: bool = False) -> _Rate:
-    """Read all rows in batches by id arrays: binary, JSON left as text, one statement a batch.
-
-    committed: read as a worker does that is behind, up to 1000 at once, and commit after each batch
-    how far it is: the bound of any design that does so.
-    """
+    """Read all rows as nobody can read them faster in Python."""
+    if committed:
+        begin_offsets(dsn, 1)
     with psycopg.connect(dsn, autocommit=True) as conn:
-        found = conn.execute(query("ids"), {"topic_id": topic.topic_id}).fetchall()
-        ids = [message_id for (message_id,) in found]
-        at_once = max(batch_size, EVENTS_MAX) if committed else batch_size
-        batches = [ids[at : at + at_once] for at in range(0, len(ids), at_once)]
-        offset = psycopg.ClientCursor(conn)
-        offset.execute(query("committed_offset"))
-        cursor = conn.cursor(binary=True)
-        cursor.adapters.register_loader("json", ByteaBinaryLoader)
-        cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)
-
-        def read(batch: list[int]) -> None:
-            rows = cursor.execute(query("raw_read"), {"ids": batch}).fetchall()
-            assert len(rows) == len(batch)
-            for next_offset in range(0, len(batch) if committed else 0, batch_size):
-                offset.execute(query("commit_offset"), {"next_offset": next_offset})
-
-        for batch in batches[:WARM_UP]:
-            read(batch)
+        ids = event_ids(conn, topic.topic_id)
+        reader = BareReader(conn, batch_size, committed_as=1 if committed else None)
+        portions = reader.warm_up(ids)
         meter, began_s = Meter(dsn), monotonic()
-        for batch in batches:
-            read(batch)
+        for portion in portions:
+            reader.read(portion)
         return _Rate(len(ids) / (monotonic() - began_s), meter.of(len(ids)))
 
 
@@ -172,8 +152,7 @@ def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: boo
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
         for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
-            step(conn, held.assignment, handler, Limits(batch_size=1), ahead)
-        ahead.forget()
+            step(conn, held.assignment, handler, Limits(batch_size=1))
         events = 0
         meter, began_s = Meter(dsn), monotonic()
         while (done := step(conn, held.assignment, handler, limits, ahead)).outcome == "done":

@@ -6,10 +6,10 @@ has no handler, no units and no leases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import psycopg
@@ -17,14 +17,15 @@ from psycopg import Connection
 
 import gapless
 from benchmarks import counters
+from benchmarks.bare import COMMITTED, begin_offsets, reading
 from benchmarks.cost import Cost, cost_figures
 from benchmarks.crew import Cue, Job, crew
-from benchmarks.drain import Drained, drain, drain_counters, new_group, noop_handler
+from benchmarks.drain import PATIENCE_S, Drained, drain, drain_counters, new_group, noop_handler
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
-from benchmarks.supervised import supervised
+from benchmarks.supervised import supervised, wait_for
 from gapless import NewEvent
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
@@ -44,10 +45,14 @@ SHARED = "a worker a group"
 
 
 class _Live(NamedTuple):
-    """Events per second written, and read by all groups together; what a written one costs."""
+    """Events per second written, and read by all groups together meanwhile.
+
+    through: written ones per second until every group has read them all; what each costs by then.
+    """
 
     written: float
     read: float
+    through: float
     cost: Cost
 
 
@@ -57,7 +62,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _drained(setup: Setup) -> list[Figure]:
-    events, groups = setup.pick(2_000, 20_000, 100_000), setup.pick(1, GROUPS, GROUPS)
+    events, groups = setup.pick(2_000, 20_000, 200_000), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "groups", partitions=PARTITIONS)
         fill_outbox(
@@ -75,28 +80,31 @@ def _drained(setup: Setup) -> list[Figure]:
                 RIVAL: partial(_drain_rival, dsn, groups, groups * events),
                 EACH: partial(_drain_ours, dsn, groups, groups * events, 1),
                 SHARED: partial(_drain_ours, dsn, groups, groups * events, PARTITIONS),
+                COMMITTED: partial(_drain_bare, dsn, groups, topic.topic_id),
             },
         )
     what = f"{groups} groups, {PARTITIONS} partitions, a full log: "
     return [
         each
         for name in (EACH, SHARED)
-        for each in _drained_figures(what + name, results[name], results[RIVAL])
+        for each in _drained_figures(what + name, results[name], results)
     ]
 
 
 def _drained_figures(
-    what: str, ours: Sequence[Drained], rival: Sequence[Drained]
+    what: str, ours: Sequence[Drained], results: Mapping[str, Sequence[Drained]]
 ) -> Iterator[Figure]:
-    yield Figure(
-        what=what,
-        unit="events/s",
-        ours=tuple(each.per_s for each in ours),
-        baseline=tuple(each.per_s for each in rival),
-        against=RIVAL,
-        target=Target("ratio", at_least=1),
-    )
-    yield from cost_figures(what, [x.cost for x in ours], [x.cost for x in rival], RIVAL)
+    for against, target in ((RIVAL, Target("ratio", at_least=1)), (COMMITTED, None)):
+        yield Figure(
+            what=what,
+            unit="events/s",
+            ours=tuple(each.per_s for each in ours),
+            baseline=tuple(each.per_s for each in results[against]),
+            against=against,
+            target=target,
+        )
+    rival = [each.cost for each in results[RIVAL]]
+    yield from cost_figures(what, [each.cost for each in ours], rival, RIVAL)
 
 
 def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) -> Drained:
@@ -113,6 +121,18 @@ def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) 
 def _drain_rival(dsn: str, groups: int, events: int) -> Drained:
     names = [new_group("rival") for _ in range(groups)]
     return drain_counters(dsn, names, events=events, partitions=PARTITIONS, batch=READ_BATCH)
+
+
+def _drain_bare(dsn: str, groups: int, topic_id: int) -> Drained:
+    begin_offsets(dsn, groups * PARTITIONS)
+    jobs = [
+        reading(dsn, topic_id, number % PARTITIONS, READ_BATCH, number + 1)
+        for number in range(groups * PARTITIONS)
+    ]
+    with crew(jobs, metered_dsn=dsn) as readers:
+        readers.join()
+    assert readers.meter is not None
+    return Drained(readers.done / readers.took_s, readers.meter.of(readers.done))
 
 
 def _live(setup: Setup) -> list[Figure]:
@@ -145,8 +165,9 @@ def _live(setup: Setup) -> list[Figure]:
     return [
         figure("written", attrgetter("written"), Target("ratio", at_least=1)),
         figure("read, all groups together", attrgetter("read"), Target("ratio", at_least=1)),
+        figure("until all have read all", attrgetter("through"), Target("ratio", at_least=1)),
         *cost_figures(
-            what + "written and read", [x.cost for x in ours], [x.cost for x in rival], RIVAL
+            what + "until all have read all", [x.cost for x in ours], [x.cost for x in rival], RIVAL
         ),
     ]
 
@@ -190,7 +211,7 @@ def _live_rival(dsn: str, writers: int, groups: int, duration_s: float) -> _Live
 def _measure(
     dsn: str, duration_s: float, writers: Sequence[Job], groups: list[str], progress: str
 ) -> _Live:
-    """Write for so long; count what the groups read meanwhile."""
+    """Write for so long, count what the groups read meanwhile, and wait until they have it all."""
 
     def read() -> int:
         with psycopg.connect(dsn) as conn:
@@ -200,12 +221,20 @@ def _measure(
 
     before = read()
     with crew(writers, metered_dsn=dsn) as writing:
+        began_s = monotonic()
         sleep(duration_s)
         writing.stop()
         handled = read() - before
+    goal = before + writing.done * len(groups)
+    wait_for(dsn, progress, lambda so_far: so_far >= goal, PATIENCE_S, groups=groups)
+    through_s = monotonic() - began_s
     assert writing.meter is not None
-    cost = writing.meter.of(max(writing.done, 1))
-    return _Live(writing.done / writing.took_s, handled / writing.took_s, cost)
+    return _Live(
+        writing.done / writing.took_s,
+        handled / writing.took_s,
+        writing.done / through_s,
+        writing.meter.of(max(writing.done, 1)),
+    )
 
 
 def _write_ours(dsn: str, cue: Cue) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from time import sleep
 from typing import NamedTuple
@@ -41,10 +42,14 @@ class _Activity(NamedTuple):
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Watch the server's counters, with nobody, with the rival, and with the supervisor."""
+    """Watch the server's counters, with nobody, with the rival, and with the supervisor.
+
+    Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off meanwhile, unless
+    the server is somebody's.
+    """
     duration_s = setup.pick(1, 5, 60)
     settle_s = setup.pick(0.1, 2, 3)
-    with setup.database("idle") as dsn:
+    with setup.database("idle") as dsn, _vacuumed_by_nobody(setup):
         counters.create(dsn, PARTITIONS)
         _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now
         results = alternate(
@@ -88,6 +93,21 @@ def run(setup: Setup) -> list[Figure]:
         figure("CPU", "% of a core", lambda a: a.cpu_percent),
         figure("CPU", "% of a core", lambda a: a.cpu_percent, POLLING, tenth),
     ]
+
+
+@contextmanager
+def _vacuumed_by_nobody(setup: Setup) -> Iterator[None]:
+    if not setup.is_own:
+        yield
+        return
+    with psycopg.connect(setup.dsn, autocommit=True) as conn:
+        conn.execute(query("autovacuum_off"))
+        conn.execute(query("reload"))
+        try:
+            yield
+        finally:
+            conn.execute(query("autovacuum_reset"))
+            conn.execute(query("reload"))
 
 
 def _xids(counts: _Counts) -> int:

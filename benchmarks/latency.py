@@ -1,4 +1,4 @@
-"""Latency to the handler, open loop, against bare LISTEN/NOTIFY and against busy polling."""
+"""Latency to the handler, open loop, against LISTEN/NOTIFY, a bare relay and busy polling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psycopg
 from psycopg import Connection
 
 import gapless
-from benchmarks import counters
+from benchmarks import counters, relay
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.crew import Cue, Job, crew
 from benchmarks.figure import Figure, Target, alternate, quantile
@@ -50,8 +50,10 @@ def run(setup: Setup) -> list[Figure]:
         with setup.database("latency") as dsn:
             with psycopg.connect(dsn) as conn:
                 conn.execute(baseline("notify"))
+                conn.execute(baseline("relay"))
             counters.create(dsn, PARTITIONS)
-            kinds = {NOTIFY: _notified, POLLING: _polled, "ours": _ours}
+            relayed = partial(relay.relayed, pad=PAYLOAD)
+            kinds = {NOTIFY: _notified, POLLING: _polled, relay.NAME: relayed, "ours": _ours}
             results = alternate(
                 setup.pick(1, 2, 5),
                 {
@@ -82,6 +84,8 @@ def _figures(results: dict[str, tuple[_Latency, ...]], what: str) -> list[Figure
     return [
         figure("commit to handler: p50", commit_p50, POLLING, Target("value", at_most=3)),
         figure("commit to handler: p99", commit_p99, POLLING, Target("value", at_most=15)),
+        figure("commit to handler: p50", commit_p50, relay.NAME),
+        figure("commit to handler: p99", commit_p99, relay.NAME),
         figure("due to handler: p50", p50, NOTIFY),
         figure("due to handler: p99", p99, NOTIFY),
         figure("due to handler: p50", p50, POLLING, Target("ratio", at_most=1)),

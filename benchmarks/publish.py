@@ -16,6 +16,7 @@ from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
+from benchmarks.tailed import tailed
 from gapless import handler
 from gapless.consume.handler import Handler
 from gapless.db.connect import connect
@@ -28,6 +29,7 @@ PAYLOAD_BYTES = 1000
 SLOW_COMMIT_MS = 2.0
 
 PLAIN = "plain INSERT, no trigger"
+TAILED = "plain INSERT, somebody reads"
 CLASSIC = "one counter row + NOTIFY"
 COUNTERS = counters.NAME
 HANDSHAKE = "not sequenced"
@@ -56,9 +58,16 @@ def run(setup: Setup) -> list[Figure]:
     """Measure with the disk as it is, then with slow commits."""
     rivals = [PLAIN, CLASSIC, COUNTERS, AWAKE, CONSUMING]
     fast = _measure(
-        setup, setup.commit_delay_ms, setup.pick([PLAIN, AWAKE], rivals, [*rivals, HANDSHAKE])
+        setup,
+        setup.commit_delay_ms,
+        setup.pick([PLAIN, AWAKE], [TAILED, *rivals], [TAILED, *rivals, HANDSHAKE]),
     )
     figures = _compared(fast, "batch 1", 0.8)
+    if TAILED in fast:
+        figures += [
+            _published(fast, "batch 1", AWAKE, TAILED),
+            _published(fast, "batch 1", TAILED, PLAIN),
+        ]
     if HANDSHAKE in fast:
         figures.append(_published(fast, "batch 1", HANDSHAKE, PLAIN))
     if setup.size == "tiny":
@@ -137,6 +146,7 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         load = _Load(dsn, duration_s=setup.pick(1, 1, 10))
         runs = {
             PLAIN: partial(load.run, "plain"),
+            TAILED: load.run_tailed,
             CLASSIC: partial(load.run, "classic"),
             COUNTERS: partial(load.run, "counters", range(PARTITIONS)),
             HANDSHAKE: partial(load.run, "gapless"),
@@ -168,6 +178,11 @@ class _Load:
         cost = meter.of(published * self._duration_s)
         _catch_up(self._dsn)
         return _Rates(published, 0.0, cost)
+
+    def run_tailed(self) -> _Rates:
+        """Publish while another session reads what is published, and no more."""
+        with tailed(self._dsn):
+            return self.run("plain")
 
     def run_supervised(self, served: Handler) -> _Rates:
         """Publish beside a supervisor; wait until everything is handled that is to be handled."""

@@ -85,10 +85,10 @@ select sum(c.next_offset - 1)::bigint from gapless.consumer_offsets c
 where c.group_id = %(group_id)s
 
 -- name: ids
--- All message ids of a topic with one partition, in offset order.
+-- All message ids of a partition, in offset order.
 select u.id from gapless.log_segment s
 cross join lateral unnest(s.message_ids) with ordinality u (id, n)
-where s.topic_id = %(topic_id)s
+where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
 order by s.base_offset, u.n
 
 -- name: raw_read
@@ -99,14 +99,16 @@ from gapless.outbox_message_t o
 where o.id = any (%(ids)s)
 
 -- name: committed_offset
-create table if not exists committed_offset (next_offset bigint not null);
+create table if not exists committed_offset (
+  reader int primary key, next_offset bigint not null
+) with (fillfactor = 50);
 truncate committed_offset;
-insert into committed_offset values (0)
+insert into committed_offset select n, 0 from generate_series(1, %(readers)s) n
 
 -- name: commit_offset
 -- One round trip: the least that a design can do which commits each batch.
 begin;
-update committed_offset set next_offset = %(next_offset)s;
+update committed_offset set next_offset = %(next_offset)s where reader = %(reader)s;
 commit
 
 -- name: activity
@@ -115,6 +117,15 @@ select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xids,
   (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint as wal_bytes,
   (select d.xact_commit + d.xact_rollback from pg_stat_database d where d.datname = current_database()) as transactions,
   (select coalesce(sum(m.beat), 0) from gapless.member m)::bigint as beats
+
+-- name: autovacuum_off
+alter system set autovacuum = off
+
+-- name: autovacuum_reset
+alter system reset autovacuum
+
+-- name: reload
+select pg_reload_conf()
 
 -- name: small_chunks
 update gapless.log_config set chunk_events = 1000, chunks_ahead = 1
@@ -139,6 +150,38 @@ where n.id = o.id
 
 -- name: notify_publish
 insert into baseline.notify_message_t (payload) values (%(payload)s)
+
+-- name: relay_publish
+with stored as (insert into baseline.relay_message_t (payload) values (%(payload)s))
+select pg_notify('relay_in', '')
+
+-- name: relay_number
+-- What is new gets its numbers, and the reader is told, in one commit.
+with fresh as materialized (
+  select m.id from baseline.relay_message_t m
+  where m.id > %(above)s and m.id <> all (%(recent)s)
+  order by m.id
+),
+numbered as (
+  insert into baseline.relay_log (message_id) select f.id from fresh f order by f.id
+)
+select f.id, pg_notify('relay_out', '') from fresh f
+
+-- name: relay_read
+-- What was numbered since the last time, and the offset behind it.
+with fresh as materialized (
+  select l.number, l.message_id from baseline.relay_log l
+  where l.number >= (select o.next_number from baseline.relay_offset o)
+  order by l.number
+),
+moved as (
+  update baseline.relay_offset o set next_number = (select max(f.number) + 1 from fresh f)
+  where exists (select from fresh)
+)
+select m.payload::text
+from fresh f
+join baseline.relay_message_t m on m.id = f.message_id
+order by f.number
 
 -- name: many_partitions
 select gapless.create_group('many', 'many')
@@ -303,6 +346,20 @@ where t.partition_id = c.partition_id and c.group_id = any (%(groups)s)
 
 -- name: queue_truncate
 truncate {table} restart identity
+
+-- name: tail_from_here
+select coalesce(max(m.id), 0) from baseline.plain_message_t m
+
+-- name: tail
+update baseline.plain_tail t
+set upto = new.upto, events = t.events + new.events
+from (
+  select max(m.id) as upto, count(m.key) as events
+  from baseline.plain_message_t m
+  where m.id > %(upto)s
+) new
+where new.upto is not null
+returning new.upto
 
 -- name: hold_snapshot
 -- What an unrelated transaction does that stays open: its snapshot holds back every vacuum.

@@ -46,6 +46,7 @@ class Setup:
     commit_delay_ms: a commit takes so much longer, as on a slow disk or with a replica.
     minutes: how long the held snapshot is held; None: as the size says.
     charts: where a benchmark puts its curves.
+    is_own: the server is gone in the end, and nobody minds what its settings are.
     """
 
     dsn: str
@@ -53,6 +54,7 @@ class Setup:
     commit_delay_ms: float = 0.0
     minutes: float | None = None
     charts: list[Chart] = field(default_factory=list)
+    is_own: bool = False
 
     def pick(self, tiny: T, quick: T, full: T) -> T:
         """Return the one of the three that fits the size."""

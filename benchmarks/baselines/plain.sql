@@ -12,6 +12,11 @@ alter table baseline.plain_message_t
 
 create table baseline.plain_message_default partition of baseline.plain_message_t default;
 
+-- How far somebody has read (benchmarks/tailed.py).
+create table baseline.plain_tail (upto bigint not null, events bigint not null);
+
+insert into baseline.plain_tail values (0, 0);
+
 do $$
 begin
   for n in 0 .. 9 loop
