@@ -14,6 +14,15 @@ from gapless.claim_at(
   %(read_ahead)s, %(place)s
 )
 
+-- name: claim_events
+-- The place as text, as it goes back: psycopg has no type for it, and reads this answer in binary.
+select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
+  id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts
+from gapless.claim_events(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
+  %(events_max)s, %(place)s
+)
+
 -- name: claim_ahead
 select claim_xid, place_after
 from gapless.claim_ahead(

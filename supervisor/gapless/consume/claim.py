@@ -13,13 +13,17 @@ from gapless.consume.unit import Spans, split
 from gapless.errors import HoleError, OverrunError
 from gapless.keys import Assignment
 from gapless.log.event import Row
+from gapless.log.read import fetch_rows, in_order
+
+_SEGMENT_COLUMNS = 8  # of claim_at(), in front of an event's in what claim_events() returns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What was claimed. `spans` are its units in offset order; empty unless claimed.
 
-    rows: their events, if they were read ahead. beyond: the units after them, to be read ahead.
+    rows: their events, if they were read with the claim, or ahead of it. beyond: the units after
+    them, to be read ahead.
     """
 
     outcome: Literal["claimed", "idle", "fenced"]
@@ -32,17 +36,23 @@ class Claim:
 
 
 def claim(
-    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch | None = None
+    conn: Connection[Any],
+    assignment: Assignment,
+    batch_size: int,
+    ahead: Prefetch | None = None,
+    events_max: int = 0,
 ) -> Claim:
     """Claim up to `batch_size` events, extended to the end of the last unit.
 
+    events_max: so many events at most are read in the claim's own round trip, unless `ahead` says
+    that more is worth reading at once.
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
-    Raises HoleError when the segments read do not cover the range, OverrunError when retention
+    Raises HoleError when segments or events of the range are missing, OverrunError when retention
     dropped its beginning.
     """
     ahead = ahead or Prefetch()
     return claim_ahead(conn, assignment, batch_size, ahead) or _claim(
-        conn, assignment, batch_size, ahead
+        conn, assignment, batch_size, ahead, events_max
     )
 
 
@@ -74,11 +84,15 @@ def claim_ahead(
 
 
 def _claim(
-    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch
+    conn: Connection[Any],
+    assignment: Assignment,
+    batch_size: int,
+    ahead: Prefetch,
+    events_max: int,
 ) -> Claim:
-    hints = {"read_ahead": ahead.events, "place": ahead.place}
-    rows = run(conn, "claim", {**assignment.params, "batch_size": batch_size, **hints})
-    outcome, first, last, xid, place = rows[0][:5]
+    most = 0 if ahead.events else events_max
+    segments, found = _ask(conn, assignment, batch_size, ahead, most)
+    outcome, first, last, xid, place = segments[0][:5]
     if outcome == "hole":
         raise _hole(first, last)
     if outcome == "overrun":
@@ -90,11 +104,52 @@ def _claim(
     if outcome != "claimed":
         return Claim(outcome=outcome)
     ahead.place = place
-    until = max(last, first + ahead.events - 1)
+    ids, marks = _join(segments, last, max(last, first + ahead.events - 1))
+    events = last - first + 1
+    if len(ids) < events:
+        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
+    whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
+    beyond = split(last + 1, ids[events:whole], marks[events:whole]) if whole > events else NOTHING
+    spans = split(first, ids[:events], marks[:events])
+    rows: list[Row] | None = None
+    if events <= most:
+        rows = in_order(found, spans.ids)
+        ahead.gauge(rows, batch_size, most)
+    return Claim(
+        outcome="claimed",
+        first_offset=first,
+        last_offset=last,
+        claim_xid=xid,
+        spans=spans,
+        rows=rows,
+        beyond=beyond,
+    )
+
+
+def _ask(
+    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch, events_max: int
+) -> tuple[list[Any], list[Row]]:
+    """Claim in the database; return the segments, or why there are none, and the events."""
+    params = {**assignment.params, "batch_size": batch_size, "place": ahead.place}
+    if not events_max:
+        return run(conn, "claim", {**params, "read_ahead": ahead.events}), []
+    answer: list[Any] = fetch_rows(
+        conn, "consume", "claim_events", {**params, "events_max": events_max}
+    )
+    segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
+    return segments, [row[_SEGMENT_COLUMNS:] for row in answer[len(segments) :]]
+
+
+def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
+    """Return the ids from the first offset claimed to `until`, and a mark for each: 1 ends a unit.
+
+    last: the last that is claimed; a hole before it is a HoleError, one behind it the end.
+    """
     ids: list[int] = []
     ends: list[str] = []
-    expected = rows[0][5]
-    for *_, base, message_ids, unit_ends in rows:
+    first = segments[0][1]
+    expected = segments[0][5]
+    for *_, base, message_ids, unit_ends in segments:
         if base != expected:
             if expected > last:
                 break  # the hole is not in our way yet
@@ -103,20 +158,7 @@ def _claim(
         low, high = max(first - base, 0), until - base + 1
         ids += message_ids[low:high]
         ends.append(unit_ends[low:high])
-    events = last - first + 1
-    if len(ids) < events:
-        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
-    marks = "".join(ends)
-    whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
-    beyond = split(last + 1, ids[events:whole], marks[events:whole]) if whole > events else NOTHING
-    return Claim(
-        outcome="claimed",
-        first_offset=first,
-        last_offset=last,
-        claim_xid=xid,
-        spans=split(first, ids[:events], marks[:events]),
-        beyond=beyond,
-    )
+    return ids, "".join(ends)
 
 
 def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:

@@ -30,6 +30,11 @@ class ReadLimits(Protocol):
     def batch_size(self) -> int: ...
 
 
+def at_once(limits: ReadLimits) -> int:
+    """Return how many events are read at once at most."""
+    return min(FETCH_EVENTS, limits.stream_above_events)
+
+
 def load_units(
     conn: Connection[Any],
     partition: Partition,
@@ -43,7 +48,7 @@ def load_units(
     Under groupBy user, neighbours are merged unless the range is too large to be held in memory.
     Raises HoleError, here or while iterating, when an event is missing (I3).
     """
-    reader = _Reader(conn, partition, limits.stream_above_events)
+    reader = _Reader(conn, partition, limits)
     spans, rows = claimed.spans, claimed.rows
     by_user = limits.group_by == "user"
     if rows is None and len(spans.ids) <= (limits.stream_above_events if by_user else reader.most):
@@ -86,17 +91,17 @@ def read_units(
 
     through: how one too large for memory is read while its handler iterates over it.
     """
-    reader = _Reader(conn, partition, limits.stream_above_events)
+    reader = _Reader(conn, partition, limits)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS, attempt)
     return reader.units(spans)
 
 
 class _Reader:
-    def __init__(self, conn: Connection[Any], partition: Partition, stream_above: int) -> None:
+    def __init__(self, conn: Connection[Any], partition: Partition, limits: ReadLimits) -> None:
         self._conn = conn
         self.source = Source(partition, self.fetch, FETCH_EVENTS)
-        self._stream_above = stream_above
-        self.most = min(FETCH_EVENTS, stream_above)  # events read at once
+        self._stream_above = limits.stream_above_events
+        self.most = at_once(limits)
 
     def units(self, spans: Spans) -> Iterator[Unit]:
         for group in self._groups(spans):

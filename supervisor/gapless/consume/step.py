@@ -26,7 +26,7 @@ from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
-from gapless.consume.reader import load_units
+from gapless.consume.reader import at_once, load_units
 from gapless.consume.session import TransactionBrokenError, commit_and_begin, transaction
 from gapless.consume.sieve import Sieve, settle, sieve_for
 from gapless.consume.turn import (
@@ -125,7 +125,9 @@ def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retr
     until_s = monotonic() + goes_on_s
     try:
         with transaction(turn.conn, kept=True):
-            claimed = claim(turn.conn, turn.assignment, batch_size, turn.ahead)
+            claimed = claim(
+                turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.limits)
+            )
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             hand.handle(claimed)

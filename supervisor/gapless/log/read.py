@@ -47,7 +47,7 @@ _ROW = _undecoded()
 def fetch_rows(
     conn: Connection[Any], stage: str, name: str, params: Mapping[str, object]
 ) -> list[Row]:
-    """Run a named query that returns the columns of a Row; all rows are in memory at once."""
+    """Run a named query whose columns are, or end with, those of a Row; all rows are in memory."""
     return fetch_all(conn, stage, name, params, adapters=_ROW, result_format=Format.BINARY)
 
 
@@ -58,7 +58,11 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     Bound: all rows are in memory at once; the caller slices.
     """
     params = {"low": min(ids), "high": max(ids), "ids": _as_array(ids)}
-    found = fetch_rows(conn, "log", "fetch", params)
+    return in_order(fetch_rows(conn, "log", "fetch", params), ids)
+
+
+def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:
+    """Return the rows that were found, in the order of `ids`; HoleError when one is missing."""
     if [row[0] for row in found] == ids:
         return found  # nearly always: an index look-up yields ascending ids, and so does a run
     rows = {row[0]: row for row in found}

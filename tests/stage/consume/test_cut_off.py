@@ -7,13 +7,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing, nullcontext, suppress
 from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.consume.prefetch import Prefetch
-from gapless.consume.step import Limits, step
+from gapless.consume.step import Limits, Step, step
 from gapless.db.connect import connect
 from stage.consume.world import Group, World, make_handler
 
@@ -78,25 +80,38 @@ def scissors(world: World) -> Iterator[Scissors]:
         yield made
 
 
-@pytest.mark.parametrize("answer", [1, 2, 3], ids=["claim", "fetch", "commit"])
+KEEPS_UP = ["claim", "commit"]
+IS_BEHIND = ["claim", "fetch", "commit"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "last"),
+    [(answers, last) for answers in (KEEPS_UP, IS_BEHIND) for last in answers],
+)
 @pytest.mark.parametrize("warm", [0, 1])
 def test_what_was_answered_is_not_taken_for_nothing(
-    world: World, group: Group, scissors: Scissors, answer: int, warm: int
+    world: World, group: Group, scissors: Scissors, answers: list[str], last: str, warm: int
 ) -> None:
     """Nor are events missed that are there: what follows is the environment's error, or none."""
     world.units(*[1] * 5)
     handled = []
     handler = make_handler(lambda unit, _: handled.append(unit.first_offset))
+
+    def take(conn: Connection[Any]) -> Step:
+        ahead = Prefetch()
+        ahead.events = int(answers is IS_BEHIND)
+        return step(conn, group.assignment, handler, Limits(batch_size=1), ahead)
+
     with connect(scissors.dsn, role="worker") as conn:
         for _ in range(warm):
-            step(conn, group.assignment, handler, Limits(batch_size=1))
-        scissors.last = answer
-        with pytest.raises(psycopg.OperationalError) if answer < 3 else nullcontext():
-            done = step(conn, group.assignment, handler, Limits(batch_size=1))
-            assert done.outcome == "done"
+            take(conn)
+        scissors.last = answers.index(last) + 1
+        with nullcontext() if last == "commit" else pytest.raises(psycopg.OperationalError):
+            assert take(conn).outcome == "done"
         assert conn.closed
-    assert group.next_offset() == 1 + warm + (answer == 3)
-    assert handled == [*range(1, 1 + warm), *([1 + warm] if answer > 1 else [])]
+    assert group.next_offset() == 1 + warm + (last == "commit")
+    has_events = last != "claim" or answers is KEEPS_UP
+    assert handled == [*range(1, 1 + warm + has_events)]
     group.drain()
     assert group.next_offset() == 6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,9 +10,10 @@ import psycopg
 import pytest
 from psycopg import ClientCursor, Connection, IsolationLevel
 
-from gapless.consume import reader
+from gapless.consume import claim, reader
 from gapless.consume.prefetch import BYTES_MAX, EVENTS_MAX, Prefetch
 from gapless.consume.unit import Spans, Unit
+from gapless.db import wire
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import HoleError
@@ -49,16 +50,33 @@ def read(group: Group) -> Ahead:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many events each fetch asked for."""
+    """How many events were read at a time."""
     sizes: list[int] = []
-    fetch = reader.fetch
 
-    def counted(conn: Any, ids: Any) -> Any:
-        sizes.append(len(ids))
-        return fetch(conn, ids)
+    def counted(what: Callable[..., Any]) -> Callable[..., Any]:
+        def count(having: Any, ids: Any) -> Any:
+            sizes.append(len(ids))
+            return what(having, ids)
 
-    monkeypatch.setattr(reader, "fetch", counted)
+        return count
+
+    monkeypatch.setattr(reader, "fetch", counted(reader.fetch))
+    monkeypatch.setattr(claim, "in_order", counted(claim.in_order))
     return sizes
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many statements went with each round trip."""
+    made: list[int] = []
+    exchange = wire._exchange
+
+    def counted(conn: Any, session: Any, calls: Any, *rest: Any, **named: Any) -> Any:
+        made.append(len(calls))
+        return exchange(conn, session, calls, *rest, **named)
+
+    monkeypatch.setattr(wire, "_exchange", counted)
+    return made
 
 
 @pytest.fixture
@@ -77,11 +95,14 @@ class TestReadAhead:
         read.group.assert_all_once(2200)
 
     def test_one_that_keeps_up_does_not(
-        self, world: World, read: Ahead, fetched: list[int]
+        self, world: World, read: Ahead, fetched: list[int], trips: list[int]
     ) -> None:
+        """Nor does it ask for what it has claimed: BEGIN, claim and read; then finish and COMMIT."""
         for _ in range(3):
             world.units(*[1] * 9)
+            trips.clear()
             assert read.step().events == 9
+            assert trips == [2, 2]
         assert fetched == [9, 9, 9]
 
     @pytest.mark.parametrize("batch_size", [1, 2, 7, 50])
@@ -211,7 +232,7 @@ def held_snapshot(dsn: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", ["claim", "claim_ahead"])
+@pytest.mark.parametrize("name", ["claim", "claim_events", "claim_ahead"])
 @pytest.mark.usefixtures("one_batch_a_step")
 def test_claims_stay_flat_while_a_snapshot_is_held(world: World, read: Ahead, name: str) -> None:
     """Counted in pages, those of a claim whose COMMIT is next."""
@@ -221,7 +242,7 @@ def test_claims_stay_flat_while_a_snapshot_is_held(world: World, read: Ahead, na
 
     def touched() -> int:
         first = group.next_offset()
-        hints = {"place": ahead.place, "batch_size": 1, "read_ahead": 0}
+        hints = {"place": ahead.place, "batch_size": 1, "read_ahead": 0, "events_max": 1}
         params = {**group.assignment.params, **hints, "first_offset": first, "last_offset": first}
         with conn.transaction(force_rollback=True):
             return pages(conn, literal.mogrify(query("consume", name), params))  # type: ignore[arg-type]

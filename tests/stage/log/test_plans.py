@@ -112,8 +112,9 @@ def test_sequence_events_with_nothing_to_do(place: Place) -> None:
     _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=5)
 
 
+@pytest.mark.parametrize("events_max", [0, 1000], ids=["", "with its events"])
 @pytest.mark.parametrize("batch_size", [1, 100, 5000])
-def test_claim(place: Place, batch_size: int) -> None:
+def test_claim(place: Place, batch_size: int, events_max: int) -> None:
     """By a worker that has not begun, one in the middle, and one that is idle."""
     worker = place.group.conn
     for start in (1, place.events // 8 + 1, place.events + 1):
@@ -121,8 +122,11 @@ def test_claim(place: Place, batch_size: int) -> None:
             with worker.transaction(force_rollback=True):
                 worker.execute("update gapless.consumer_offsets set next_offset = %s", [start])
                 with cost(worker) as spent:
-                    claim(worker, place.group.assignments[0], batch_size)
+                    claimed = claim(
+                        worker, place.group.assignments[0], batch_size, events_max=events_max
+                    )
             assert not spent.scanned, f"call {n + 1} at {start}: {spent.scanned}"
+            assert spent.events_looked_up <= len(claimed.rows or ()) + 5
 
 
 @spread

@@ -1,0 +1,43 @@
+-- As claim_at(), and read what was claimed in the same statement: for whoever keeps up with a log,
+-- and would ask for a handful of events in a round trip of its own.
+-- Returns the rows of claim_at(), then one per event, with nothing but its columns (those of the query
+-- `fetch`), in any order; none of them when the range has more than events_max events. An id without
+-- an event is the caller's to notice (I3).
+create or replace function gapless.claim_events(
+  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int,
+  events_max int, place tid
+)
+returns table (
+  outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
+  base_offset bigint, message_ids bigint[], unit_ends text,
+  id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
+  transaction_id uuid, xid xid8, created_ts timestamptz
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  ids bigint[];
+  low bigint;
+  high bigint;
+begin
+  for outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends in
+    select a.*
+    from gapless.claim_at(group_id, topic_id, partition_id, epoch, token, batch_size, 0, place) a
+  loop
+    return next;
+    ids := ids || message_ids[greatest(first_offset - base_offset, 0) + 1 : last_offset - base_offset + 1];
+  end loop;
+  if ids is null or cardinality(ids) > events_max then
+    return;
+  end if;
+  select min(i), max(i) into low, high from unnest(ids) i;
+  return query
+  select null::text, null::bigint, null::bigint, null::text, null::tid,
+    null::bigint, null::bigint[], null::text,
+    o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+    o.transaction_id, o.xid, o.created_ts
+  from gapless.outbox_message_t o
+  where o.id between low and high and o.id = any ((select ids)::bigint[]);
+end
+$$;
