@@ -42,8 +42,8 @@ DOZE_S_MAX = 0.005
 # time that would make the next one worth it.
 RESTS = (  # with so many events at least: so many times the run, and so long at most
     (51, 8, 0.02),
-    (7, 3, 0.01),
-    (1, 1, 0.005),
+    (7, 3, 0.004),
+    (1, 1, 0.004),
 )
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
