@@ -17,14 +17,14 @@
 -- locks: transaction-level advisory (7427001, 1)
 -- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
 --   analysed looks as if a third of it were pending, and a sequential scan wins.
---   The usual run, few ids above the floor, keeps one plan: to plan takes longer than to run. Any
+--   The usual run, few ids above the floor, keeps its plans: to plan takes longer than to run. Any
 --   index will do there; the others are planned for what they find.
 create or replace function gapless.sequence_events()
 returns bigint
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
@@ -73,12 +73,14 @@ begin
     from gapless.outbox_message_id_seq s;
     xmax_seen := pg_snapshot_xmax(state.snapshot);
     in_progress := array(select pg_snapshot_xip(state.snapshot));
+  end if;
 
-    -- MUST stay bounded: a plan that was kept may use the primary key of a chunk that was empty then.
-    if allocated - state.floor_id < 2000 and state.stragglers = '{}' then
-      perform set_config('plan_cache_mode', 'force_generic_plan', true);
-    end if;
+  -- MUST stay bounded: a plan that was kept may use the primary key of a chunk that was empty then.
+  if allocated - state.floor_id >= 2000 or state.stragglers <> '{}' or rebase then
+    perform set_config('plan_cache_mode', 'force_custom_plan', true);
+  end if;
 
+  if not rebase then
     -- Look first: an idle log costs no xid and no WAL.
     if not exists (
         select from gapless.outbox_message_t o

@@ -20,7 +20,7 @@ from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.log.publish import publish
 from gapless.log.read import fetch
-from gapless.log.sequence import sequence
+from gapless.log.sequence import configure_chunks, create_chunks, sequence
 from gapless.log.topics import Topic
 from support.group import Owner, owner
 from support.plans import cost
@@ -127,6 +127,26 @@ def test_claim(place: Place, batch_size: int, events_max: int) -> None:
                     )
             assert not spent.scanned, f"call {n + 1} at {start}: {spent.scanned}"
             assert spent.events_looked_up <= len(claimed.rows or ()) + 5
+
+
+def test_a_claim_locks_few_of_many_chunks(conn: Connection, dsn: str, topic: Topic) -> None:
+    """A plan that is kept locks them all, on each call."""
+    configure_chunks(conn, chunk_events=10_000_000, chunks_ahead=64)
+    while create_chunks(conn):
+        pass
+    publish(conn, "outbox", {}, key="a")
+    sequence(conn)
+    locked = (
+        "select count(*) from pg_locks l join pg_inherits i on i.inhrelid = l.relation"
+        " where l.pid = pg_backend_pid() and i.inhparent = 'gapless.outbox_message_t'::regclass"
+    )
+    with owner(dsn, "g", topic) as group:
+        for _ in range(CALLS):
+            for assignment in group.assignments:
+                with group.conn.transaction(force_rollback=True):
+                    claim(group.conn, assignment, 1, events_max=1)
+                    (tables,) = group.conn.execute(locked).fetchone() or (0,)
+                    assert tables <= 2
 
 
 @spread
