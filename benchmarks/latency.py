@@ -52,8 +52,13 @@ def run(setup: Setup) -> list[Figure]:
                 conn.execute(baseline("notify"))
                 conn.execute(baseline("relay"))
             counters.create(dsn, PARTITIONS)
-            relayed = partial(relay.relayed, pad=PAYLOAD)
-            kinds = {NOTIFY: _notified, POLLING: _polled, relay.NAME: relayed, "ours": _ours}
+            kinds = {
+                NOTIFY: _notified,
+                POLLING: _polled,
+                relay.NAME: partial(relay.relayed, pad=PAYLOAD, readers=1),
+                relay.AS_MANY: partial(relay.relayed, pad=PAYLOAD, readers=PARTITIONS),
+                "ours": _ours,
+            }
             results = alternate(
                 setup.pick(1, 2, 5),
                 {
@@ -86,6 +91,8 @@ def _figures(results: dict[str, tuple[_Latency, ...]], what: str) -> list[Figure
         figure("commit to handler: p99", commit_p99, POLLING, Target("value", at_most=15)),
         figure("commit to handler: p50", commit_p50, relay.NAME),
         figure("commit to handler: p99", commit_p99, relay.NAME),
+        figure("commit to handler: p50", commit_p50, relay.AS_MANY),
+        figure("commit to handler: p99", commit_p99, relay.AS_MANY),
         figure("due to handler: p50", p50, NOTIFY),
         figure("due to handler: p99", p99, NOTIFY),
         figure("due to handler: p50", p50, POLLING, Target("ratio", at_most=1)),

@@ -155,28 +155,41 @@ insert into baseline.notify_message_t (payload) values (%(payload)s)
 with stored as (insert into baseline.relay_message_t (payload) values (%(payload)s))
 select pg_notify('relay_in', '')
 
+-- name: relay_restart
+-- Readers of so many partitions, at the end of the log; and the last message there is.
+with readers as (
+  insert into baseline.relay_offset (partition, next_number)
+  select p, (select coalesce(max(l.number), 0) + 1 from baseline.relay_log l)
+  from generate_series(0, %(partitions)s - 1) p
+  on conflict (partition) do update set next_number = excluded.next_number
+)
+select coalesce(max(m.id), 0) from baseline.relay_message_t m
+
 -- name: relay_number
--- What is new gets its numbers, and the reader is told, in one commit.
+-- What is new gets its numbers, and its readers are told, in one commit.
 with fresh as materialized (
   select m.id from baseline.relay_message_t m
   where m.id > %(above)s and m.id <> all (%(recent)s)
   order by m.id
 ),
 numbered as (
-  insert into baseline.relay_log (message_id) select f.id from fresh f order by f.id
+  insert into baseline.relay_log (partition, message_id)
+  select f.id %% %(partitions)s, f.id from fresh f order by f.id
 )
-select f.id, pg_notify('relay_out', '') from fresh f
+select f.id, pg_notify('relay_out_' || f.id %% %(partitions)s, '') from fresh f
 
 -- name: relay_read
 -- What was numbered since the last time, and the offset behind it.
 with fresh as materialized (
   select l.number, l.message_id from baseline.relay_log l
-  where l.number >= (select o.next_number from baseline.relay_offset o)
+  where l.partition = %(partition)s and l.number >= (
+    select o.next_number from baseline.relay_offset o where o.partition = %(partition)s
+  )
   order by l.number
 ),
 moved as (
   update baseline.relay_offset o set next_number = (select max(f.number) + 1 from fresh f)
-  where exists (select from fresh)
+  where o.partition = %(partition)s and exists (select from fresh)
 )
 select m.payload::text
 from fresh f

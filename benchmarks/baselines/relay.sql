@@ -1,6 +1,7 @@
 -- The least that gives numbers after the commit: one process numbers what has come and notifies,
--- another one reads that and commits how far it is. No writer waits for another, nobody polls; but
--- there are no partitions, groups or units, and whoever takes over from either is not thought of.
+-- others read that, each those of one partition, and commit how far they are. No writer waits for
+-- another, nobody polls; but there are no keys, groups or units, and whoever takes over from one of
+-- them is not thought of.
 create schema if not exists baseline;
 
 create table baseline.relay_message_t (
@@ -9,10 +10,13 @@ create table baseline.relay_message_t (
 );
 
 create table baseline.relay_log (
-  number bigint generated always as identity primary key,
-  message_id bigint not null
+  number bigint generated always as identity,
+  partition int not null,
+  message_id bigint not null,
+  primary key (partition, number)
 );
 
-create table baseline.relay_offset (next_number bigint not null);
-
-insert into baseline.relay_offset values (1);
+create table baseline.relay_offset (
+  partition int primary key,
+  next_number bigint not null
+);
