@@ -29,9 +29,12 @@ begin
     from gapless.claim_at(group_id, topic_id, partition_id, epoch, token, batch_size, 0, place) a
   loop
     return next;
-    ids := ids || message_ids[greatest(first_offset - base_offset, 0) + 1 : last_offset - base_offset + 1];
+    if last_offset - first_offset < events_max then
+      ids := ids
+        || message_ids[greatest(first_offset - base_offset, 0) + 1 : last_offset - base_offset + 1];
+    end if;
   end loop;
-  if ids is null or cardinality(ids) > events_max then
+  if ids is null then
     return;
   end if;
   if exists (
