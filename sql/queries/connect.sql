@@ -27,5 +27,8 @@ select pg_backend_pid()
 -- name: who
 select pg_is_in_recovery(), current_setting('server_version_num')::int
 
+-- name: lock_timeout
+select set_config('lock_timeout', %(timeout)s::text, false)
+
 -- name: statement_timeout
 select set_config('statement_timeout', %(timeout_ms)s::text, false)

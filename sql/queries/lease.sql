@@ -80,9 +80,6 @@ join gapless.consumer_group g using (group_id, topic_id)
 where l.group_id = %(group_id)s and l.topic_id = %(topic_id)s
   and l.partition_id = %(partition_id)s
 
--- name: lock_timeout
-select set_config('lock_timeout', %(timeout)s::text, false)
-
 -- name: lock_partition
 select pg_advisory_lock(7427003, %(lease_no)s)
 

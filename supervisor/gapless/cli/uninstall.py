@@ -84,7 +84,7 @@ def _drop(conn: Connection[Any]) -> None:
 
     from gapless.db.migrate import uninstall  # noqa: PLC0415 - not for --help
 
-    conn.execute(query("lease", "lock_timeout"), {"timeout": _LOCK_TIMEOUT})
+    conn.execute(query("connect", "lock_timeout"), {"timeout": _LOCK_TIMEOUT})
     try:
         uninstall(conn)
     except InsufficientPrivilege as error:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import psycopg
 from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
@@ -56,6 +60,19 @@ def complaint_about(dsn: str) -> str | None:
             "write host=... dbname=... or postgresql://user@host/dbname"
         )
     return None
+
+
+@contextmanager
+def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
+    """Inside the block wait for a lock so long at most: LockNotAvailable; afterwards without limit.
+
+    Before: `conn` is in autocommit, outside a transaction.
+    """
+    conn.execute(query("connect", "lock_timeout"), {"timeout": timeout_ms})
+    try:
+        yield
+    finally:
+        conn.execute(query("connect", "lock_timeout"), {"timeout": 0})
 
 
 def is_transient(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import Connection
 
+from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.failpoints import hit
 from gapless.keys import Assignment, Partition, partition_params
@@ -35,13 +36,11 @@ def lock(conn: Connection[Any], lease_no: int) -> bool:
 
     It means: one running handler at a time. A session that waits holds back vacuum: hence a limit.
     """
-    conn.execute(query("lease", "lock_timeout"), {"timeout": READY_EVERY_MS})
     try:
-        conn.execute(query("lease", "lock_partition"), {"lease_no": lease_no})
+        with lock_timeout(conn, READY_EVERY_MS):
+            conn.execute(query("lease", "lock_partition"), {"lease_no": lease_no})
     except psycopg.errors.LockNotAvailable:
         return False
-    finally:
-        conn.execute(query("lease", "lock_timeout"), {"timeout": 0})
     hit("acquire.locked")
     return True
 
@@ -85,12 +84,8 @@ def install(
     lease row must not be locked meanwhile. Raises LockNotAvailable after wait_ms (READY_EVERY_MS if
     None): try again.
     """
-    timeout_ms = READY_EVERY_MS if wait_ms is None else wait_ms
-    conn.execute(query("lease", "lock_timeout"), {"timeout": timeout_ms})
-    try:
+    with lock_timeout(conn, READY_EVERY_MS if wait_ms is None else wait_ms):
         row = conn.execute(query("lease", "install_fence"), assignment.params).fetchone()
-    finally:
-        conn.execute(query("lease", "lock_timeout"), {"timeout": 0})
     hit("acquire.installed")
     if row is None or row[0] is None:
         return None

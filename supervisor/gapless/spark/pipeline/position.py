@@ -12,6 +12,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 from gapless.spark.offsets import Offsets, count, from_json, to_json
@@ -82,15 +83,13 @@ def lock(conn: Connection[Any], name: str) -> None:
 
     Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
     """
-    conn.execute(query("lease", "lock_timeout"), {"timeout": ENDS_MS})
     try:
-        conn.execute(query("spark", "lock_pipeline"), {"name": name})
+        with lock_timeout(conn, ENDS_MS):
+            conn.execute(query("spark", "lock_pipeline"), {"name": name})
     except psycopg.errors.LockNotAvailable:
         raise UsageError(
             f"pipeline {name} is running already, here or on another machine"
         ) from None
-    finally:
-        conn.execute(query("lease", "lock_timeout"), {"timeout": 0})
 
 
 def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
