@@ -115,6 +115,13 @@ def title(pid: int) -> str:
     return ""
 
 
+def is_stopped(pid: int) -> bool:
+    """Tell whether it stands still, after SIGSTOP."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    return False
+
+
 def children_of(pid: int) -> list[int]:
     """The pids of the children that a process has now, whichever thread forked; lowest first."""
     found: list[int] = []

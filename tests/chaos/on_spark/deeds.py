@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 
 from chaos.arena import Arena, kill
 from chaos.on_spark.cluster import Cluster
-from chaos.process import LOOK_AGAIN_S, Process, is_up
+from chaos.process import LOOK_AGAIN_S, Process, is_stopped, is_up
+from chaos.run import wait_until
 
-AIM_S = 8.0
+AIM_S = 60.0
+STOP_S = 1.0  # for a process to be seen stopped
 END_S = 60.0  # for a driver whose Spark is gone to see that, and leave
 BEYOND_TTL_S = 4.0  # the ttl of a run is 3 s
 DEEDS: dict[str, Callable[[Arena, Cluster], Iterator[float]]] = {}
@@ -29,7 +31,7 @@ def deed(act: Callable[[Arena, Cluster], Iterator[float]]) -> Callable[..., Iter
 @deed
 def kill_task(arena: Arena, cluster: Cluster) -> Iterator[float]:
     """kill -9 of the Python process of a task, inside a handler."""
-    pid = _aim(arena, cluster)
+    pid = _hold(arena, cluster)
     if pid is not None:
         arena.note("kill_worker", pid)
         kill(pid, signal.SIGKILL)
@@ -39,11 +41,13 @@ def kill_task(arena: Arena, cluster: Cluster) -> Iterator[float]:
 @deed
 def kill_executor(arena: Arena, cluster: Cluster) -> Iterator[float]:
     """kill -9 of the JVM of an executor, while a handler runs under it."""
-    pid = _aim(arena, cluster)
-    executor = cluster.executor_of(pid) if pid is not None else None
-    if executor is not None:
-        arena.note("kill_machine", f"{executor} {pid}")
-        kill(executor, signal.SIGKILL)
+    pid = _hold(arena, cluster)
+    if pid is not None:
+        executor = cluster.executor_of(pid)
+        if executor is not None:
+            arena.note("kill_machine", f"{executor} {pid}")
+            kill(executor, signal.SIGKILL)
+        kill(pid, signal.SIGCONT)  # a stopped one would not see that its executor is gone
     yield 1.0
 
 
@@ -58,7 +62,7 @@ def pause_driver(arena: Arena, cluster: Cluster) -> Iterator[float]:
 @deed
 def pause_task(arena: Arena, cluster: Cluster) -> Iterator[float]:
     """SIGSTOP of a task inside a handler, of an executor too, until the driver was replaced."""
-    pid = _aim(arena, cluster)
+    pid = _hold(arena, cluster)
     if pid is not None:
         executor = cluster.executor_of(pid)
         victims = [pid, *([executor] if executor and arena.random.random() < 0.5 else [])]
@@ -128,16 +132,21 @@ def _pick(arena: Arena, cluster: Cluster) -> list[Process]:
     return [arena.random.choice(found)]
 
 
-def _aim(arena: Arena, cluster: Cluster) -> int | None:
-    """The process of a task inside a handler, if there is one soon."""
+def _hold(arena: Arena, cluster: Cluster) -> int | None:
+    """Stop the process of a task inside a handler, if there is one soon; it cannot leave it."""
     give_up_s = time.monotonic() + AIM_S
     while time.monotonic() < give_up_s:
         pids = cluster.tasks()
         for _ in range(50):  # to look for processes takes longer than a handler
             for pid in pids:
                 if arena.is_handling(pid):
-                    return pid
+                    kill(pid, signal.SIGSTOP)
+                    stands = wait_until(lambda pid=pid: is_stopped(pid), STOP_S)
+                    if stands and arena.is_handling(pid):
+                        return pid
+                    kill(pid, signal.SIGCONT)
             time.sleep(0.002)
+    problems.append(f"no task was inside a handler for {AIM_S:.0f} s")
     return None
 
 

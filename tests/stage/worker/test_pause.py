@@ -12,6 +12,11 @@ from stage.worker.fleet import Fleet, Instance, Load, until
 from stage.worker.ledger import assert_exactly_once, entries
 
 TTL_S, GRACE_S = 1.5, 0.5  # as in fleet.QUICK
+_RESTS = """
+select bool_and(state = 'idle' and clock_timestamp() - state_change > interval '300 ms')
+from pg_stat_activity
+where datname = current_database() and application_name = 'gapless/worker g/t/0'
+"""
 
 
 def pair(fleet: Fleet, **settings: object) -> tuple[Instance, Instance]:
@@ -80,6 +85,7 @@ def test_an_idle_worker_that_is_stopped_is_killed_by_its_supervisor(fleet: Fleet
     fleet.until_owners(a=4)
     victim = a.worker("g/t/0")
     assert victim is not None
+    until(lambda: fleet.value(_RESTS), "the worker is at rest")  # its first claim is work
     os.kill(victim, SIGSTOP)
     fleet.publish()
     fleet.until_handled()
