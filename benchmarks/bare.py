@@ -11,6 +11,7 @@ from psycopg.types.string import ByteaBinaryLoader
 from benchmarks.crew import Cue, Job
 from benchmarks.queries import query
 from gapless.consume.prefetch import EVENTS_MAX
+from gapless.db.listen import heard, listen, wait
 
 COMMITTED = "psycopg, each batch committed"
 WARM_UP = 5  # statements until psycopg prepares one
@@ -28,6 +29,7 @@ class BareReader:
     ) -> None:
         self._batch_size = batch_size
         self._reader = committed_as
+        self.handled = 0
         self._at_once = batch_size if committed_as is None else max(batch_size, EVENTS_MAX)
         self._offset = psycopg.ClientCursor(conn)
         self._cursor = conn.cursor(binary=True)
@@ -46,8 +48,9 @@ class BareReader:
         assert len(rows) == len(portion)
         if self._reader is None:
             return
-        for next_offset in range(0, len(portion), self._batch_size):
-            params = {"reader": self._reader, "next_offset": next_offset}
+        for start in range(0, len(portion), self._batch_size):
+            self.handled += len(portion[start : start + self._batch_size])
+            params = {"reader": self._reader, "handled": self.handled}
             self._offset.execute(query("commit_offset"), params)
 
 
@@ -58,7 +61,7 @@ def event_ids(conn: Connection[object], topic_id: int, partition_id: int = 0) ->
 
 
 def begin_offsets(dsn: str, readers: int) -> None:
-    """Give each of so many readers an offset to commit."""
+    """Let so many readers have handled nothing yet."""
     with psycopg.connect(dsn) as conn:
         psycopg.ClientCursor(conn).execute(query("committed_offset"), {"readers": readers})
 
@@ -75,5 +78,28 @@ def reading(dsn: str, topic_id: int, partition_id: int, batch_size: int, number:
             for portion in portions:
                 reader.read(portion)
         return len(ids)
+
+    return read
+
+
+def tailing(dsn: str, topic_id: int, partition_id: int, batch_size: int, number: int) -> Job:
+    """Return a reader that reads what is added to a partition, woken as a worker is."""
+
+    def read(cue: Cue) -> int:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            params = {"topic_id": topic_id, "partition_id": partition_id}
+            reader = BareReader(conn, batch_size, committed_as=number)
+            listen(conn, f"gapless_p_{topic_id}_{partition_id}")
+            (start,) = conn.execute(query("log_end"), params).fetchone() or (0,)
+            cue.begin()
+            while cue.going():
+                params |= {"after": start + reader.handled, "events": EVENTS_MAX}
+                ids = [message_id for (message_id,) in conn.execute(query("ids_after"), params)]
+                if ids:
+                    reader.read(ids)
+                else:
+                    wait(conn, 0.1)
+                    heard(conn)
+            return reader.handled
 
     return read

@@ -6,7 +6,7 @@ has no handler, no units and no leases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from time import monotonic, sleep
@@ -17,7 +17,7 @@ from psycopg import Connection
 
 import gapless
 from benchmarks import counters
-from benchmarks.bare import COMMITTED, begin_offsets, reading
+from benchmarks.bare import COMMITTED, begin_offsets, reading, tailing
 from benchmarks.cost import Cost, cost_figures
 from benchmarks.crew import Cue, Job, crew
 from benchmarks.drain import PATIENCE_S, Drained, drain, drain_counters, new_group, noop_handler
@@ -139,7 +139,7 @@ def _live(setup: Setup) -> list[Figure]:
     duration_s = setup.pick(0.5, 2, 20)
     writers, groups = setup.pick(2, WRITERS, WRITERS), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
-        ensure_topic(conn, "live", partitions=PARTITIONS)
+        topic = ensure_topic(conn, "live", partitions=PARTITIONS)
         create_chunks(conn)
         counters.create(dsn, PARTITIONS)
         results = alternate(
@@ -147,40 +147,69 @@ def _live(setup: Setup) -> list[Figure]:
             {
                 RIVAL: partial(_live_rival, dsn, writers, groups, duration_s),
                 "ours": partial(_live_ours, dsn, writers, groups, duration_s),
+                COMMITTED: partial(_live_bare, dsn, writers, groups, duration_s, topic.topic_id),
             },
         )
-    ours, rival = results["ours"], results[RIVAL]
     what = f"{writers} writers, {groups} groups: "
-
-    def figure(name: str, value: Callable[[_Live], float], target: Target | None = None) -> Figure:
-        return Figure(
-            what=what + name,
-            unit="events/s",
-            ours=tuple(map(value, ours)),
-            baseline=tuple(map(value, rival)),
-            against=RIVAL,
-            target=target,
-        )
-
     return [
-        figure("written", attrgetter("written"), Target("ratio", at_least=1)),
-        figure("read, all groups together", attrgetter("read"), Target("ratio", at_least=1)),
-        figure("until all have read all", attrgetter("through"), Target("ratio", at_least=1)),
-        *cost_figures(
-            what + "until all have read all", [x.cost for x in ours], [x.cost for x in rival], RIVAL
-        ),
+        *_live_figures(what, results, RIVAL, Target("ratio", at_least=1)),
+        *_live_figures(what, results, COMMITTED),
     ]
 
 
+def _live_figures(
+    what: str, results: Mapping[str, Sequence[_Live]], against: str, target: Target | None = None
+) -> Iterator[Figure]:
+    ours, theirs = results["ours"], results[against]
+    through = "until all have read all"
+    for name, value in (
+        ("written", attrgetter("written")),
+        ("read, all groups together", attrgetter("read")),
+        (through, attrgetter("through")),
+    ):
+        yield Figure(
+            what=what + name,
+            unit="events/s",
+            ours=tuple(map(value, ours)),
+            baseline=tuple(map(value, theirs)),
+            against=against,
+            target=target,
+        )
+    costs = [x.cost for x in ours], [x.cost for x in theirs]
+    yield from cost_figures(what + through, *costs, against)
+
+
+def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id: int) -> _Live:
+    """Ours write and number; psycopg alone reads."""
+    _sequence_all(dsn)
+    begin_offsets(dsn, groups * PARTITIONS)
+    readers = [
+        tailing(dsn, topic_id, number % PARTITIONS, READ_BATCH, number + 1)
+        for number in range(groups * PARTITIONS)
+    ]
+    with (
+        supervised(dsn, noop_handler("quiet", READ_BATCH), total_partitions=1),
+        crew(readers) as tails,
+    ):
+        jobs: list[Job] = [partial(_write_ours, dsn)] * writers
+        live = _measure(dsn, duration_s, jobs, ["bare"] * groups, "committed_progress")
+        tails.stop()
+    return live
+
+
 def _live_ours(dsn: str, writers: int, groups: int, duration_s: float) -> _Live:
-    with connect(dsn, role="bench") as conn:
-        while sequence(conn):
-            pass
+    _sequence_all(dsn)
     handlers = [_latest(noop_handler("live", READ_BATCH)) for _ in range(groups)]
     with supervised(dsn, *handlers, total_partitions=PARTITIONS):
         names = [handler.group or "" for handler in handlers]
         jobs: list[Job] = [partial(_write_ours, dsn)] * writers
         return _measure(dsn, duration_s, jobs, names, "progress_of_groups")
+
+
+def _sequence_all(dsn: str) -> None:
+    with connect(dsn, role="bench") as conn:
+        while sequence(conn):
+            pass
 
 
 def _latest(handler: gapless.Handler) -> gapless.Handler:

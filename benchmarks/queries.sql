@@ -91,6 +91,21 @@ cross join lateral unnest(s.message_ids) with ordinality u (id, n)
 where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
 order by s.base_offset, u.n
 
+-- name: log_end
+-- The last offset of a partition, 0 when it is empty.
+select coalesce(max(s.last_offset), 0) from gapless.log_segment s
+where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
+
+-- name: ids_after
+-- The next message ids of a partition, in offset order; a segment has 200 at most.
+select u.id from gapless.log_segment s
+cross join lateral unnest(s.message_ids) with ordinality u (id, n)
+where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
+  and s.base_offset between %(after)s::bigint - 199 and %(after)s::bigint + %(events)s
+  and s.base_offset + u.n - 1 > %(after)s
+order by s.base_offset, u.n
+limit %(events)s
+
 -- name: raw_read
 -- What a worker must read of an event, and nothing else.
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
@@ -100,7 +115,7 @@ where o.id = any (%(ids)s)
 
 -- name: committed_offset
 create table if not exists committed_offset (
-  reader int primary key, next_offset bigint not null
+  reader int primary key, handled bigint not null
 ) with (fillfactor = 50);
 truncate committed_offset;
 insert into committed_offset select n, 0 from generate_series(1, %(readers)s) n
@@ -108,8 +123,11 @@ insert into committed_offset select n, 0 from generate_series(1, %(readers)s) n
 -- name: commit_offset
 -- One round trip: the least that a design can do which commits each batch.
 begin;
-update committed_offset set next_offset = %(next_offset)s where reader = %(reader)s;
+update committed_offset set handled = %(handled)s where reader = %(reader)s;
 commit
+
+-- name: committed_progress
+select sum(handled)::bigint from committed_offset
 
 -- name: activity
 -- Counters before and after; looking takes no xid. Beats are the members' own renewals.
