@@ -37,6 +37,7 @@ declare
   in_progress xid8[];
   allocated bigint;     -- ids up to here were taken by transactions that already had an xid
   rebase boolean;
+  is_pending boolean;
   sequenced bigint;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -81,22 +82,29 @@ begin
   end if;
 
   if not rebase then
-    -- Look first: an idle log costs no xid and no WAL.
-    if not exists (
-        select from gapless.outbox_message_t o
-        where o.xid >= xmax_seen and o.id > state.floor_id
-        order by o.xid limit 1
-      ) and not exists (
+    -- Look first: an idle log costs no xid and no WAL. One after the other: each costs as much to
+    -- begin as to run, and the first nearly always tells.
+    is_pending := exists (
+      select from gapless.outbox_message_t o
+      where o.xid >= xmax_seen and o.id > state.floor_id
+      order by o.xid limit 1
+    );
+    if not is_pending and in_progress <> '{}' then
+      is_pending := exists (
         select from gapless.outbox_message_t o
         where o.xid = any (
             array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
           ) and o.id > state.floor_id
-      ) and not exists (
+      );
+    end if;
+    if not is_pending and state.stragglers <> '{}' then
+      is_pending := exists (
         select from gapless.outbox_message_t o
-        where state.stragglers <> '{}' and o.xid = any (state.stragglers) and o.id <= state.floor_id
+        where o.xid = any (state.stragglers) and o.id <= state.floor_id
           and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
-      )
-    then
+      );
+    end if;
+    if not is_pending then
       return 0;
     end if;
   end if;
