@@ -180,7 +180,7 @@ def _live_figures(
 
 
 def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id: int) -> _Live:
-    """Ours write and number; psycopg alone reads."""
+    """psycopg alone writes our table and reads our log: what is left is the log itself."""
     _sequence_all(dsn)
     begin_offsets(dsn, groups * PARTITIONS)
     readers = [
@@ -191,7 +191,7 @@ def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id:
         supervised(dsn, noop_handler("quiet", READ_BATCH), total_partitions=1),
         crew(readers) as tails,
     ):
-        jobs: list[Job] = [partial(_write_ours, dsn)] * writers
+        jobs: list[Job] = [partial(_write_bare, dsn, topic_id)] * writers
         live = _measure(dsn, duration_s, jobs, ["bare"] * groups, "committed_progress")
         tails.stop()
     return live
@@ -273,6 +273,18 @@ def _write_ours(dsn: str, cue: Cue) -> int:
             for n in range(WRITE_BATCH)
         ]
         gapless.publish(conn, "live", events)
+
+    return _write(dsn, cue, write)
+
+
+def _write_bare(dsn: str, topic_id: int, cue: Cue) -> int:
+    payloads = [PAYLOAD.decode()] * WRITE_BATCH
+
+    def write(conn: Connection[Any], batch: int) -> None:
+        keys = [f"{batch}-{n}" for n in range(WRITE_BATCH)]
+        conn.execute(
+            query("bare_write"), {"topic_id": topic_id, "keys": keys, "payloads": payloads}
+        )
 
     return _write(dsn, cue, write)
 

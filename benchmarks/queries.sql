@@ -91,6 +91,11 @@ cross join lateral unnest(s.message_ids) with ordinality u (id, n)
 where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
 order by s.base_offset, u.n
 
+-- name: bare_write
+-- The least that a batch of events takes; the wake trigger fires once.
+insert into gapless.outbox_message_t (topic_id, key, event_type, payload)
+select %(topic_id)s, unnest(%(keys)b::text[]), 'bench', unnest(%(payloads)b::text[])::json
+
 -- name: log_end
 -- The last offset of a partition, 0 when it is empty.
 select coalesce(max(s.last_offset), 0) from gapless.log_segment s
