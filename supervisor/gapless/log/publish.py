@@ -8,7 +8,7 @@ statement, many are a COPY.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Any, overload
@@ -27,12 +27,28 @@ from gapless.log.event import NewEvent
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
 _Record = tuple[str | None, ...]  # the columns' values as text, in that order
-_Records = list[_Record] | Iterator[_Record]  # one, or many
+_Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
 _TEXT = (str, UUID)
 _JSON_TEXT = (bytes, bytearray)
 
-# Made once: json.dumps() makes an encoder for each call that has options.
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+def _encoder() -> Callable[[object], str]:
+    """Return what json.dumps() does, made once.
+
+    It makes an encoder for each call, and encode() one of C for each: as dear as 500 bytes of text.
+    What contains itself ends in a RecursionError instead of a ValueError.
+    """
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    make = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode(); not on every Python
+    if make is None:
+        return encoder.encode
+    chunks = make(
+        None, encoder.default, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3
+    )
+    return lambda value: "".join(chunks(value, 0))
+
+
+_encode = _encoder()
 
 
 @overload
@@ -64,50 +80,50 @@ def publish(
     Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
     topic. The caller's transaction is then aborted, as by any failed statement.
     """
-    records = _records(what, fields)
+    events = _events(what, fields)
     if isinstance(conn, AsyncConnection):
-        return _publish_async(conn, topic, records)
-    return _publish_sync(conn, topic, records)
+        return _publish_async(conn, topic, events)
+    return _publish_sync(conn, topic, events)
 
 
-def _publish_sync(conn: Connection[Any], topic: str, records: _Records) -> UUID:
+def _publish_sync(conn: Connection[Any], topic: str, events: _Events) -> UUID:
     hit("publish.before")
     try:
-        published = _store(conn, topic, records)
+        published = _store(conn, topic, events)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-def _store(conn: Connection[Any], topic: str, records: _Records) -> UUID:
+def _store(conn: Connection[Any], topic: str, events: _Events) -> UUID:
     # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
     with Cursor(conn, row_factory=tuple_row) as cursor:
-        name, params, records = _statement(topic, records)
+        name, params, rest = _statement(topic, events)
         if name != "publish_many":
             return _transaction_id(cursor.execute(query("log", name), params).fetchone())
         with conn.transaction() if _is_alone(conn) else nullcontext():
             row = cursor.execute(query("log", name), params).fetchone()
             topic_id = _topic_id(row)
             with cursor.copy(query("log", "copy_events")) as copy:
-                for record in records:
-                    copy.write_row((topic_id, *record))
+                for event in rest:
+                    copy.write_row((topic_id, *_record(event)))
         return _transaction_id(row)
 
 
-async def _publish_async(conn: AsyncConnection[Any], topic: str, records: _Records) -> UUID:
+async def _publish_async(conn: AsyncConnection[Any], topic: str, events: _Events) -> UUID:
     hit("publish.before")
     try:
-        published = await _store_async(conn, topic, records)
+        published = await _store_async(conn, topic, events)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-async def _store_async(conn: AsyncConnection[Any], topic: str, records: _Records) -> UUID:
+async def _store_async(conn: AsyncConnection[Any], topic: str, events: _Events) -> UUID:
     async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-        name, params, records = _statement(topic, records)
+        name, params, rest = _statement(topic, events)
         if name != "publish_many":
             await cursor.execute(query("log", name), params)
             return _transaction_id(await cursor.fetchone())
@@ -116,8 +132,8 @@ async def _store_async(conn: AsyncConnection[Any], topic: str, records: _Records
             row = await cursor.fetchone()
             topic_id = _topic_id(row)
             async with cursor.copy(query("log", "copy_events")) as copy:
-                for record in records:
-                    await copy.write_row((topic_id, *record))
+                for event in rest:
+                    await copy.write_row((topic_id, *_record(event)))
         return _transaction_id(row)
 
 
@@ -130,18 +146,19 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _statement(topic: str, records: _Records) -> tuple[str, dict[str, Any], _Records]:
-    """Return the query that stores the records, with its parameters, and what it leaves to a COPY.
+def _statement(topic: str, events: _Events) -> tuple[str, dict[str, Any], Iterator[object]]:
+    """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
     Its row begins with the transaction_id; that of publish_many, before a COPY, has the topic's id.
     """
-    if isinstance(records, list):
-        one = dict(zip(_COLUMNS, records[0], strict=True))
+    if isinstance(events, list):
+        one = dict(zip(_COLUMNS, _record(events[0]), strict=True))
         return "publish_one", {"topic": topic, **one}, iter(())
-    head = list(islice(records, _COPY_ABOVE + 1))
-    if len(head) > _COPY_ABOVE:
-        return "publish_many", {"topic": topic}, chain(head, records)
-    columns = {name: _column(head, n) for n, name in enumerate(_COLUMNS)}
+    head = list(islice(events, _COPY_ABOVE + 1))
+    if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
+        return "publish_many", {"topic": topic}, chain(head, events)
+    records = [_record(event) for event in head]
+    columns = {name: _column(records, n) for n, name in enumerate(_COLUMNS)}
     return "publish_some", {"topic": topic, **columns}, iter(())
 
 
@@ -151,15 +168,14 @@ def _column(records: Sequence[_Record], n: int) -> list[str | None] | None:
     return column if any(value is not None for value in column) else None
 
 
-def _records(what: object, fields: dict[str, Any]) -> _Records:
-    """Return a list of one record, or a lazy iterable of many."""
+def _events(what: object, fields: dict[str, Any]) -> _Events:
+    """Return a list of one event, or an iterator over many."""
     many = _as_many(what)
     if many is None:
-        event = what if isinstance(what, NewEvent) and not fields else _new_event(what, fields)
-        return [_record(event)]
+        return [what if isinstance(what, NewEvent) and not fields else _new_event(what, fields)]
     if fields:
         raise PublishError(f"{', '.join(fields)}: with many events, set it on each NewEvent")
-    return (_record(event) for event in many)
+    return iter(many)
 
 
 def _as_many(what: object) -> Iterable[object] | None:
