@@ -63,6 +63,12 @@ def test_of_subclasses_too(value: object) -> None:
     assert publish._encode(value) == dumps(value)
 
 
-def test_on_a_python_without_the_encoder_of_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    assert publish._encoder()({"ä": [1, None]}) == '{"ä":[1,null]}'
+@pytest.mark.parametrize("there", [None, lambda: None])
+def test_on_a_python_without_the_encoder_of_c(
+    monkeypatch: pytest.MonkeyPatch, there: object
+) -> None:
+    """Or with one that takes other arguments."""
+    monkeypatch.setattr(json.encoder, "c_make_encoder", there)
+    encode = publish._encoder()
+    monkeypatch.undo()
+    assert encode({"ä": [1, None]}) == '{"ä":[1,null]}'

@@ -39,12 +39,13 @@ def _encoder() -> Callable[[object], str]:
     What contains itself ends in a RecursionError instead of a ValueError.
     """
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    make = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode(); not on every Python
-    if make is None:
+    make: Any = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode()
+    try:
+        chunks = make(
+            None, encoder.default, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3
+        )
+    except TypeError:  # no such thing on this Python, or another
         return encoder.encode
-    chunks = make(
-        None, encoder.default, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3
-    )
     return lambda value: "".join(chunks(value, 0))
 
 
