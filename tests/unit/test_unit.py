@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from itertools import chain, pairwise
+from pickle import dumps, loads
 from uuid import UUID
 
 import pytest
@@ -145,3 +148,17 @@ class TestUnit:
         assert len(batch) == 2
         assert [type(event) for event in batch.events] == [Event, Event]
         assert [event.offset for event in batch.events] == [1, 2]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda event: loads(dumps(event))])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_copied_event_reads_its_payload(copied: Callable[[Event], Event], before: bool) -> None:
+    """A handler may hand it to another process, before or after it looked at it."""
+    event = Event(
+        "t", 0, 1, (1, "k", None, '{"ä": [1, null]}'.encode(), b'{"h": "x"}', *(None,) * 3, 7, 0)
+    )
+    if before:
+        assert event.payload
+    other = copied(event)
+    assert (other.payload, other.headers) == ({"ä": [1, None]}, {"h": "x"})
+    assert other.payload is other.payload

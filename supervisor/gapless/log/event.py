@@ -24,6 +24,8 @@ Row = tuple[
     int,
 ]
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
+_decode = json.JSONDecoder().decode  # loads() would look for an encoding first; it is UTF-8
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen: to make one would take three times as long
@@ -54,6 +56,7 @@ class Event:
         self.partition = partition
         self.offset = offset
         self._row = row
+        self._payload = self._headers = _UNREAD
 
     @property
     def id(self) -> int:
@@ -71,12 +74,10 @@ class Event:
     @property
     def payload(self) -> Any:
         """The decoded JSON. Raises ValueError if a number or string cannot be had in Python."""
-        try:
-            return self._payload  # type: ignore[has-type]
-        except AttributeError:
+        if self._payload is _UNREAD:
             raw = self._row[3]
-            self._payload = None if raw is None else json.loads(raw)
-            return self._payload
+            self._payload = None if raw is None else _decode(raw.decode())
+        return self._payload
 
     @property
     def payload_json(self) -> bytes | None:
@@ -85,12 +86,11 @@ class Event:
 
     @property
     def headers(self) -> dict[str, Any]:
-        try:
-            return self._headers
-        except AttributeError:
+        if self._headers is _UNREAD:
             raw = self._row[4]
-            self._headers: dict[str, Any] = {} if raw is None else json.loads(raw)
-            return self._headers
+            self._headers = {} if raw is None else _decode(raw.decode())
+        headers: dict[str, Any] = self._headers
+        return headers
 
     @property
     def host_id(self) -> str | None:
