@@ -83,8 +83,7 @@ def test_an_idle_worker_that_is_stopped_is_killed_by_its_supervisor(fleet: Fleet
     """At rest it has no batch that could overrun; its silence gives it away."""
     a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.nursery.SILENCE_S_MAX": 0.5})
     fleet.until_owners(a=4)
-    victim = a.worker("g/t/0")
-    assert victim is not None
+    victim = until(lambda: a.worker("g/t/0"), "a worker", within=a.log)  # it owns, then it logs
     until(lambda: fleet.value(_RESTS), "the worker is at rest")  # its first claim is work
     os.kill(victim, SIGSTOP)
     fleet.publish()
