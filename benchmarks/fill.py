@@ -33,6 +33,11 @@ def fill_outbox(
         conn.execute(query("fill_outbox"))
         conn.execute(query("analyze"))
     if sequenced:
-        with connect(dsn, role="bench") as conn:
-            while sequence(conn):
-                pass
+        sequence_all(dsn)
+
+
+def sequence_all(dsn: str) -> None:
+    """Give offsets to all that is committed."""
+    with connect(dsn, role="bench") as conn:
+        while sequence(conn):
+            pass

@@ -22,13 +22,13 @@ from benchmarks.cost import Cost, cost_figures
 from benchmarks.crew import Cue, Job, crew
 from benchmarks.drain import PATIENCE_S, Drained, drain, drain_counters, new_group, noop_handler
 from benchmarks.figure import Figure, Target, alternate
-from benchmarks.fill import fill_outbox
+from benchmarks.fill import fill_outbox, sequence_all
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
 from gapless import NewEvent
 from gapless.db.connect import connect
-from gapless.log.sequence import create_chunks, sequence
+from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
 PARTITIONS = 4
@@ -181,7 +181,7 @@ def _live_figures(
 
 def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id: int) -> _Live:
     """psycopg alone writes our table and reads our log: what is left is the log itself."""
-    _sequence_all(dsn)
+    sequence_all(dsn)
     begin_offsets(dsn, groups * PARTITIONS)
     readers = [
         tailing(dsn, topic_id, number % PARTITIONS, READ_BATCH, number + 1)
@@ -198,18 +198,12 @@ def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id:
 
 
 def _live_ours(dsn: str, writers: int, groups: int, duration_s: float) -> _Live:
-    _sequence_all(dsn)
+    sequence_all(dsn)
     handlers = [_latest(noop_handler("live", READ_BATCH)) for _ in range(groups)]
     with supervised(dsn, *handlers, total_partitions=PARTITIONS):
         names = [handler.group or "" for handler in handlers]
         jobs: list[Job] = [partial(_write_ours, dsn)] * writers
         return _measure(dsn, duration_s, jobs, names, "progress_of_groups")
-
-
-def _sequence_all(dsn: str) -> None:
-    with connect(dsn, role="bench") as conn:
-        while sequence(conn):
-            pass
 
 
 def _latest(handler: gapless.Handler) -> gapless.Handler:

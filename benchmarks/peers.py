@@ -11,11 +11,12 @@ import gapless
 from benchmarks.crew import Cue, crew
 from benchmarks.drain import Drained, drain, noop_handler
 from benchmarks.figure import Figure, alternate
+from benchmarks.fill import sequence_all
 from benchmarks.rivals import NAMES, PAYLOAD, Rival, Work, find
 from benchmarks.server import Setup
 from gapless import NewEvent
 from gapless.db.connect import connect
-from gapless.log.sequence import create_chunks, sequence
+from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
 BATCH = 100
@@ -75,9 +76,7 @@ def _ours(setup: Setup, events: int) -> _Pair:
             ensure_topic(conn, TOPIC, partitions=1)
             create_chunks(conn)
         published = _work(dsn, _publish, events)
-        with connect(dsn, role="bench") as conn:
-            while sequence(conn):
-                pass
+        sequence_all(dsn)
         handlers = [noop_handler(TOPIC, BATCH)]
         return _Pair(published, drain(dsn, handlers, events=events, partitions=1))
 

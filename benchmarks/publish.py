@@ -12,6 +12,7 @@ from benchmarks import counters
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate
+from benchmarks.fill import sequence_all
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
@@ -20,7 +21,7 @@ from benchmarks.tailed import tailed
 from gapless import handler
 from gapless.consume.handler import Handler
 from gapless.db.connect import connect
-from gapless.log.sequence import create_chunks, sequence
+from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
 CLIENTS = 16
@@ -169,14 +170,14 @@ class _Load:
         """Make the server read its programs and catalogues, and grow its first files."""
         for script, partitions in (("plain", ()), ("counters", range(PARTITIONS)), ("gapless", ())):
             self._publish(script, partitions, duration_s=1)
-        _catch_up(self._dsn)
+        sequence_all(self._dsn)
 
     def run(self, script: str, partitions: range | tuple[int, ...] = ()) -> _Rates:
         """Publish while nobody reads; give the offsets afterwards, for the next run's sake."""
         meter = Meter(self._dsn)
         published = self._publish(script, partitions)
         cost = meter.of(published * self._duration_s)
-        _catch_up(self._dsn)
+        sequence_all(self._dsn)
         return _Rates(published, 0.0, cost)
 
     def run_tailed(self) -> _Rates:
@@ -220,9 +221,3 @@ class _Load:
             row = conn.execute(query("progress"), {"group_id": served.group}).fetchone()
         assert row is not None
         return int(row[0])
-
-
-def _catch_up(dsn: str) -> None:
-    with connect(dsn, role="bench") as conn:
-        while sequence(conn):
-            pass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from chaos.arena import Arena, kill
 from chaos.on_spark.cluster import Cluster
@@ -139,15 +140,20 @@ def _hold(arena: Arena, cluster: Cluster) -> int | None:
         pids = cluster.tasks()
         for _ in range(50):  # to look for processes takes longer than a handler
             for pid in pids:
-                if arena.is_handling(pid):
-                    kill(pid, signal.SIGSTOP)
-                    stands = wait_until(lambda pid=pid: is_stopped(pid), STOP_S)
-                    if stands and arena.is_handling(pid):
-                        return pid
-                    kill(pid, signal.SIGCONT)
+                if arena.is_handling(pid) and _stop_inside(arena, pid):
+                    return pid
             time.sleep(0.002)
     problems.append(f"no task was inside a handler for {AIM_S:.0f} s")
     return None
+
+
+def _stop_inside(arena: Arena, pid: int) -> bool:
+    """Stop a process if it is still inside its handler then; else it goes on."""
+    kill(pid, signal.SIGSTOP)
+    if wait_until(partial(is_stopped, pid), STOP_S) and arena.is_handling(pid):
+        return True
+    kill(pid, signal.SIGCONT)
+    return False
 
 
 def _pause(arena: Arena, pids: list[int], seconds: float) -> Iterator[float]:
