@@ -12,7 +12,7 @@ tried again with fewer units, and in the end with one, whose failure is then cer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
@@ -136,7 +136,7 @@ def _block(turn: Turn, spans: Spans, at: int, error: BaseException | str) -> Ret
     return Retry(spans=spans[:at])
 
 
-def _claim_again(turn: Turn, spans: Sequence[Span]) -> Claim | None:
+def _claim_again(turn: Turn, spans: Spans) -> Claim | None:
     """Claim exactly these units; None when fenced.
 
     Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,10 +58,15 @@ def claim(
 
 
 def claim_ahead(
-    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch
+    conn: Connection[Any],
+    assignment: Assignment,
+    batch_size: int,
+    ahead: Prefetch,
+    meanwhile: Callable[[Spans, list[Row]], None] = lambda _spans, _rows: None,
 ) -> Claim | None:
     """Claim units that were read ahead; None unless there are any, and they are what comes next.
 
+    meanwhile: called with them while the database is asked; it MUST NOT use the connection.
     Before and after: as for claim(). Without units the database is not asked.
     """
     spans, events = ahead.take(batch_size)
@@ -68,7 +74,12 @@ def claim_ahead(
         return None
     first, last = spans.first_offset, spans.first_offset + len(spans.ids) - 1
     params = {"first_offset": first, "last_offset": last, "place": ahead.place}
-    rows = run(conn, "claim_ahead", {**assignment.params, **params})
+    rows = run(
+        conn,
+        "claim_ahead",
+        {**assignment.params, **params},
+        meanwhile=lambda: meanwhile(spans, events),
+    )
     if not rows:
         ahead.forget()
         return None

@@ -55,9 +55,20 @@ def load_units(
         rows = _fetch_ahead(conn, claimed, limits, ahead or Prefetch())
     if rows is None:
         return spans, reader.units(spans)
-    if by_user:
+    return units_of(conn, partition, spans, rows, limits)
+
+
+def units_of(
+    conn: Connection[Any],
+    partition: Partition,
+    spans: Spans,
+    rows: list[Row],
+    limits: ReadLimits,
+) -> tuple[Spans, Iterator[Unit]]:
+    """Return the units of events that are read, as load_units() does; the database is not asked."""
+    if limits.group_by == "user":
         spans = merge_by_user(spans, rows)
-    return spans, reader.from_rows(spans, rows)
+    return spans, iter([*_Reader(conn, partition, limits).from_rows(spans, rows)])
 
 
 def _fetch_ahead(

@@ -55,10 +55,19 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
             conn.autocommit = autocommit
 
 
-def run(conn: Connection[Any], name: str, params: Mapping[str, object] = {}) -> list[Any]:
-    """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
+def run(
+    conn: Connection[Any],
+    name: str,
+    params: Mapping[str, object] = {},
+    *,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> list[Any]:
+    """Run a named query of `sql/queries/consume.sql`; return its rows as tuples.
+
+    meanwhile: called while the database works; it MUST NOT use the connection.
+    """
     try:
-        return fetch_all(conn, "consume", name, params)
+        return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
     except psycopg.Error as error:
         if error.sqlstate == _REPLACED:
             raise TransactionBrokenError(error.diag.message_primary) from error

@@ -26,7 +26,7 @@ from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
-from gapless.consume.reader import at_once, load_units
+from gapless.consume.reader import at_once, load_units, units_of
 from gapless.consume.session import TransactionBrokenError, commit_and_begin, transaction
 from gapless.consume.sieve import Sieve, settle, sieve_for
 from gapless.consume.turn import (
@@ -39,10 +39,11 @@ from gapless.consume.turn import (
     finish,
     offsets,
 )
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.unit import Batch, Spans, Unit
 from gapless.db.connect import is_transient
 from gapless.failpoints import hit
 from gapless.keys import Assignment
+from gapless.log.event import Row
 
 __all__ = ["UNITS_PER_COMMIT", "Limits", "Step", "step", "step_alone"]
 
@@ -133,7 +134,9 @@ def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retr
             hand.handle(claimed)
             while turn.ahead.units and monotonic() < until_s:
                 commit_and_begin(turn.conn, hand.put_down)
-                following = claim_ahead(turn.conn, turn.assignment, batch_size, turn.ahead)
+                following = claim_ahead(
+                    turn.conn, turn.assignment, batch_size, turn.ahead, hand.make
+                )
                 if following is None:
                     return hand.done
                 hit("step.next")
@@ -160,14 +163,21 @@ class _Hand:
         self.is_handled = False
         self._parked: Mapping[str, int] = NONE
         self._turn = turn
+        self._made: tuple[Spans, Iterator[Unit]] | None = None
+
+    def make(self, spans: Spans, rows: list[Row]) -> None:
+        """Make the units of what was read ahead, while the database is asked whether it is ours."""
+        turn = self._turn
+        self._made = units_of(turn.conn, turn.assignment.partition, spans, rows, turn.limits)
 
     def handle(self, claimed: Claim) -> None:
         """Call the handler with each unit, and allow the COMMIT, which is next."""
         turn = self._turn
         hit("step.claimed")
-        self.spans, units = load_units(
+        self.spans, units = self._made or load_units(
             turn.conn, turn.assignment.partition, claimed, turn.limits, turn.ahead
         )
+        self._made = None
         hit("step.fetched")
         sieve = sieve_for(turn, self.spans)
         if turn.handler.batch:

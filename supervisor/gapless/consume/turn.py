@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -15,7 +15,7 @@ from gapless.consume.letters import Fate
 from gapless.consume.policy import DEAD_LETTER, Delivery, Policy, Verdict
 from gapless.consume.prefetch import Prefetch
 from gapless.consume.session import run_at_commit
-from gapless.consume.unit import Span, Spans
+from gapless.consume.unit import Spans
 from gapless.errors import BlockedError
 from gapless.keys import Assignment
 
@@ -69,7 +69,7 @@ class Step:
         return self.dead + self.waiting
 
     @classmethod
-    def after(cls, spans: Sequence[Span], aside: Mapping[str, int] = NONE) -> Self:
+    def after(cls, spans: Spans, aside: Mapping[str, int] = NONE) -> Self:
         """Say that these units were left behind; `aside`: so many of them in each state."""
         first, last = offsets(spans)
         return cls(
@@ -84,8 +84,10 @@ class Step:
 
     def followed_by(self, later: Step) -> Step:
         """Return both as one; of a later one that did nothing the next step will tell."""
+        if self.outcome != "done":
+            return later
         if later.outcome != "done":
-            return self if self.outcome == "done" else later
+            return self
         return replace(
             later,
             events=self.events + later.events,
@@ -158,9 +160,9 @@ class Turn:
         return BlockedError(f"{self.assignment.partition}@{first_offset}", error)
 
 
-def offsets(spans: Sequence[Span]) -> tuple[int, int]:
+def offsets(spans: Spans) -> tuple[int, int]:
     """Return the first and the last offset of neighbouring units, both inclusive."""
-    return spans[0].first_offset, spans[-1].last_offset
+    return spans.first_offset, spans.first_offset + len(spans.ids) - 1
 
 
 def finish(turn: Turn, claimed: Claim) -> None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -48,8 +48,7 @@ class _Statement:
     params: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """A statement to be sent; `then` is called when its answer has come, and is good."""
 
     statement: _Statement
@@ -57,6 +56,14 @@ class _Call:
     then: Callable[[], None]
 
 
+class Form(NamedTuple):
+    """How rows are sent and read."""
+
+    adapters: AdaptersMap
+    format: Format
+
+
+_TEXT = Form(ADAPTERS, Format.TEXT)
 _Values = Sequence[Buffer | None]
 _Answer = list[PGresult]  # one, but for the rows that follow a stream: single
 _Packed = Sequence[tuple[_Call, _Values]]
@@ -128,14 +135,15 @@ def fetch_all(
     name: str,
     params: Mapping[str, object] = _NONE,
     *,
-    adapters: AdaptersMap = ADAPTERS,
-    result_format: Format = Format.TEXT,
+    form: Form = _TEXT,
+    meanwhile: Callable[[], None] = _nothing,
 ) -> list[Any]:
     """Run a named query, and in front of it what was said later(); return its rows as tuples.
 
+    meanwhile: called when all is sent, while the server works; it MUST NOT use the connection.
     Raises what a cursor of psycopg raises, for the first that failed; those behind it were not run.
     OperationalError, without SQLSTATE, when they failed for what was deallocated: try once more.
-    What interrupts the wait (Ctrl-C) closes the connection.
+    What interrupts the wait (Ctrl-C), or is raised meanwhile, closes the connection.
     """
     if conn.pgconn.pipeline_status != PipelineStatus.OFF:
         with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
@@ -143,10 +151,10 @@ def fetch_all(
     session = _session(conn)
     calls = [*session.waiting, _Call(_statement(stage, name), params, _nothing)]
     session.waiting.clear()
-    transformer = Transformer(_Context(adapters, conn))
+    transformer = Transformer(_Context(form.adapters, conn))
     packed = [(call, _pack(transformer, call)) for call in calls]
     with conn.lock:
-        answer = _ask(conn, session, packed, result_format)
+        answer = _ask(conn, session, packed, form.format, meanwhile)
     rows: list[Any] = []
     for result in answer:
         transformer.set_pgresult(result)
@@ -176,17 +184,22 @@ def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
 
 
 def _ask(
-    conn: Connection[Any], session: _Session, calls: _Packed, result_format: Format
+    conn: Connection[Any],
+    session: _Session,
+    calls: _Packed,
+    result_format: Format,
+    meanwhile: Callable[[], None],
 ) -> _Answer:
     """Do as _exchange() with what is prepared, as long as that is there."""
     is_first = conn.pgconn.transaction_status == TransactionStatus.IDLE
     try:
-        return _exchange(conn, session, calls, result_format, kept=is_first or session.trusted)
+        kept = is_first or session.trusted
+        return _exchange(conn, session, calls, result_format, meanwhile, kept=kept)
     except psycopg.errors.InvalidSqlStatementName as error:
         session.prepared.clear()
         session.losses += 1
         if is_first and conn.pgconn.transaction_status == TransactionStatus.IDLE:
-            return _exchange(conn, session, calls, result_format, kept=True)
+            return _exchange(conn, session, calls, result_format, _nothing, kept=True)
         session.robbed = True
         session.trusted = False
         raise psycopg.OperationalError(f"a handler deallocated our statements: {error}") from error
@@ -197,6 +210,7 @@ def _exchange(
     session: _Session,
     calls: _Packed,
     result_format: Format,
+    meanwhile: Callable[[], None],
     *,
     kept: bool,
 ) -> _Answer:
@@ -214,7 +228,8 @@ def _exchange(
             sent = _send_kept(pgconn, session, calls, result_format)
         else:
             sent = _send(pgconn, calls, result_format)
-        pgconn.pipeline_sync()
+        _sync(pgconn)
+        meanwhile()
         answers = _receive(pgconn)
         hand_over_notifies(pgconn)
         if is_ours and pgconn.status == ConnStatus.OK:
@@ -251,14 +266,19 @@ def _send_kept(pgconn: PGconn, session: _Session, calls: _Packed, result_format:
     return sent
 
 
-def _receive(pgconn: PGconn) -> list[_Answer]:
-    """Return the answers up to the sync, or those there were before the connection was lost."""
+def _sync(pgconn: PGconn) -> None:
+    pgconn.pipeline_sync()
     while pgconn.flush():
         writable(pgconn.socket)
+
+
+def _receive(pgconn: PGconn) -> list[_Answer]:
+    """Return the answers up to the sync, or those there were before the connection was lost."""
     answers: list[_Answer] = []
     answer: _Answer = []
     while pgconn.status == ConnStatus.OK or answer:
-        _await(pgconn)
+        if pgconn.is_busy():
+            _await(pgconn)
         result = pgconn.get_result()
         if result is None:
             if not answer:

@@ -12,7 +12,7 @@ from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
-from gapless.db.wire import ADAPTERS, fetch_all
+from gapless.db.wire import ADAPTERS, Form, fetch_all
 from gapless.errors import HoleError
 from gapless.log.event import Row
 
@@ -28,7 +28,7 @@ class _JsonbText(Loader):
         return bytes(data[1:])
 
 
-def _undecoded() -> AdaptersMap:
+def _undecoded() -> Form:
     """Return how a Row is read in binary (log.event): json and jsonb as their text.
 
     A handler that looks at one field should not pay for all; and these loaders are written in C.
@@ -38,7 +38,7 @@ def _undecoded() -> AdaptersMap:
     adapters.register_loader("jsonb", _JsonbText)
     adapters.register_loader("timestamptz", Int8BinaryLoader)
     adapters.register_loader(_XID8_OID, Int8BinaryLoader)
-    return adapters
+    return Form(adapters, Format.BINARY)
 
 
 _ROW = _undecoded()
@@ -48,7 +48,7 @@ def fetch_rows(
     conn: Connection[Any], stage: str, name: str, params: Mapping[str, object]
 ) -> list[Row]:
     """Run a named query whose columns are, or end with, those of a Row; all rows are in memory."""
-    return fetch_all(conn, stage, name, params, adapters=_ROW, result_format=Format.BINARY)
+    return fetch_all(conn, stage, name, params, form=_ROW)
 
 
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
