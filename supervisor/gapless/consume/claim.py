@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run, transaction
-from gapless.consume.unit import Spans, split
+from gapless.consume.unit import Spans, Unit, split
 from gapless.errors import HoleError, OverrunError
 from gapless.keys import Assignment
 from gapless.log.event import Row
@@ -19,12 +19,16 @@ from gapless.log.read import fetch_rows, in_order
 _SEGMENT_COLUMNS = 8  # of claim_at(), in front of an event's in what claim_events() returns
 
 
+Made = tuple[Spans, Iterator[Unit]]
+Make = Callable[[Spans, list[Row]], Made]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What was claimed. `spans` are its units in offset order; empty unless claimed.
 
     rows: their events, if they were read with the claim, or ahead of it. beyond: the units after
-    them, to be read ahead.
+    them, to be read ahead. made: what was made of them meanwhile.
     """
 
     outcome: Literal["claimed", "idle", "fenced"]
@@ -34,6 +38,7 @@ class Claim:
     spans: Spans = NOTHING
     rows: list[Row] | None = None
     beyond: Spans = NOTHING
+    made: Made | None = None
 
 
 def claim(
@@ -42,43 +47,50 @@ def claim(
     batch_size: int,
     ahead: Prefetch | None = None,
     events_max: int = 0,
+    make: Make | None = None,
 ) -> Claim:
     """Claim up to `batch_size` events, extended to the end of the last unit.
 
     events_max: so many events at most are read in the claim's own round trip, unless `ahead` says
-    that more is worth reading at once.
+    that more is worth reading at once. make: called with what was read ahead, while the database is
+    asked whether it is ours; it MUST NOT use the connection.
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
     dropped its beginning.
     """
     ahead = ahead or Prefetch()
-    return claim_ahead(conn, assignment, batch_size, ahead) or _claim(
+    return _claim_ahead(conn, assignment, batch_size, ahead, make) or _claim(
         conn, assignment, batch_size, ahead, events_max
     )
 
 
-def claim_ahead(
+def _claim_ahead(
     conn: Connection[Any],
     assignment: Assignment,
     batch_size: int,
     ahead: Prefetch,
-    meanwhile: Callable[[Spans, list[Row]], None] = lambda _spans, _rows: None,
+    make: Make | None,
 ) -> Claim | None:
     """Claim units that were read ahead; None unless there are any, and they are what comes next.
 
-    meanwhile: called with them while the database is asked; it MUST NOT use the connection.
     Before and after: as for claim(). Without units the database is not asked.
     """
     spans, events = ahead.take(batch_size)
     if not spans:
         return None
+    made: Made | None = None
+
+    def meanwhile() -> None:
+        nonlocal made
+        made = make(spans, events) if make else None
+
     first, last = spans.first_offset, spans.first_offset + len(spans.ids) - 1
     params = {"first_offset": first, "last_offset": last, "place": ahead.place}
     rows = run(
         conn,
         "claim_ahead",
         {**assignment.params, **params},
-        meanwhile=lambda: meanwhile(spans, events),
+        meanwhile=meanwhile,
     )
     if not rows:
         ahead.forget()
@@ -91,6 +103,7 @@ def claim_ahead(
         claim_xid=xid,
         spans=spans,
         rows=events,
+        made=made,
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from gapless.consume.unit import Spans
 from gapless.log.event import Row
 
-EVENTS_MAX = 1000
+EVENTS_MAX = 2000
 BYTES_MAX = 4 << 20  # of payloads; guessed from the batch before
 
 NOTHING = Spans(0, (), ())

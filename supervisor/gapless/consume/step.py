@@ -20,7 +20,7 @@ from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call
 from gapless.consume.careful import bury, careful
-from gapless.consume.claim import Claim, claim, claim_ahead, forget_attempt, record_attempt
+from gapless.consume.claim import Claim, Made, claim, forget_attempt, record_attempt
 from gapless.consume.crash import crash_reason
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
@@ -121,26 +121,22 @@ def _again(turn: Turn, retry: Retry) -> Step | Retry:
 
 
 def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retry:
-    """Handle a batch; within goes_on_s go on with those that were read ahead, a commit for each."""
+    """Handle a batch; within goes_on_s go on with what was read ahead, a commit for each."""
     hand = _Hand(turn)
     until_s = monotonic() + goes_on_s
     try:
         with transaction(turn.conn, kept=True):
-            claimed = claim(
-                turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.limits)
-            )
+            claimed = hand.claim(batch_size)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             hand.handle(claimed)
             while turn.ahead.units and monotonic() < until_s:
                 commit_and_begin(turn.conn, hand.put_down)
-                following = claim_ahead(
-                    turn.conn, turn.assignment, batch_size, turn.ahead, hand.make
-                )
-                if following is None:
+                claimed = hand.claim(batch_size)
+                if claimed.outcome != "claimed":
                     return hand.done
                 hit("step.next")
-                hand.handle(following)
+                hand.handle(claimed)
     except (UnitFailedError, TransactionBrokenError):
         return hand.retry()
     except psycopg.Error as error:
@@ -157,27 +153,31 @@ class _Hand:
     """The batch in hand, and what was committed before it."""
 
     def __init__(self, turn: Turn) -> None:
-        self.done = Step(outcome="idle")
         self.spans = NOTHING
         self.failed: int | None = None
         self.is_handled = False
         self._parked: Mapping[str, int] = NONE
         self._turn = turn
-        self._made: tuple[Spans, Iterator[Unit]] | None = None
+        self._events = self._units = self._set_aside = self._next_offset = 0
 
-    def make(self, spans: Spans, rows: list[Row]) -> None:
-        """Make the units of what was read ahead, while the database is asked whether it is ours."""
+    def claim(self, batch_size: int) -> Claim:
+        """Claim what comes next; if it was read ahead, its units are made meanwhile."""
         turn = self._turn
-        self._made = units_of(turn.conn, turn.assignment.partition, spans, rows, turn.limits)
+        return claim(
+            turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.limits), self._make
+        )
+
+    def _make(self, spans: Spans, rows: list[Row]) -> Made:
+        turn = self._turn
+        return units_of(turn.conn, turn.assignment.partition, spans, rows, turn.limits)
 
     def handle(self, claimed: Claim) -> None:
         """Call the handler with each unit, and allow the COMMIT, which is next."""
         turn = self._turn
         hit("step.claimed")
-        self.spans, units = self._made or load_units(
+        self.spans, units = claimed.made or load_units(
             turn.conn, turn.assignment.partition, claimed, turn.limits, turn.ahead
         )
-        self._made = None
         hit("step.fetched")
         sieve = sieve_for(turn, self.spans)
         if turn.handler.batch:
@@ -194,9 +194,25 @@ class _Hand:
 
     def put_down(self) -> None:
         """Note that it is committed."""
-        self.done = self.done.followed_by(Step.after(self.spans, self._parked))
+        self._events += len(self.spans.ids)
+        self._units += len(self.spans)
+        self._set_aside += self._parked.get("parked", 0)
+        self._next_offset = offsets(self.spans)[1] + 1
         self.spans = NOTHING
         self.is_handled = False
+
+    @property
+    def done(self) -> Step:
+        """What was committed."""
+        if not self._units:
+            return Step(outcome="idle")
+        return Step(
+            outcome="done",
+            events=self._events,
+            units=self._units,
+            parked=self._set_aside,
+            next_offset=self._next_offset,
+        )
 
     def retry(self) -> Retry:
         """Return what is to be tried again."""

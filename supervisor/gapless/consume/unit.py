@@ -63,9 +63,15 @@ class Spans(Sequence[Span]):
         first, stop, step = at.indices(len(self))
         assert step == 1
         start = self.ends[first - 1] if first else 0
-        ends = [end - start for end in self.ends[first:stop]]
+        ends = _moved(self.ends[first:stop], start)
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return Spans(self.first_offset + start, ids, ends)
+
+
+def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
+    if isinstance(ends, range):  # units of one event
+        return range(ends.start - start, ends.stop - start)
+    return [end - start for end in ends]
 
 
 @dataclass(frozen=True, slots=True)

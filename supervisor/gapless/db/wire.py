@@ -179,6 +179,8 @@ def _statement(stage: str, name: str) -> _Statement:
 
 def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
     """Return the values as text: the server knows their types, and takes no others in binary."""
+    if not call.statement.params:
+        return ()
     values = [call.params[name] for name in call.statement.params]
     return transformer.dump_sequence(values, [PyFormat.TEXT] * len(values))
 

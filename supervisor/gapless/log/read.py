@@ -77,4 +77,4 @@ def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:
 
 def _as_array(ids: Sequence[int]) -> str:
     """Return an array as the server reads it; psycopg takes five times as long for each id."""
-    return f"{{{','.join(map(str, ids))}}}"
+    return f"{{{repr(list(ids))[1:-1]}}}"

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.claim import claim_ahead
+from gapless.consume.claim import claim
 from gapless.consume.handler import Handler
 from gapless.consume.session import run
 from gapless.consume.unit import Unit
@@ -143,18 +143,18 @@ def test_a_pause_holds_for_the_next_batch(world: World, behind: Behind) -> None:
     assert behind.group.effects() == list(range(1, 51))
 
 
-def before_claim_ahead(
+def before_second_claim(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[Connection[Any]], None]
 ) -> None:
-    """Act when a batch is about to be committed, and the next one claimed; once."""
-    acts = [act]
+    """Act when the first batch is about to be committed, and the next one claimed."""
+    acts = [act, lambda conn: None]
 
     def acting(conn: Connection[Any], *rest: Any) -> Any:
         if acts:
             acts.pop()(conn)
-        return claim_ahead(conn, *rest)
+        return claim(conn, *rest)
 
-    monkeypatch.setattr("gapless.consume.step.claim_ahead", acting)
+    monkeypatch.setattr("gapless.consume.step.claim", acting)
 
 
 def test_a_former_owner_is_fenced_between_two_batches(
@@ -168,7 +168,7 @@ def test_a_former_owner_is_fenced_between_two_batches(
         with connect(world.dsn, role="worker") as other:
             hold.install(other, group.successor(other))
 
-    before_claim_ahead(monkeypatch, depose)
+    before_second_claim(monkeypatch, depose)
     assert behind.step().next_offset == 21
     assert behind.step().outcome == "fenced"
     assert group.effects() == list(range(1, 21))
@@ -184,7 +184,7 @@ def test_an_error_behind_the_commit_is_not_the_batchs(
         wrong = {"token": "not a uuid", "first_offset": 21, "last_offset": 30, "place": None}
         run(conn, "claim_ahead", {**group.assignment.params, **wrong})
 
-    before_claim_ahead(monkeypatch, fail)
+    before_second_claim(monkeypatch, fail)
     with pytest.raises(psycopg.errors.InvalidTextRepresentation):
         behind.step()
     assert group.next_offset() == 21

@@ -89,10 +89,10 @@ class TestReadAhead:
     def test_a_worker_that_is_behind_reads_many_batches_at_once(
         self, world: World, read: Ahead, fetched: list[int]
     ) -> None:
-        world.units(*[1] * 2200)
+        world.units(*[1] * 3200)
         read.drain(100)
-        assert fetched == [100, 1000, 1000, 100]
-        read.group.assert_all_once(2200)
+        assert fetched == [100, 1000, EVENTS_MAX, 100]
+        read.group.assert_all_once(3200)
 
     def test_one_that_keeps_up_does_not(
         self, world: World, read: Ahead, fetched: list[int], trips: list[int]
