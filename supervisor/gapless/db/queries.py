@@ -7,11 +7,13 @@ the server sees them, and so does whoever reads pg_stat_activity.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import LiteralString
 
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -38,3 +40,21 @@ def queries(stage: str) -> dict[str, str]:
 def query(stage: str, name: str) -> LiteralString:
     """Return one named query. It is ours, so it counts as a literal (no input is ever in it)."""
     return queries(stage)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A named query as the protocol wants it; `params` in the order of $1, $2 and so on."""
+
+    name: bytes
+    text: bytes
+    params: tuple[str, ...]
+
+
+@cache
+def statement(stage: str, name: str) -> Statement:
+    """Return one named query with numbered parameters."""
+    text = query(stage, name)
+    params = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    numbered = _PLACEHOLDER.sub(lambda found: f"${params.index(found[1]) + 1}", text)
+    return Statement(f"gapless_{stage}_{name}".encode(), numbered.encode(), params)

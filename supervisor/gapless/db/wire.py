@@ -11,11 +11,10 @@ and a handler may do so as well. Outside a transaction that is noticed and mende
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -30,28 +29,18 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus, Transacti
 from psycopg.pq.abc import PGconn, PGresult
 
 from gapless.db.listen import hand_over_notifies, readable, writable
-from gapless.db.queries import query
+from gapless.db.queries import Statement, statement
 
 ADAPTERS = AdaptersMap(psycopg.adapters)  # a handler may change those of its connection
 
-_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _NONE: Mapping[str, object] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A named query as the protocol wants it; `params` in the order of $1, $2 and so on."""
-
-    name: bytes
-    text: bytes
-    params: tuple[str, ...]
 
 
 class _Call(NamedTuple):
     """A statement to be sent; `then` is called when its answer has come, and is good."""
 
-    statement: _Statement
+    statement: Statement
     params: Mapping[str, object]
     then: Callable[[], None]
 
@@ -121,7 +110,7 @@ def later(
 
     then: called when it was run, whatever becomes of those behind it; it MUST NOT raise.
     """
-    _session(conn).waiting.append(_Call(_statement(stage, name), params, then))
+    _session(conn).waiting.append(_Call(statement(stage, name), params, then))
 
 
 def drop_later(conn: Connection[Any]) -> None:
@@ -149,7 +138,7 @@ def fetch_all(
         with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
             pass
     session = _session(conn)
-    calls = [*session.waiting, _Call(_statement(stage, name), params, _nothing)]
+    calls = [*session.waiting, _Call(statement(stage, name), params, _nothing)]
     session.waiting.clear()
     transformer = Transformer(_Context(form.adapters, conn))
     packed = [(call, _pack(transformer, call)) for call in calls]
@@ -167,14 +156,6 @@ def _session(conn: Connection[Any]) -> _Session:
     if found is None:
         found = _sessions[conn] = _Session()
     return found
-
-
-@cache
-def _statement(stage: str, name: str) -> _Statement:
-    text = query(stage, name)
-    params = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
-    numbered = _PLACEHOLDER.sub(lambda found: f"${params.index(found[1]) + 1}", text)
-    return _Statement(f"gapless_{stage}_{name}".encode(), numbered.encode(), params)
 
 
 def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
