@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 from psycopg import Connection
@@ -28,11 +28,36 @@ _NO_PIPELINE = int(PipelineStatus.OFF)
 
 
 class UnitFailedError(Exception):
-    """The handler refused a unit; `error` is what it raised."""
+    """The handler refused a unit; `error` is what it raised. at: the unit's number, if known."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error
+        self.at: int | None = None
+
+
+def call_each(
+    handler: Handler, numbered: Iterable[tuple[int, Unit]], conn: Connection[Any]
+) -> None:
+    """Call the handler with one unit after the other, as call() does with one."""
+    function, pgconn = handler.function, conn.pgconn
+    at = 0
+    try:
+        for at, unit in numbered:  # noqa: B007 - read when one raised
+            try:
+                result = function(unit, conn)
+            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+                _blame(error, conn)
+            # Nearly always all is well; to find out what is not costs as much as reading an event.
+            if (
+                result is not None
+                or pgconn.transaction_status != _IN_TRANSACTION
+                or pgconn.pipeline_status != _NO_PIPELINE
+            ):
+                _require_good(result, conn)
+    except UnitFailedError as failed:
+        failed.at = at
+        raise
 
 
 def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
@@ -43,18 +68,24 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """
     try:
         result = handler.function(work, conn)
-    except (KeyboardInterrupt, HoleError):
-        raise
-    except BaseException as error:
-        require_usable(conn, error)
-        _raise_transient(error)
-        if isinstance(error, psycopg.errors.InFailedSqlTransaction):
-            error.add_note(_WENT_ON)
-        raise UnitFailedError(error) from error
-    pgconn = conn.pgconn
-    in_transaction = pgconn.transaction_status == _IN_TRANSACTION
-    if result is None and in_transaction and pgconn.pipeline_status == _NO_PIPELINE:
-        return  # nearly always; to find out what is wrong costs as much as reading an event
+    except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+        _blame(error, conn)
+    _require_good(result, conn)
+
+
+def _blame(error: BaseException, conn: Connection[Any]) -> NoReturn:
+    """Raise what call() raises for what the handler raised."""
+    if isinstance(error, KeyboardInterrupt | HoleError):
+        raise error
+    require_usable(conn, error)
+    _raise_transient(error)
+    if isinstance(error, psycopg.errors.InFailedSqlTransaction):
+        error.add_note(_WENT_ON)
+    raise UnitFailedError(error) from error
+
+
+def _require_good(result: object, conn: Connection[Any]) -> None:
+    """Raise what call() raises for what the handler returned, and did to its transaction."""
     require_usable(conn)
     status = conn.info.transaction_status
     if status != TransactionStatus.INTRANS:

@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.call import UnitFailedError, call
+from gapless.consume.call import UnitFailedError, call, call_each
 from gapless.consume.careful import bury, careful
 from gapless.consume.claim import Claim, Made, claim, forget_attempt, record_attempt
 from gapless.consume.crash import crash_reason
@@ -137,7 +137,9 @@ def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retr
                     return hand.done
                 hit("step.next")
                 hand.handle(claimed)
-    except (UnitFailedError, TransactionBrokenError):
+    except UnitFailedError as failed:
+        return hand.retry(failed.at)
+    except TransactionBrokenError:
         return hand.retry()
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
@@ -154,7 +156,6 @@ class _Hand:
 
     def __init__(self, turn: Turn) -> None:
         self.spans = NOTHING
-        self.failed: int | None = None
         self.is_handled = False
         self._parked: Mapping[str, int] = NONE
         self._turn = turn
@@ -184,9 +185,7 @@ class _Hand:
             _call_batch(turn, sieve, units)
         else:
             numbered = enumerate(units) if sieve is None else sieve.numbered(units)
-            for self.failed, unit in numbered:  # read when one raised
-                call(turn.handler, unit, turn.conn)
-        self.failed = None
+            call_each(turn.handler, numbered, turn.conn)
         hit("step.handled")
         self.is_handled = True
         self._parked = settle(sieve)
@@ -214,9 +213,9 @@ class _Hand:
             next_offset=self._next_offset,
         )
 
-    def retry(self) -> Retry:
+    def retry(self, failed: int | None = None) -> Retry:
         """Return what is to be tried again."""
-        return Retry(spans=self.spans, failed=self.failed, done=self.done)
+        return Retry(spans=self.spans, failed=failed, done=self.done)
 
 
 def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:
