@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -36,6 +37,7 @@ def settle(spec: ChildSpec, title: str) -> None:
         except OSError:
             continue  # closed before: the list may name a descriptor twice
     setproctitle(f"gapless: {title}")
+    gc.freeze()  # what came from the supervisor lives as long as this process: nothing to collect
     if is_orphan(spec):
         os._exit(ExitCode.ORPHANED)
 
