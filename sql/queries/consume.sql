@@ -8,14 +8,14 @@ commit
 rollback
 
 -- name: claim
-select outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends
+-- The place as text, as it goes back: psycopg has no type for it, and reads this answer in binary.
+select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends
 from gapless.claim_at(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
   %(read_ahead)s, %(place)s
 )
 
 -- name: claim_events
--- The place as text, as it goes back: psycopg has no type for it, and reads this answer in binary.
 select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
   id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts
 from gapless.claim_events(

@@ -156,7 +156,7 @@ def _ask(
     """Claim in the database; return the segments, or why there are none, and the events."""
     params = {**assignment.params, "batch_size": batch_size, "place": ahead.place}
     if not events_max:
-        return run(conn, "claim", {**params, "read_ahead": ahead.events}), []
+        return fetch_rows(conn, "consume", "claim", {**params, "read_ahead": ahead.events}), []
     answer: list[Any] = fetch_rows(
         conn, "consume", "claim_events", {**params, "events_max": events_max}
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from psycopg import Connection
@@ -16,6 +17,7 @@ from gapless.db.wire import ADAPTERS, Form, fetch_all
 from gapless.errors import HoleError
 from gapless.log.event import Row
 
+_ID = itemgetter(0)
 _XID8_OID = 5069  # pg_type.dat; psycopg does not know its name
 
 
@@ -63,7 +65,7 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
 
 def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:
     """Return the rows that were found, in the order of `ids`; HoleError when one is missing."""
-    if [row[0] for row in found] == ids:
+    if list(map(_ID, found)) == ids:
         return found  # nearly always: an index look-up yields ascending ids, and so does a run
     rows = {row[0]: row for row in found}
     try:
