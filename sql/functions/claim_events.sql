@@ -23,6 +23,7 @@ declare
   ids bigint[];
   low bigint;
   high bigint;
+  many_chunks boolean;
 begin
   for outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends in
     select a.*
@@ -37,15 +38,17 @@ begin
   if ids is null then
     return;
   end if;
-  if exists (
-      select from pg_catalog.pg_inherits i
-      where i.inhparent = 'gapless.outbox_message_t'::regclass
+  select min(i), max(i),
+    exists (
+      select from pg_catalog.pg_inherits c
+      where c.inhparent = 'gapless.outbox_message_t'::regclass
       offset 60
     )
-  then
+  into low, high, many_chunks
+  from unnest(ids) i;
+  if many_chunks then
     perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
-  select min(i), max(i) into low, high from unnest(ids) i;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text,
