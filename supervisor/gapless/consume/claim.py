@@ -18,7 +18,6 @@ from gapless.log.read import fetch_rows, in_order
 
 _SEGMENT_COLUMNS = 8  # of claim_at(), in front of an event's in what claim_events() returns
 
-
 Made = tuple[Spans, Iterator[Unit]]
 Make = Callable[[Spans, list[Row]], Made]
 
@@ -86,12 +85,7 @@ def _claim_ahead(
 
     first, last = spans.first_offset, spans.first_offset + len(spans.ids) - 1
     params = {"first_offset": first, "last_offset": last, "place": ahead.place}
-    rows = run(
-        conn,
-        "claim_ahead",
-        {**assignment.params, **params},
-        meanwhile=meanwhile,
-    )
+    rows = run(conn, "claim_ahead", {**assignment.params, **params}, meanwhile=meanwhile)
     if not rows:
         ahead.forget()
         return None
