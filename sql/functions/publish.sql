@@ -9,16 +9,15 @@ returns uuid
 language plpgsql
 as $$
 #variable_conflict use_column
+declare
+  id_of_topic int := gapless.topic_id(publish.topic);
 begin
   insert into gapless.outbox_message_t
     (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
-  select t.topic_id, publish.key, publish.event_type, publish.payload, publish.headers,
+  values (
+    id_of_topic, publish.key, publish.event_type, publish.payload, publish.headers,
     publish.host_id, publish.user_id, publish.transaction_id
-  from gapless.topic t
-  where t.name = publish.topic;
-  if not found then
-    perform gapless.topic_id(publish.topic);    -- which says so
-  end if;
+  );
   return coalesce(publish.transaction_id, gapless.transaction_uuid(pg_current_xact_id()));
 end
 $$;

@@ -58,17 +58,17 @@ def claim(
     dropped its beginning.
     """
     ahead = ahead or Prefetch()
-    return _claim_ahead(conn, assignment, batch_size, ahead, make) or _claim(
+    return claim_ahead(conn, assignment, batch_size, ahead, make) or _claim(
         conn, assignment, batch_size, ahead, events_max
     )
 
 
-def _claim_ahead(
+def claim_ahead(
     conn: Connection[Any],
     assignment: Assignment,
     batch_size: int,
     ahead: Prefetch,
-    make: Make | None,
+    make: Make | None = None,
 ) -> Claim | None:
     """Claim units that were read ahead; None unless there are any, and they are what comes next.
 

@@ -20,7 +20,14 @@ from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call, call_each
 from gapless.consume.careful import bury, careful
-from gapless.consume.claim import Claim, Made, claim, forget_attempt, record_attempt
+from gapless.consume.claim import (
+    Claim,
+    Made,
+    claim,
+    claim_ahead,
+    forget_attempt,
+    record_attempt,
+)
 from gapless.consume.crash import crash_reason
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
@@ -126,17 +133,21 @@ def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retr
     until_s = monotonic() + goes_on_s
     try:
         with transaction(turn.conn, kept=True):
-            claimed = hand.claim(batch_size)
+            claimed = claim(
+                turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.limits), hand.make
+            )
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             hand.handle(claimed)
             while turn.ahead.units and monotonic() < until_s:
                 commit_and_begin(turn.conn, hand.put_down)
-                claimed = hand.claim(batch_size)
-                if claimed.outcome != "claimed":
+                following = claim_ahead(
+                    turn.conn, turn.assignment, batch_size, turn.ahead, hand.make
+                )
+                if following is None:  # why not, the next step finds out: what is done counts
                     return hand.done
                 hit("step.next")
-                hand.handle(claimed)
+                hand.handle(following)
     except UnitFailedError as failed:
         return hand.retry(failed.at)
     except TransactionBrokenError:
@@ -161,14 +172,8 @@ class _Hand:
         self._turn = turn
         self._events = self._units = self._set_aside = self._next_offset = 0
 
-    def claim(self, batch_size: int) -> Claim:
-        """Claim what comes next; if it was read ahead, its units are made meanwhile."""
-        turn = self._turn
-        return claim(
-            turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.limits), self._make
-        )
-
-    def _make(self, spans: Spans, rows: list[Row]) -> Made:
+    def make(self, spans: Spans, rows: list[Row]) -> Made:
+        """Make the units of what was read ahead, while the database is asked whether it is ours."""
         turn = self._turn
         return units_of(turn.conn, turn.assignment.partition, spans, rows, turn.limits)
 

@@ -10,11 +10,12 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.claim import claim
+from gapless.consume.claim import claim_ahead
 from gapless.consume.handler import Handler
 from gapless.consume.session import run
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
+from gapless.errors import HoleError
 from gapless.lease import hold
 from stage.consume.world import Group, Reader, World, make_handler
 
@@ -143,18 +144,18 @@ def test_a_pause_holds_for_the_next_batch(world: World, behind: Behind) -> None:
     assert behind.group.effects() == list(range(1, 51))
 
 
-def before_second_claim(
+def before_claim_ahead(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[Connection[Any]], None]
 ) -> None:
-    """Act when the first batch is about to be committed, and the next one claimed."""
-    acts = [act, lambda conn: None]
+    """Act when a batch is about to be committed, and the next one claimed; once."""
+    acts = [act]
 
     def acting(conn: Connection[Any], *rest: Any) -> Any:
         if acts:
             acts.pop()(conn)
-        return claim(conn, *rest)
+        return claim_ahead(conn, *rest)
 
-    monkeypatch.setattr("gapless.consume.step.claim", acting)
+    monkeypatch.setattr("gapless.consume.step.claim_ahead", acting)
 
 
 def test_a_former_owner_is_fenced_between_two_batches(
@@ -168,10 +169,38 @@ def test_a_former_owner_is_fenced_between_two_batches(
         with connect(world.dsn, role="worker") as other:
             hold.install(other, group.successor(other))
 
-    before_second_claim(monkeypatch, depose)
+    before_claim_ahead(monkeypatch, depose)
     assert behind.step().next_offset == 21
     assert behind.step().outcome == "fenced"
     assert group.effects() == list(range(1, 21))
+
+
+def test_what_is_committed_counts_whatever_comes_next(
+    world: World, behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody seeks right behind a COMMIT, to where segments are missing."""
+    group = behind.group
+
+    def seek(conn: Connection[Any]) -> None:
+        run(conn, "check_constraints")  # takes the COMMIT along
+        with connect(world.dsn, role="seeker") as other, other.transaction():
+            other.execute("select set_config('gapless.seeking', pg_current_xact_id()::text, true)")
+            other.execute(
+                "update gapless.consumer_offsets set next_offset = 50 where group_id = %s",
+                [group.name],
+            )
+            other.execute(
+                "update gapless.log_segment"
+                " set base_offset = base_offset + 60, last_offset = last_offset + 60"
+                " where topic_id = %s",
+                [group.assignment.partition.topic_id],
+            )
+
+    before_claim_ahead(monkeypatch, seek)
+    done = behind.step()
+    assert (done.events, done.next_offset) == (10, 21)
+    with pytest.raises(HoleError):
+        behind.step()
 
 
 def test_an_error_behind_the_commit_is_not_the_batchs(
@@ -184,7 +213,7 @@ def test_an_error_behind_the_commit_is_not_the_batchs(
         wrong = {"token": "not a uuid", "first_offset": 21, "last_offset": 30, "place": None}
         run(conn, "claim_ahead", {**group.assignment.params, **wrong})
 
-    before_second_claim(monkeypatch, fail)
+    before_claim_ahead(monkeypatch, fail)
     with pytest.raises(psycopg.errors.InvalidTextRepresentation):
         behind.step()
     assert group.next_offset() == 21

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.db.connect import connect
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from support.clients import psql
 from support.log import assert_gapless, placed
+from support.servers import until
 
 COLUMNS = "key, event_type, payload::text, headers::text, host_id, user_id, transaction_id"
 
@@ -95,6 +98,27 @@ def test_an_unknown_topic_is_refused_with_its_name(conn: Connection) -> None:
     with pytest.raises(psycopg.Error, match='topic "nothing" does not exist: create it') as error:
         conn.execute("select gapless.publish('nothing', '1')")
     assert error.value.sqlstate == "GL404"
+
+
+def test_a_topic_that_is_created_meanwhile(conn: Connection, dsn: str) -> None:
+    """Refused or stored: two looks at the topics, one before and one after, can answer neither."""
+    conn.execute(
+        "create function dawdle() returns trigger language plpgsql as"
+        " $$ begin perform pg_advisory_xact_lock_shared(99); return null; end $$"
+    )
+    conn.execute(
+        "create trigger dawdle after insert on gapless.outbox_message_t"
+        " for each statement execute function dawdle()"
+    )
+    conn.execute("select pg_advisory_lock(99)")
+    waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    with connect(dsn, role="publisher") as other, ThreadPoolExecutor(1) as pool:
+        attempt = pool.submit(other.execute, "select gapless.publish('fresh', '1')")
+        assert until(lambda: attempt.done() or conn.execute(waits).fetchone() == (1,))
+        ensure_topic(conn, "fresh", partitions=1)
+        conn.execute("select pg_advisory_unlock(99)")
+        refused = attempt.exception()
+    assert getattr(refused, "sqlstate", None) == "GL404" or len(_rows(conn)) == 1
 
 
 def test_the_topic_may_be_named_in_a_plain_insert(conn: Connection, topic: Topic) -> None:
