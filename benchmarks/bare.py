@@ -20,7 +20,7 @@ WARM_UP = 5  # statements until psycopg prepares one
 class BareReader:
     """Reads events of a partition by their ids: binary, JSON left as text, one statement a batch.
 
-    committed_as: read as a worker does that is behind, up to 2000 at once, and commit after each
+    committed_as: read as a worker does that is behind, EVENTS_MAX at once, and commit after each
     batch how far this reader is, and nothing else: the bound of any design that does so.
     """
 

@@ -48,13 +48,12 @@ def load_units(
     Under groupBy user, neighbours are merged unless the range is too large to be held in memory.
     Raises HoleError, here or while iterating, when an event is missing (I3).
     """
-    reader = _Reader(conn, partition, limits)
     spans, rows = claimed.spans, claimed.rows
-    by_user = limits.group_by == "user"
-    if rows is None and len(spans.ids) <= (limits.stream_above_events if by_user else reader.most):
+    most = limits.stream_above_events if limits.group_by == "user" else at_once(limits)
+    if rows is None and len(spans.ids) <= most:
         rows = _fetch_ahead(conn, claimed, limits, ahead or Prefetch())
     if rows is None:
-        return spans, reader.units(spans)
+        return spans, _Reader(conn, partition, limits).units(spans)
     return units_of(conn, partition, spans, rows, limits)
 
 
@@ -65,7 +64,7 @@ def units_of(
     rows: list[Row],
     limits: ReadLimits,
 ) -> tuple[Spans, Iterator[Unit]]:
-    """Return the units of events that are read, as load_units() does; the database is not asked."""
+    """Make the units of events that are read; return what load_units() does. Asks no database."""
     if limits.group_by == "user":
         spans = merge_by_user(spans, rows)
     return spans, iter([*_Reader(conn, partition, limits).from_rows(spans, rows)])

@@ -170,6 +170,7 @@ class _Hand:
         self.is_handled = False
         self._parked: Mapping[str, int] = NONE
         self._turn = turn
+        # Counted, not a Step for each batch: to make and add them takes as long as a statement.
         self._events = self._units = self._set_aside = self._next_offset = 0
 
     def make(self, spans: Spans, rows: list[Row]) -> Made:

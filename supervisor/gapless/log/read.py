@@ -59,7 +59,7 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     Raises HoleError when one is missing: the log says it exists, so somebody deleted it.
     Bound: all rows are in memory at once; the caller slices.
     """
-    params = {"low": min(ids), "high": max(ids), "ids": _as_array(ids)}
+    params = {"low": min(ids), "high": max(ids), "ids": as_array(ids)}
     return in_order(fetch_rows(conn, "log", "fetch", params), ids)
 
 
@@ -77,6 +77,6 @@ def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:
         ) from None
 
 
-def _as_array(ids: Sequence[int]) -> str:
+def as_array(ids: Sequence[int]) -> str:
     """Return an array as the server reads it; psycopg takes five times as long for each id."""
     return f"{{{repr(list(ids))[1:-1]}}}"

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from gapless.db.queries import query
 from gapless.errors import HoleError
+from gapless.log.read import as_array
 from gapless.spark.ahead import ahead
 from gapless.spark.bulk import fetch_arrow, render, stream_arrow
 from gapless.spark.columns import fetched
@@ -145,7 +146,7 @@ def _events(wanted: Wanted, ids: Ints) -> Generator[pa.RecordBatch]:
     text = query("spark", "events_between")
     if len(ids) < (high - low + 1) * DENSE:
         text = query("spark", "events")
-        params["ids"] = _as_array(ids)
+        params["ids"] = as_array(ids.tolist())
     names = sql.SQL(", ").join(sql.Identifier("o", name) for name in fetched(wanted.columns))
     _, _, tail = text.partition("\nfrom ")
     return stream_arrow(wanted.dsn, sql.SQL("select {} from ").format(names) + render(tail, params))
@@ -235,8 +236,3 @@ def _lost(wanted: Wanted, each: Range, missing: Ints, table: str) -> None:
     if wanted.fail_on_data_loss:
         raise HoleError(f"{problem}: restore them, or go on without them by failOnDataLoss=false")
     log.warning("%s: going on without them (failOnDataLoss=false)", problem)
-
-
-def _as_array(ids: Ints) -> str:
-    """Return an array as the server reads it."""
-    return f"{{{','.join(map(str, ids.tolist()))}}}"
