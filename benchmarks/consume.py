@@ -17,14 +17,17 @@ from benchmarks.drain import drain, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.server import Setup
+from gapless.consume.drive import GOES_ON_S
 from gapless.consume.handler import Handler
-from gapless.consume.prefetch import Prefetch
-from gapless.consume.step import Limits, step
+from gapless.consume.step import step
+from gapless.consume.terms import agree
+from gapless.consume.turn import Step, Turn
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.topics import Topic, ensure_topic
+from gapless.settings import Settings
 
 PAYLOAD_BYTES = 300
 UNIT_SIZES = (1, 10)
@@ -148,18 +151,26 @@ def _raw(dsn: str, topic: Topic, batch_size: int, *, committed: bool = False) ->
 def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: bool = False) -> _Rate:
     """Loop over step() as a driver does, as the owner of the partition."""
     handler = _handler(topic, batch_size, function, batch=batch)
-    limits, ahead = Limits(batch_size=batch_size), Prefetch()
+    terms = agree(handler, Settings(batch_size=batch_size))
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
+        turn = Turn(conn=conn, assignment=held.assignment, handler=handler, terms=terms)
         for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
-            step(conn, held.assignment, handler, Limits(batch_size=1))
+            step(turn, batch_size=1)
+        turn.ahead.forget()
         events = 0
         meter, began_s = Meter(dsn), monotonic()
-        while (done := step(conn, held.assignment, handler, limits, ahead)).outcome == "done":
+        while (done := _turn(turn)).outcome == "done":
             events += done.events
         rate = _Rate(events / (monotonic() - began_s), meter.of(events))
         member.leave()
         return rate
+
+
+def _turn(turn: Turn) -> Step:
+    """Step as long as a driver does."""
+    until_s = monotonic() + GOES_ON_S
+    return step(turn, goes_on=lambda: monotonic() < until_s)
 
 
 def _take(conn: Connection[Any], handler: Handler, topic: Topic) -> tuple[Member, hold.Held]:

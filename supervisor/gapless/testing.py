@@ -18,7 +18,8 @@ from psycopg import Connection
 
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
-from gapless.consume.turn import Limits
+from gapless.consume.terms import Terms, agree
+from gapless.consume.turn import Turn
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.errors import UsageError
@@ -27,6 +28,7 @@ from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic, require_topic
+from gapless.settings import Settings
 
 _TIMING = Timing(
     ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0
@@ -52,31 +54,35 @@ def install(dsn: str, *, topics: Mapping[str, int] | None = None) -> None:
 
 
 def drain(
-    dsn: str, handler: Handler, *, group: str | None = None, limits: Limits | None = None
+    dsn: str, handler: Handler, *, group: str | None = None, settings: Settings | None = None
 ) -> Drained:
     """Sequence what was published and run `handler` over all of it, in this process.
 
     It takes part as a member of the group like a supervisor, so the fence and the offsets are real.
+    settings: what `gapless run` would be configured with (default: the defaults); the handler's own
+    options come first, as there.
     What fails is set aside as the handler's policy says; retries that are due are done as well.
-    Raises UsageError when another member of the group owns a partition.
+    Raises UsageError when another member of the group owns a partition, or when the handler's
+    options do not fit together.
     """
     name = group or handler.group or "testing"
+    terms = agree(handler, settings or Settings())
     with connect(dsn, role="testing") as conn:
         while sequence(conn):
             pass
         topic = require_topic(conn, handler.topic)
         subscription = Subscription(
-            group_id=name, topic=topic.name, topic_id=topic.topic_id, start=handler.start
+            group_id=name, topic=topic.name, topic_id=topic.topic_id, start=terms.start
         )
         member = Member(conn, [subscription], _TIMING, name="testing", capacity=None)
         try:
             member.sync()
-            return _drain_all(conn, member, handler, limits or Limits())
+            return _drain_all(conn, member, handler, terms)
         finally:
             member.leave()
 
 
-def _drain_all(conn: Connection[Any], member: Member, handler: Handler, limits: Limits) -> Drained:
+def _drain_all(conn: Connection[Any], member: Member, handler: Handler, terms: Terms) -> Drained:
     held = []
     leases = member.leases()
     for lease in leases:
@@ -89,7 +95,7 @@ def _drain_all(conn: Connection[Any], member: Member, handler: Handler, limits: 
         held.append(installed.assignment)
     done: list[tuple[int, int, int]] = []
     # Again: after a change of their number, partitions wait for others.
-    while more := [step_ for each in held for step_ in _steps(conn, each, handler, limits)]:
+    while more := [step_ for each in held for step_ in _steps(conn, each, handler, terms)]:
         done += more
     for lease, assignment in zip(leases, held, strict=True):
         hold.release(conn, assignment, lease.lease_no)
@@ -98,9 +104,9 @@ def _drain_all(conn: Connection[Any], member: Member, handler: Handler, limits: 
 
 
 def _steps(
-    conn: Connection[Any], assignment: Assignment, handler: Handler, limits: Limits
+    conn: Connection[Any], assignment: Assignment, handler: Handler, terms: Terms
 ) -> list[tuple[int, int, int]]:
-    driver = Driver(conn, assignment, handler, limits)
+    driver = Driver(Turn(conn=conn, assignment=assignment, handler=handler, terms=terms))
     done = []
     while (result := driver.turn()).outcome == "done" or driver.has_due():
         done.append((result.events, result.units, result.dead))

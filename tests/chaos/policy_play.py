@@ -18,7 +18,6 @@ from chaos.producer import Draft, Producer
 from chaos.run import LAG, wait_until
 from chaos.shop import GROUPS, Shop
 from gapless.consume.drive import Driver
-from gapless.consume.step import Limits
 from gapless.db.connect import connect
 from gapless.errors import BlockedError
 from gapless.keys import Assignment
@@ -27,6 +26,7 @@ from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from support.patience import patience
+from support.turn import turn
 
 _HOUR_MS = 3_600_000
 TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
@@ -111,7 +111,7 @@ class Play:
             assignment = hold.take(conn, lease.partition, member.member_id)
             assert isinstance(assignment, Assignment)
             assert hold.install(conn, assignment) is not None
-            yield Driver(conn, assignment, handler, Limits(batch_size=5), wait_period_s=0.01)
+            yield Driver(turn(conn, assignment, handler, batch_size=5), wait_period_s=0.01)
 
     def rest(self, drivers: list[Driver]) -> None:
         """Let everything be handled that can be."""

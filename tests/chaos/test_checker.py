@@ -23,13 +23,13 @@ from chaos.corruptions import A_BATCH, IN_RECORDS, IN_TABLES, NOWHERE, acknowled
 from chaos.effects import make_tables
 from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
 from chaos.producer import Draft, Producer
-from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from support.turn import one_step
 
 _HOUR_MS = 3_600_000
 TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
@@ -105,7 +105,7 @@ def work(dsn: str, member: Member) -> None:
             assert isinstance(assignment, Assignment)
             assert hold.install(conn, assignment) is not None
             handler = make_handler(lease.group_id, "t")
-            while step(conn, assignment, handler, Limits(batch_size=5)).outcome == "done":
+            while one_step(conn, assignment, handler, batch_size=5).outcome == "done":
                 pass
             hold.release(conn, assignment, lease.lease_no)
 

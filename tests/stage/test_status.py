@@ -13,7 +13,6 @@ import pytest
 from psycopg import Connection, sql
 
 from gapless.consume.handler import handler
-from gapless.consume.step import Limits, step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.db.queries import queries, query
@@ -27,6 +26,7 @@ from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 from support.group import Owner, owner
 from support.look import drawn
 from support.plans import cost
+from support.turn import one_step
 
 HOUR_MS = 3_600_000
 TIMING = Timing(ttl_ms=HOUR_MS, suspect_grace_ms=HOUR_MS, reconnect_grace_ms=HOUR_MS)
@@ -102,7 +102,7 @@ def _handle_a_unit(group: Owner, partition_id: int) -> None:
     @handler(topic="any")
     def ignore(unit: Unit, conn: Connection) -> None: ...
 
-    done = step(group.conn, group.assignments[partition_id], ignore, Limits(batch_size=1))
+    done = one_step(group.conn, group.assignments[partition_id], ignore, batch_size=1)
     assert done.outcome == "done"
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.handler import handler
-from gapless.consume.step import Limits, step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.topics import Topic
+from support.turn import one_step
 
 _HOUR_MS = 3_600_000
 _TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
@@ -51,8 +51,9 @@ class Owner:
                 raise ValueError("refused")
 
         for assignment in self.assignments:
-            limits = Limits(batch_size=batch_size)
-            while (done := step(self.conn, assignment, write, limits)).outcome == "done":
+            while (
+                done := one_step(self.conn, assignment, write, batch_size=batch_size)
+            ).outcome == "done":
                 pass
             assert done.outcome == "idle"
         rows = self.conn.execute(

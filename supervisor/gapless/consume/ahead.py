@@ -45,13 +45,13 @@ class Ahead:
 
         While units are in the window, "idle" means that the group is paused.
         """
-        now, window, limits = monotonic(), self.window, turn.limits
-        few = window.open < limits.concurrency + limits.batch_size // 2
+        now, window, terms = monotonic(), self.window, turn.terms
+        few = window.open < terms.concurrency + terms.batch_size // 2
         wanted = window.events < AHEAD_EVENTS and (few or window.first_ready is None)
         self._is_late = wanted and window.events > 0 and now < self._look_at_s
         if (wanted and not self._is_late) or now >= self._looked_s + LOOK_S:
             self._looked_s = now
-            peek = _peek(turn, min(window.events + limits.batch_size, AHEAD_EVENTS))
+            peek = _peek(turn, min(window.events + terms.batch_size, AHEAD_EVENTS))
             self._outcome = peek.outcome
             known = bisect_right(peek.spans.ends, max(0, window.end - peek.first_offset))
             self._look_at_s = 0.0 if known < len(peek.spans) else now + LOOK_AT_END_S
@@ -64,7 +64,7 @@ class Ahead:
         chosen: list[Span] = []
         if not self.suspects.keys().isdisjoint(in_hand):
             return chosen
-        while len(in_hand) + len(chosen) < turn.limits.concurrency:
+        while len(in_hand) + len(chosen) < turn.terms.concurrency:
             is_suspect = self.window.first_ready in self.suspects
             if is_suspect and (in_hand or chosen):
                 break

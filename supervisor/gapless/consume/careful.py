@@ -48,7 +48,7 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
     Raises BlockedError when the first of them failed, and the policy is to block.
     """
     good = retry.failed or 0
-    chosen = retry.spans[: good + turn.limits.units_per_commit]
+    chosen = retry.spans[: good + turn.terms.units_per_commit]
     at: int | None = None
     aside: Counter[str] = Counter()
     handled = False
@@ -59,7 +59,7 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
                 return Step(outcome="fenced")
             hit("careful.claimed")
             sieve = Sieve.load(turn, chosen) if turn.parks else None
-            units = read_units(turn.conn, turn.assignment.partition, chosen, turn.limits)
+            units = read_units(turn.conn, turn.assignment.partition, chosen, turn.terms)
             _together(turn, sieve, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
                 _handle(turn, sieve, unit, aside)
@@ -88,7 +88,7 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
     spans = Spans(span.first_offset, span.ids, [len(span.ids)])
     if verdict is None:
         assert isinstance(failure.error, BaseException)
-        verdict = judge(turn.policy, failure.error, failure.attempts)
+        verdict = judge(turn.terms.policy, failure.error, failure.attempts)
     if verdict.state == "block":
         raise turn.blocked(span.first_offset, failure.error)
     with suppress(psycopg.Rollback), transaction(turn.conn):
@@ -113,7 +113,7 @@ def _handle(turn: Turn, sieve: Sieve | None, unit: Unit, aside: Counter[str]) ->
     if error is None:
         return
     failure = Failure(error=error, duration_ms=(perf_counter() - began) * 1000)
-    verdict = judge(turn.policy, error, failure.attempts)
+    verdict = judge(turn.terms.policy, error, failure.attempts)
     if verdict.state == "block":
         raise _BlockedHereError(error)
     _put(turn, unit.span, failure, verdict, aside)

@@ -66,7 +66,7 @@ class Delivery:
         self._reset()
 
     def _reset(self) -> None:
-        self._calls = Calls(self._turn.handler, self._turn.limits.concurrency, self._wake)
+        self._calls = Calls(self._turn.handler, self._turn.terms.concurrency, self._wake)
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
         self._ahead = Ahead()
@@ -178,7 +178,7 @@ class Delivery:
     def _fail(self, first: int, failure: Failure, note: _Note) -> bool:
         """Do with a unit whose call failed what the policy says; tell whether it is passed."""
         assert isinstance(failure.error, BaseException)
-        verdict = judge(self._turn.policy, failure.error, failure.attempts)
+        verdict = judge(self._turn.terms.policy, failure.error, failure.attempts)
         if verdict.state == "block":
             note.blocked = self._turn.blocked(first, failure.error)
             return False
@@ -193,8 +193,8 @@ class Delivery:
         if turn.parks and self._ahead.sieve.stops(first):
             self._set_aside(first, BEHIND, Fate(state="parked"), note)
             note.parked.append(first)
-        elif crashes >= turn.policy.crashes_max and turn.policy.on_failure != "block":
-            reason = crash_reason(crashes, turn.limits.former_end)
+        elif crashes >= turn.terms.policy.crashes_max and turn.terms.policy.on_failure != "block":
+            reason = crash_reason(crashes, turn.former_end)
             fate = turn.fate(Verdict(state="dead"))
             self._set_aside(first, Failure(error=reason, attempts=crashes), fate, note)
         else:
@@ -258,7 +258,7 @@ class Delivery:
                     turn.conn,
                     partition,
                     one,
-                    turn.limits,
+                    turn.terms,
                     attempt=attempt,
                     through=self._calls.elsewhere,
                 )

@@ -17,16 +17,16 @@ from psycopg import Connection
 
 from gapless.consume.claim import forget_attempt, skip_overrun
 from gapless.consume.deliver import Delivery, forget_deliveries
-from gapless.consume.handler import Handler
 from gapless.consume.redrive import due_letters, forget_try, redrive
 from gapless.consume.sieve import holds_keys
 from gapless.consume.step import step, step_alone
-from gapless.consume.turn import Limits, Step, Turn
+from gapless.consume.turn import Step, Turn
 from gapless.errors import OverrunError
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
 
+GOES_ON_S = 0.02  # so long one turn takes batch after batch of what was read ahead
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
 EARLY = 0.9  # called again after less than this part of the wait: there was a notification
@@ -52,20 +52,15 @@ class Driver:
 
     def __init__(
         self,
-        conn: Connection[Any],
-        assignment: Assignment,
-        handler: Handler,
-        limits: Limits,
+        turn: Turn,
         *,
         wait_period_s: float = 1.0,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        concurrency = handler.concurrency or limits.concurrency
-        limits = replace(limits, concurrency=concurrency)
-        self._turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
+        self._turn = turn
         self._delivery: Delivery | None = None
-        if self._turn.delivery == "at-least-once":
-            self._delivery = Delivery(self._turn, wake)
+        if turn.terms.delivery == "at-least-once":
+            self._delivery = Delivery(turn, wake)
         self._wait_period_s = wait_period_s
         self._due: deque[int] = deque()
         self._look_at_s = 0.0
@@ -130,7 +125,7 @@ class Driver:
             return self._letter()
         if not self._log_was_idle:
             self._look_soon(0.0 if done.waiting else LOOK_BUSY_S)
-        size = batch_size or self._turn.limits.batch_size
+        size = batch_size or self._turn.terms.batch_size
         self._is_at_end = self._delivery is None and not alone and self._took_all(done, size)
         return done
 
@@ -177,23 +172,23 @@ class Driver:
         self, batch_size: int | None, *, alone: bool = False, rests: bool = False
     ) -> Step:
         turn = self._turn
-        limits = turn.limits
-        if batch_size not in (None, limits.batch_size):
-            limits = replace(limits, batch_size=batch_size)
         self._in_hand = None
         if self._delivery is not None:
-            return self._delivery.turn(replace(turn, limits=limits), rests=rests)
+            size = batch_size or turn.terms.batch_size
+            terms = replace(turn.terms, batch_size=size)
+            return self._delivery.turn(replace(turn, terms=terms), rests=rests)
         self._has_attempt = alone
         if alone:
-            done = step_alone(turn.conn, turn.assignment, turn.handler, limits)
+            done = step_alone(turn)
         else:
-            done = step(turn.conn, turn.assignment, turn.handler, limits, turn.ahead)
+            until_s = monotonic() + GOES_ON_S
+            done = step(turn, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
         self._has_attempt = False
         return done
 
     def _skip_overrun(self, error: OverrunError) -> Step:
         """Go on as autoOffsetReset says, behind what retention dropped."""
-        goal = self._turn.limits.auto_offset_reset
+        goal = self._turn.terms.auto_offset_reset
         self._has_attempt = False
         if goal == "error":
             raise error
@@ -236,8 +231,8 @@ class Driver:
     def _look_for_parked(self) -> None:
         """Remember whether units are parked, in a group that parks none any more."""
         turn = self._turn
-        if not turn.policy.parks and (turn.limits.parked or self._look_at_s == 0.0):
-            self._turn = replace(turn, limits=replace(turn.limits, parked=holds_keys(turn)))
+        if not turn.terms.policy.parks and (turn.parked or self._look_at_s == 0.0):
+            self._turn = replace(turn, parked=holds_keys(turn))
 
     def _look_soon(self, seconds: float) -> None:
         self._look_at_s = min(self._look_at_s, monotonic() + seconds)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
 
-from gapless.consume.policy import Delivery, OnFailure
+from gapless.consume.policy import DeliveryMode, OnFailure
 from gapless.consume.unit import Batch, Unit
 from gapless.consume.wish import seconds
 from gapless.errors import UsageError
@@ -43,7 +43,7 @@ class Handler:
     start: Literal["earliest", "latest"] = "earliest"
     on_failure: OnFailure | None = None
     retry_delays_s: Sequence[float] | None = None
-    delivery: Delivery | None = None
+    delivery: DeliveryMode | None = None
     concurrency: int | None = None
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any]) -> object:
@@ -95,7 +95,7 @@ def handler(
     *,
     topic: str,
     batch: bool = False,
-    delivery: Delivery | None = None,
+    delivery: DeliveryMode | None = None,
     **options: Unpack[Options],
 ) -> Callable[[Callable[..., Any]], Handler]:
     """Make a function the handler of a topic for a consumer group.
@@ -163,7 +163,7 @@ def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
     _check_function(handler.function, "at-least-once")
 
 
-def _check_function(function: Callable[..., Any], delivery: Delivery | None) -> None:
+def _check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
     """Refuse now what would fail, or silently do nothing, at the first event."""
     if not callable(function):
         raise UsageError("@gapless.handler(...) goes above a function")
@@ -186,7 +186,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "group_by": get_args(GroupBy),
     "start": ("earliest", "latest"),
     "on_failure": get_args(OnFailure),
-    "delivery": get_args(Delivery),
+    "delivery": get_args(DeliveryMode),
 }
 _MOST = {"batch_size": 100_000, "concurrency": 1000}  # as in the configuration
 _NEVER_RUN: dict[str, Callable[[object], bool]] = {

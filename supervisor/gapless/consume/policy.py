@@ -8,7 +8,7 @@ from typing import Literal
 from gapless.consume.wish import DeadLetter, Retry, Skip
 
 OnFailure = Literal["dead-letter", "retry", "park-key", "block"]
-Delivery = Literal["exactly-once", "at-least-once"]
+DeliveryMode = Literal["exactly-once", "at-least-once"]
 BLOCK_RETRY_S = 10.0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from psycopg import Connection
 
 from gapless.consume.claim import Claim
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run
+from gapless.consume.terms import Terms
 from gapless.consume.unit import Fetch, Source, Spans, Unit, merge_by_user
 from gapless.errors import HoleError
 from gapless.keys import Partition
@@ -19,27 +20,16 @@ from gapless.log.read import fetch
 FETCH_EVENTS = 1000
 
 
-class ReadLimits(Protocol):
-    """What reading needs to know of the limits of a step."""
-
-    @property
-    def group_by(self) -> str: ...
-    @property
-    def stream_above_events(self) -> int: ...
-    @property
-    def batch_size(self) -> int: ...
-
-
-def at_once(limits: ReadLimits) -> int:
+def at_once(terms: Terms) -> int:
     """Return how many events are read at once at most."""
-    return min(FETCH_EVENTS, limits.stream_above_events)
+    return min(FETCH_EVENTS, terms.stream_above_events)
 
 
 def load_units(
     conn: Connection[Any],
     partition: Partition,
     claimed: Claim,
-    limits: ReadLimits,
+    terms: Terms,
     ahead: Prefetch | None = None,
 ) -> tuple[Spans, Iterator[Unit]]:
     """Return the units of a claim: their places, and an iterator that reads them as it goes.
@@ -49,12 +39,12 @@ def load_units(
     Raises HoleError, here or while iterating, when an event is missing (I3).
     """
     spans, rows = claimed.spans, claimed.rows
-    most = limits.stream_above_events if limits.group_by == "user" else at_once(limits)
+    most = terms.stream_above_events if terms.group_by == "user" else at_once(terms)
     if rows is None and len(spans.ids) <= most:
-        rows = _fetch_ahead(conn, claimed, limits, ahead or Prefetch())
+        rows = _fetch_ahead(conn, claimed, terms, ahead or Prefetch())
     if rows is None:
-        return spans, _Reader(conn, partition, limits).units(spans)
-    return units_of(conn, partition, spans, rows, limits)
+        return spans, _Reader(conn, partition, terms).units(spans)
+    return units_of(conn, partition, spans, rows, terms)
 
 
 def units_of(
@@ -62,17 +52,15 @@ def units_of(
     partition: Partition,
     spans: Spans,
     rows: list[Row],
-    limits: ReadLimits,
+    terms: Terms,
 ) -> tuple[Spans, Iterator[Unit]]:
     """Make the units of events that are read; return what load_units() does. Asks no database."""
-    if limits.group_by == "user":
+    if terms.group_by == "user":
         spans = merge_by_user(spans, rows)
-    return spans, iter([*_Reader(conn, partition, limits).from_rows(spans, rows)])
+    return spans, iter([*_Reader(conn, partition, terms).from_rows(spans, rows)])
 
 
-def _fetch_ahead(
-    conn: Connection[Any], claimed: Claim, limits: ReadLimits, ahead: Prefetch
-) -> list[Row]:
+def _fetch_ahead(conn: Connection[Any], claimed: Claim, terms: Terms, ahead: Prefetch) -> list[Row]:
     """Return the events of a claim; keep those beyond it in `ahead`."""
     ids, beyond = claimed.spans.ids, claimed.beyond
     try:
@@ -84,7 +72,7 @@ def _fetch_ahead(
         rows = fetch(conn, ids)
     ahead.keep(beyond, rows[len(ids) :])
     del rows[len(ids) :]
-    ahead.gauge(rows, limits.batch_size, limits.stream_above_events)
+    ahead.gauge(rows, terms.batch_size, terms.stream_above_events)
     return rows
 
 
@@ -92,7 +80,7 @@ def read_units(
     conn: Connection[Any],
     partition: Partition,
     spans: Spans,
-    limits: ReadLimits,
+    terms: Terms,
     *,
     attempt: int = 1,
     through: Callable[[Fetch], Fetch] = lambda fetch: fetch,
@@ -101,17 +89,17 @@ def read_units(
 
     through: how one too large for memory is read while its handler iterates over it.
     """
-    reader = _Reader(conn, partition, limits)
+    reader = _Reader(conn, partition, terms)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS, attempt)
     return reader.units(spans)
 
 
 class _Reader:
-    def __init__(self, conn: Connection[Any], partition: Partition, limits: ReadLimits) -> None:
+    def __init__(self, conn: Connection[Any], partition: Partition, terms: Terms) -> None:
         self._conn = conn
         self.source = Source(partition, self.fetch, FETCH_EVENTS)
-        self._stream_above = limits.stream_above_events
-        self.most = at_once(limits)
+        self._stream_above = terms.stream_above_events
+        self.most = at_once(terms)
 
     def units(self, spans: Spans) -> Iterator[Unit]:
         for group in self._groups(spans):

@@ -55,8 +55,8 @@ def redrive(turn: Turn, first_offset: int) -> Outcome:
     if not tries:
         return "fenced" if tries is None else "gone"
     hit("letter.recorded")
-    if tries > turn.policy.crashes_max:
-        reason = crash_reason(tries - 1, turn.limits.former_end)
+    if tries > turn.terms.policy.crashes_max:
+        reason = crash_reason(tries - 1, turn.former_end)
         dead = Verdict(state="dead")
         return _failed(turn, first_offset, Failure(error=reason, attempts=0), dead)
     try:
@@ -89,7 +89,7 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
 
 
 def _try(turn: Turn, first_offset: int) -> Outcome:
-    if turn.delivery == "at-least-once":
+    if turn.terms.delivery == "at-least-once":
         return _try_outside(turn, first_offset)
     began = perf_counter()
     claimed: _Claimed | None = None
@@ -117,7 +117,7 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
         return "handled"
     assert claimed is not None
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = judge(turn.policy, reason, claimed.failed + 1, redriven=claimed.was_dead)
+    verdict = judge(turn.terms.policy, reason, claimed.failed + 1, redriven=claimed.was_dead)
     return _failed(turn, first_offset, failure, verdict)
 
 
@@ -137,7 +137,7 @@ def _try_outside(turn: Turn, first_offset: int) -> Outcome:
     if failure is None:
         return _skip(turn, first_offset)
     assert isinstance(failure.error, BaseException)
-    verdict = judge(turn.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
+    verdict = judge(turn.terms.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
     return _failed(turn, first_offset, failure, verdict)
 
 
@@ -156,7 +156,7 @@ def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -
     state: Outcome = "dead" if verdict.state == "dead" else "waiting"
     params = {
         **_place(turn.assignment, first_offset),
-        **failure.params(turn.limits.worker),
+        **failure.params(turn.terms.worker),
         "state": state,
         "retry_after_s": verdict.retry_after_s,
         "counted": failure.attempts > 0,
@@ -180,7 +180,7 @@ def _unit(turn: Turn, first_offset: int, claimed: _Claimed) -> Unit:
     fetch = partial(_fetch, turn, first_offset)
     source = Source(turn.assignment.partition, fetch, FETCH_EVENTS, attempt=claimed.failed + 1)
     offsets = range(first_offset, claimed.last_offset + 1)
-    rows = None if len(offsets) > turn.limits.stream_above_events else fetch(offsets)
+    rows = None if len(offsets) > turn.terms.stream_above_events else fetch(offsets)
     return Unit(source, first_offset, rows, offsets)
 
 

@@ -53,7 +53,7 @@ class Sieve:
         if not self.stops(unit.first_offset):
             return False
         turn, partition = self.turn, self.turn.assignment.partition
-        fate = Fate(state="parked", worker=turn.limits.worker)
+        fate = Fate(state="parked", worker=turn.terms.worker)
         set_aside(turn.conn, partition, unit.span, BEHIND, fate)
         self.parked.append(unit.first_offset)
         return True

@@ -10,13 +10,10 @@ committed, call it again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from time import monotonic
-from typing import Any
 
 import psycopg
-from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call, call_each
 from gapless.consume.careful import bury, careful
@@ -29,7 +26,6 @@ from gapless.consume.claim import (
     record_attempt,
 )
 from gapless.consume.crash import crash_reason
-from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
@@ -38,8 +34,6 @@ from gapless.consume.session import TransactionBrokenError, commit_and_begin, tr
 from gapless.consume.sieve import Sieve, settle, sieve_for
 from gapless.consume.turn import (
     NONE,
-    UNITS_PER_COMMIT,
-    Limits,
     Retry,
     Step,
     Turn,
@@ -49,35 +43,26 @@ from gapless.consume.turn import (
 from gapless.consume.unit import Batch, Spans, Unit
 from gapless.db.connect import is_transient
 from gapless.failpoints import hit
-from gapless.keys import Assignment
 from gapless.log.event import Row
 
-__all__ = ["UNITS_PER_COMMIT", "Limits", "Step", "step", "step_alone"]
-
-GOES_ON_S = 0.02  # so long a step that is behind takes one batch after the other
+__all__ = ["Step", "step", "step_alone"]
 
 
 def step(
-    conn: Connection[Any],
-    assignment: Assignment,
-    handler: Handler,
-    limits: Limits,
-    ahead: Prefetch | None = None,
+    turn: Turn, *, batch_size: int | None = None, goes_on: Callable[[], bool] = lambda: False
 ) -> Step:
     """Handle the next units of a partition, and commit.
 
-    ahead: what whoever steps again and again keeps from one step to the next. With units read ahead
-    a step goes on for GOES_ON_S, a commit for each batch.
+    batch_size: events to claim, if not as agreed. goes_on: asked after each batch; as long as it
+    says so, and units are read ahead (`turn.ahead`), the next batch follows, a commit for each.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
     Raises HoleError (the log is damaged), psycopg's transient errors, and, under onFailure block,
     BlockedError: nothing else of the handler.
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
-    ahead = ahead or Prefetch()
-    turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits, ahead=ahead)
     # Not retried inside an except block: its error would stand in every later one's traceback.
-    outcome = _fast(turn, limits.batch_size, goes_on_s=GOES_ON_S)
+    outcome = _fast(turn, batch_size or turn.terms.batch_size, goes_on)
     if not isinstance(outcome, Retry):
         return outcome
     done = outcome.done
@@ -86,11 +71,10 @@ def step(
     return done.followed_by(outcome)
 
 
-def step_alone(
-    conn: Connection[Any], assignment: Assignment, handler: Handler, limits: Limits
-) -> Step:
+def step_alone(turn: Turn) -> Step:
     """Handle one unit, its attempt written down before: finds a unit that kills its worker (I8)."""
-    limits = replace(limits, batch_size=1, group_by="transaction")
+    conn, assignment = turn.conn, turn.assignment
+    turn = replace(turn, ahead=Prefetch())  # what was read ahead is claimed by batches
     with contextlib.suppress(psycopg.Rollback), transaction(conn):
         peek = claim(conn, assignment, 1)
         if peek.outcome == "claimed":
@@ -101,15 +85,12 @@ def step_alone(
     attempts = record_attempt(conn, assignment)
     if attempts is None:
         return Step(outcome="fenced")
-    turn = Turn(conn=conn, assignment=assignment, handler=handler, limits=limits)
     hit("alone.recorded")
-    if attempts > turn.policy.crashes_max and turn.policy.on_failure != "block":
-        failure = Failure(
-            error=crash_reason(attempts - 1, limits.former_end), attempts=attempts - 1
-        )
+    if attempts > turn.terms.policy.crashes_max and turn.terms.policy.on_failure != "block":
+        failure = Failure(error=crash_reason(attempts - 1, turn.former_end), attempts=attempts - 1)
         return bury(turn, peek.spans[0], failure, verdict=Verdict(state="dead"))
     try:
-        return step(conn, assignment, handler, limits)
+        return step(turn, batch_size=1)
     except Exception:
         with contextlib.suppress(psycopg.Error):  # without connection it counts as a death
             forget_attempt(conn, assignment)
@@ -120,26 +101,25 @@ def step_alone(
 def _again(turn: Turn, retry: Retry) -> Step | Retry:
     if retry.hopeless is not None:
         return bury(turn, retry.spans[0], Failure(error=retry.hopeless))
-    if retry.failed is None and len(retry.spans) > turn.limits.units_per_commit:
+    if retry.failed is None and len(retry.spans) > turn.terms.units_per_commit:
         # Which of many failed is not known: try half of them, all at once.
         first, last = offsets(retry.spans[: len(retry.spans) // 2])
         return _fast(turn, last - first + 1)
     return careful(turn, retry)
 
 
-def _fast(turn: Turn, batch_size: int, *, goes_on_s: float = 0.0) -> Step | Retry:
-    """Handle a batch; within goes_on_s go on with what was read ahead, a commit for each."""
+def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: False) -> Step | Retry:
+    """Handle a batch, and what was read ahead as long as `goes_on`, a commit for each."""
     hand = _Hand(turn)
-    until_s = monotonic() + goes_on_s
     try:
         with transaction(turn.conn, kept=True):
             claimed = claim(
-                turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.limits), hand.make
+                turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.terms), hand.make
             )
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             hand.handle(claimed)
-            while turn.ahead.units and monotonic() < until_s:
+            while turn.ahead.units and goes_on():
                 commit_and_begin(turn.conn, hand.put_down)
                 following = claim_ahead(
                     turn.conn, turn.assignment, batch_size, turn.ahead, hand.make
@@ -176,14 +156,14 @@ class _Hand:
     def make(self, spans: Spans, rows: list[Row]) -> Made:
         """Make the units of what was read ahead, while the database is asked whether it is ours."""
         turn = self._turn
-        return units_of(turn.conn, turn.assignment.partition, spans, rows, turn.limits)
+        return units_of(turn.conn, turn.assignment.partition, spans, rows, turn.terms)
 
     def handle(self, claimed: Claim) -> None:
         """Call the handler with each unit, and allow the COMMIT, which is next."""
         turn = self._turn
         hit("step.claimed")
         self.spans, units = claimed.made or load_units(
-            turn.conn, turn.assignment.partition, claimed, turn.limits, turn.ahead
+            turn.conn, turn.assignment.partition, claimed, turn.terms, turn.ahead
         )
         hit("step.fetched")
         sieve = sieve_for(turn, self.spans)

@@ -1,4 +1,4 @@
-"""What the two paths of a step have in common: limits, results, the end of a claim."""
+"""What the two paths of a step have in common: its call, results, the end of a claim."""
 
 from __future__ import annotations
 
@@ -10,42 +10,17 @@ from typing import Any, Literal, Self
 from psycopg import Connection
 
 from gapless.consume.claim import Claim
-from gapless.consume.handler import GroupBy, Handler
+from gapless.consume.handler import Handler
 from gapless.consume.letters import Fate
-from gapless.consume.policy import DEAD_LETTER, Delivery, Policy, Verdict
+from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import Prefetch
 from gapless.consume.session import run_at_commit
+from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
 from gapless.errors import BlockedError
 from gapless.keys import Assignment
 
 NONE: Mapping[str, int] = MappingProxyType({})
-UNITS_PER_COMMIT = 64  # PostgreSQL keeps so many subtransactions of a transaction in shared memory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much one step may take. A unit is never cut, whatever these say.
-
-    stream_above_events: a unit with more is read in slices while the handler iterates over it.
-    units_per_commit: so many savepoints, one a unit, share a commit after a unit failed.
-    policy: what becomes of units that fail, unless the handler says something else.
-    parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
-    auto_offset_reset: where to go on when retention dropped what was not handled; error is nowhere.
-    worker: what people call who handles; former_end: how the one before ended, if it is known.
-    """
-
-    batch_size: int = 100
-    group_by: GroupBy = "transaction"
-    stream_above_events: int = 10_000
-    units_per_commit: int = UNITS_PER_COMMIT
-    policy: Policy = DEAD_LETTER
-    parked: bool = False
-    delivery: Delivery = "exactly-once"
-    concurrency: int = 1
-    auto_offset_reset: Literal["error", "earliest", "latest"] = "error"
-    worker: str = ""
-    former_end: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,44 +90,32 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a step was called with."""
+    """What a step was called with.
+
+    parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
+    former_end: how the worker before ended, if it is known.
+    """
 
     conn: Connection[Any]
     assignment: Assignment
     handler: Handler
-    limits: Limits
+    terms: Terms
     ahead: Prefetch = field(default_factory=Prefetch)
-
-    @property
-    def delivery(self) -> Delivery:
-        """How the handler is called."""
-        return self.handler.delivery or self.limits.delivery
+    parked: bool = False
+    former_end: str = ""
 
     @property
     def parks(self) -> bool:
         """Whether a unit may have to go behind one that was set aside."""
-        return self.limits.parked or self.policy.parks
-
-    @property
-    def policy(self) -> Policy:
-        """The group's policy, as far as the handler does not say otherwise."""
-        policy, handler = self.limits.policy, self.handler
-        if handler.on_failure is None and handler.retry_delays_s is None:
-            return policy
-        delays = handler.retry_delays_s
-        return replace(
-            policy,
-            on_failure=handler.on_failure or policy.on_failure,
-            retry_delays_s=policy.retry_delays_s if delays is None else tuple(delays),
-        )
+        return self.parked or self.terms.policy.parks
 
     def fate(self, verdict: Verdict) -> Fate:
         """Return what becomes of a unit that is dead by this verdict, or else waits."""
         return Fate(
             state="dead" if verdict.state == "dead" else "waiting",
             retry_after_s=verdict.retry_after_s,
-            parks=self.policy.parks,
-            worker=self.limits.worker,
+            parks=self.terms.policy.parks,
+            worker=self.terms.worker,
         )
 
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.handler import Handler
-from gapless.consume.step import Limits
+from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import ConnectError, GaplessError, one_line
@@ -30,7 +29,6 @@ from gapless.spark.jobs import Jobs
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work
 from gapless.worker.control import Control, Plan
-from gapless.worker.supervisor import make_limits
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -155,7 +153,7 @@ class Engine:
         if held is None:
             hold.unlock(conn, lease.lease_no)
             return
-        alone = self._limits(lease.partition).batch_size if held.unclean else 0
+        alone = self._terms(lease.partition).batch_size if held.unclean else 0
         self._owned[lease.partition] = _Owned(lease_no=lease.lease_no, held=held, alone=alone)
         log.info("%s: acquired, epoch %s", lease.partition, held.assignment.epoch)
 
@@ -204,7 +202,7 @@ class Engine:
         """Try again later, one unit at a time: perhaps one of them kills its process (I8)."""
         owned.failures += 1
         owned.due_s = monotonic() + min(PAUSE_S_MAX, 0.5 * 2**owned.failures)
-        owned.alone = self._limits(partition).batch_size
+        owned.alone = self._terms(partition).batch_size
         log.warning("%s: a job failed, trying again with care: %s", partition, why)
         self._report(owned, f"retrying: {why}")
 
@@ -240,17 +238,14 @@ class Engine:
             references=self._references,
             default_group=self._settings.group_id,
             assignment=owned.held.assignment,
-            limits=self._limits(partition),
+            terms=self._terms(partition),
             max_processing_ms=self._settings.max_processing_ms,
             quota_s=QUOTA_S,
             alone=owned.alone,
         )
 
-    def _limits(self, partition: Partition) -> Limits:
-        return make_limits(self._settings, self._handler(partition))
-
-    def _handler(self, partition: Partition) -> Handler:
-        return self._plan.handlers[partition.group_id, partition.topic]
+    def _terms(self, partition: Partition) -> Terms:
+        return self._plan.terms[partition.group_id, partition.topic]
 
     @property
     def _settings(self) -> Settings:

@@ -23,7 +23,8 @@ from psycopg.pq import TransactionStatus
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.load import load_handlers
-from gapless.consume.turn import Limits
+from gapless.consume.terms import Terms
+from gapless.consume.turn import Turn
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError
@@ -46,7 +47,7 @@ class Work:
     references: tuple[str, ...]
     default_group: str | None
     assignment: Assignment
-    limits: Limits
+    terms: Terms
     max_processing_ms: int
     quota_s: float
     alone: int = 0
@@ -77,7 +78,9 @@ def work_on(work: Work) -> Report:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )
-        driver = Driver(conn, work.assignment, handler, work.limits)
+        driver = Driver(
+            Turn(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
+        )
         with _watched(work):
             try:
                 return _turns(work, driver)

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless.consume.handler import Handler
+from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
@@ -35,7 +36,7 @@ _LOG_EVERY = 20  # attempts to reconnect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a supervisor is to run: settings, DSN, handlers by (group, topic).
+    """What a supervisor is to run: settings, DSN, handlers and their terms by (group, topic).
 
     asks_partitions: somebody said totalPartitions, so a topic with another number is refused.
     """
@@ -43,6 +44,7 @@ class Plan:
     settings: Settings
     dsn: str
     handlers: dict[tuple[str, str], Handler]
+    terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
 
 
@@ -210,7 +212,7 @@ class Control:
 
     def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
         found = []
-        for (group, topic_name), handler in self._plan.handlers.items():
+        for (group, topic_name), terms in self._plan.terms.items():
             topic = None if self._plan.asks_partitions else find_topic(conn, topic_name)
             if topic is None:
                 wanted = self._settings.total_partitions
@@ -221,7 +223,7 @@ class Control:
                     group_id=group,
                     topic=topic.name,
                     topic_id=topic.topic_id,
-                    start=handler.start,
+                    start=terms.start,
                 )
             )
         return found

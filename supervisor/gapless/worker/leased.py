@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
-from gapless.consume.turn import Step
+from gapless.consume.turn import Step, Turn
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, GaplessError, HoleError, one_line
 from gapless.keys import Assignment, Partition
@@ -67,7 +67,7 @@ class Leased:
         self._rests_until_s = 0.0
         self._is_powerless = False
         self._lock_poll_s = LOCK_POLL_S
-        self._batch_size = desk.spec.limits.batch_size
+        self._batch_size = desk.spec.terms.batch_size
         self._retries = Retries(RETRY_S_MAX)
         self._troubled = False
         self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
@@ -167,12 +167,16 @@ class Leased:
         log.info("%s: acquired, epoch %s", self.partition, self.assignment.epoch)
         # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
         # partitions of a worker that died only one has a unit that was tried and not finished.
-        self.alone = self._desk.spec.limits.batch_size if held.unclean else 0
+        self.alone = self._desk.spec.terms.batch_size if held.unclean else 0
+        turn = Turn(
+            conn=self._desk.conn,
+            assignment=self.assignment,
+            handler=self._desk.spec.handler,
+            terms=self._desk.spec.terms,
+            former_end=self._desk.spec.former_end,
+        )
         self.driver = Driver(
-            self._desk.conn,
-            self.assignment,
-            self._desk.spec.handler,
-            self._desk.spec.limits,
+            turn,
             wait_period_s=self._desk.spec.wait_period_s,
             wake=self._desk.bell.ring,
         )
@@ -228,7 +232,7 @@ class Leased:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
             desk.board.complete(desk.spec.slot)
-            self._batch_size = min(self._batch_size * 2, desk.spec.limits.batch_size)
+            self._batch_size = min(self._batch_size * 2, desk.spec.terms.batch_size)
         self.alone = max(0, self.alone - max(done.events, int(done.outcome == "idle")))
 
     def _try_later(self, error: psycopg.Error | BlockedError) -> None:

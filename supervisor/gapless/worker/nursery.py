@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from uuid import UUID
 
 from gapless.consume.handler import Handler
-from gapless.consume.step import Limits
+from gapless.consume.terms import Terms
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -77,16 +77,16 @@ class Nursery:
         """Return the partitions that workers serve, or wait for."""
         return self._crew.running()
 
-    def start(self, lease: Lease, member_id: UUID, handler: Handler, limits: Limits) -> None:
+    def start(self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms) -> None:
         """Have a partition served, by a new worker or one that has room; not within a backoff."""
         solo = lease.partition in self._suspects
         if self._backoff(lease.partition).due_s > monotonic():
             return
         if solo or not self._crew.assign(lease, member_id, self._settings.partitions_per_worker):
-            self._start_worker(lease, member_id, handler, limits, solo=solo)
+            self._start_worker(lease, member_id, handler, terms, solo=solo)
 
     def _start_worker(
-        self, lease: Lease, member_id: UUID, handler: Handler, limits: Limits, *, solo: bool
+        self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms, *, solo: bool
     ) -> None:
         partition = lease.partition
         settings = self._settings
@@ -101,7 +101,8 @@ class Nursery:
             partitions_max=settings.partitions_per_worker,
             member_id=member_id,
             handler=handler,
-            limits=replace(limits, former_end=self._ends.get(partition, "")),
+            terms=terms,
+            former_end=self._ends.get(partition, ""),
             max_processing_ms=settings.max_processing_ms,
             statement_timeout_ms=settings.statement_timeout_ms,
             zombie_after_s=settings.zombie_after_ms / 1000,

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from gapless.consume.handler import Handler
-from gapless.consume.step import Limits
+from gapless.consume.terms import Terms
 from gapless.keys import Partition
 
 Order = Literal["serve", "drop", "drain"]
@@ -64,7 +64,7 @@ class WorkerSpec(ChildSpec):
     """What a worker needs: one handler, and the first partition; more come as orders.
 
     A worker serves the partitions of one group and topic: a handler that kills its process takes
-    down the partitions of no other handler.
+    down the partitions of no other handler. former_end: how the last worker at it ended, if known.
     """
 
     partition: Partition
@@ -72,7 +72,8 @@ class WorkerSpec(ChildSpec):
     partitions_max: int
     member_id: UUID
     handler: Handler
-    limits: Limits
+    terms: Terms
+    former_end: str
     max_processing_ms: int
     statement_timeout_ms: int
     zombie_after_s: float

@@ -14,9 +14,8 @@ from typing import Protocol
 
 import psycopg
 
-from gapless.consume.handler import Handler, require_single_units
-from gapless.consume.policy import Policy
-from gapless.consume.step import Limits
+from gapless.consume.handler import Handler
+from gapless.consume.terms import Terms, agree
 from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
@@ -55,6 +54,7 @@ def make_plan(
     Raises UsageError for a handler without a group, or two for the same group and topic.
     """
     chosen: dict[tuple[str, str], Handler] = {}
+    terms: dict[tuple[str, str], Terms] = {}
     for handler in handlers:
         group = handler.group or settings.group_id
         if group is None:
@@ -66,30 +66,16 @@ def make_plan(
                 f"{handler.name} and {chosen[group, handler.topic].name} both serve topic "
                 f'"{handler.topic}" for group "{group}"; one handler each'
             )
-        if (handler.delivery or settings.delivery) == "at-least-once":
-            require_single_units(handler, handler.group_by or settings.group_by)
         chosen[group, handler.topic] = handler
+        terms[group, handler.topic] = agree(handler, settings)
     if not chosen:
         raise UsageError("there is no handler to run")
-    return Plan(settings=settings, dsn=dsn, handlers=chosen, asks_partitions=asks_partitions)
-
-
-def make_limits(settings: Settings, handler: Handler) -> Limits:
-    """Return how much a step of the handler may take, and what becomes of units that fail."""
-    return Limits(
-        batch_size=handler.batch_size or settings.batch_size,
-        group_by=handler.group_by or settings.group_by,
-        stream_above_events=settings.stream_above_events,
-        units_per_commit=settings.max_units_per_savepoint_batch,
-        policy=Policy(
-            on_failure=settings.on_failure,
-            retry_delays_s=settings.retry_delays_s,
-            crashes_max=settings.max_crashes,
-        ),
-        auto_offset_reset=settings.auto_offset_reset,
-        delivery=handler.delivery or settings.delivery,
-        concurrency=handler.concurrency or settings.concurrency,
-        worker=settings.name_for_people(),
+    return Plan(
+        settings=settings,
+        dsn=dsn,
+        handlers=chosen,
+        terms=terms,
+        asks_partitions=asks_partitions,
     )
 
 
@@ -226,10 +212,9 @@ class Supervisor:
                 hit("handover.drain")
                 self._nursery.drain(action.partition)
             elif stopping is None:
-                handler = self._plan.handlers[action.partition.group_id, action.partition.topic]
-                self._nursery.start(
-                    leases[action.partition], me, handler, make_limits(self._settings, handler)
-                )
+                served = action.partition.group_id, action.partition.topic
+                handler, terms = self._plan.handlers[served], self._plan.terms[served]
+                self._nursery.start(leases[action.partition], me, handler, terms)
 
     def _private_fds(self) -> list[int]:
         return [

@@ -24,8 +24,8 @@ from gapless.consume.claim import claim
 from gapless.consume.handler import Handler
 from gapless.consume.reader import load_units
 from gapless.consume.session import transaction
-from gapless.consume.step import Limits, Step, step
-from gapless.consume.turn import Turn, finish
+from gapless.consume.step import Step
+from gapless.consume.turn import finish
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment
@@ -34,9 +34,10 @@ from gapless.lease.member import Lease, Member, Subscription
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
+from support.turn import one_step
+from support.turn import turn as make_turn
 
 MUTANT_PATIENCE_S = 5.0
-LIMITS = Limits(batch_size=100)
 
 # -- by supervisors -------------------------------------------------------------------------------
 
@@ -199,7 +200,7 @@ class Hands:
 
     def work(self, conn: Connection[Any], assignment: Assignment) -> Step:
         """Step until there is nothing to do; return the last step."""
-        while (done := step(conn, assignment, self.handler, LIMITS)).outcome == "done":
+        while (done := one_step(conn, assignment, self.handler)).outcome == "done":
             pass
         return done
 
@@ -274,14 +275,14 @@ def two_at_once(theatre: Theatre) -> list[Violation]:
         one, two = by.session(), by.session()
         fence = by.own(one, by.member("first"))
         by.publish(2)
-        thread = threading.Thread(target=lambda: step(two, fence, by.handler, LIMITS))
-        turn = Turn(conn=one, assignment=fence, handler=by.handler, limits=LIMITS)
+        thread = threading.Thread(target=lambda: one_step(two, fence, by.handler))
+        turn = make_turn(one, fence, by.handler)
         with transaction(one):
-            claimed = claim(one, fence, LIMITS.batch_size)
+            claimed = claim(one, fence, turn.terms.batch_size)
             thread.start()
             waits = "select cardinality(pg_blocking_pids(%s)) > 0"
             theatre.until(lambda: theatre.value(waits, two.info.backend_pid), "the second waits")
-            for unit in load_units(one, fence.partition, claimed, LIMITS)[1]:
+            for unit in load_units(one, fence.partition, claimed, turn.terms)[1]:
                 by.handler(unit, one)
             finish(turn, claimed)
         thread.join()

@@ -15,11 +15,11 @@ from chaos.policy_play import Play
 from chaos.producer import Draft
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
-from gapless.consume.step import Limits
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.log.sequence import sequence
+from support.turn import turn
 
 TROUBLE = 5  # times, more than maxCrashes
 _REDRIVE = "select gapless.redrive_letter('g', 't', 0, 1)"
@@ -112,7 +112,7 @@ def _publish(by: Hands) -> None:
 def _driver(by: Hands, handler: Handler) -> Driver:
     conn = by.session()
     assignment: Assignment = by.own(conn, by.member("first"))
-    return Driver(conn, assignment, handler, Limits(batch_size=10))
+    return Driver(turn(conn, assignment, handler, batch_size=10))
 
 
 def _to_its_end(driver: Driver) -> None:

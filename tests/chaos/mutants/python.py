@@ -68,7 +68,7 @@ def effects_first(_: Any) -> Any:
 
 def _handle(turn: Turn, claimed: Any) -> None:
     with transaction(turn.conn):
-        _, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.limits)
+        _, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.terms)
         for unit in units:
             call(turn.handler, unit, turn.conn)
 

@@ -10,12 +10,12 @@ from psycopg.errors import LockNotAvailable
 
 from chaos.app import make_handler
 from chaos.points.theatre import Theatre
-from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
 from gapless.db.listen import heard
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Lease, Member, Subscription, Timing
+from support.turn import one_step
 
 _HOUR_MS = 3_600_000
 TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
@@ -36,7 +36,7 @@ def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:
         for lease, assignment in held:
             if assignment is None:
                 continue
-            while step(conn, assignment, handler, Limits()).outcome == "done":
+            while one_step(conn, assignment, handler).outcome == "done":
                 pass
             # Its successor is to wait for the lock, as for any owner that is still at it.
             theatre.until(lambda lease=lease: _is_ready(control, lease), "a successor is ready")

@@ -18,10 +18,12 @@ from psycopg import Connection
 
 from gapless.consume.handler import Handler
 from gapless.consume.policy import Policy
-from gapless.consume.step import Limits, step, step_alone
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment, Partition
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.turn import one_step, one_step_alone
 
 INSERT = "insert into effect (group_id, c_offset, unit_first) values (%s, %s, %s)"
 
@@ -54,7 +56,7 @@ def stream(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str
         if mode == "refuse":
             raise ValueError("refused")
 
-    done = step(conn, assignment, Handler(function=handle, topic="orders"), Limits())
+    done = one_step(conn, assignment, Handler(function=handle, topic="orders"))
     return {"seen": seen, "before_mb": before, "rss_mb": rss_mb(), "dead": done.dead}
 
 
@@ -66,10 +68,7 @@ def kill(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, 
             os.kill(os.getpid(), signal.SIGKILL)
 
     handler = Handler(function=handle, topic="orders")
-    while (
-        step_alone(conn, assignment, handler, Limits(policy=Policy(crashes_max=3))).outcome
-        == "done"
-    ):
+    while one_step_alone(conn, assignment, handler, policy=Policy(crashes_max=3)).outcome == "done":
         pass
     return {}
 

@@ -15,9 +15,10 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.consume.prefetch import Prefetch
-from gapless.consume.step import Limits, Step, step
+from gapless.consume.step import Step, step
 from gapless.db.connect import connect
 from stage.consume.world import Group, World, make_handler
+from support.turn import one_step, turn
 
 READY = b"Z\0\0\0\5"  # ReadyForQuery, without the byte that tells of the transaction
 COMMITTED = b"COMMIT\0"
@@ -100,7 +101,7 @@ def test_what_was_answered_is_not_taken_for_nothing(
     def take(conn: Connection[Any]) -> Step:
         ahead = Prefetch()
         ahead.events = int(answers is IS_BEHIND)
-        return step(conn, group.assignment, handler, Limits(batch_size=1), ahead)
+        return one_step(conn, group.assignment, handler, ahead, batch_size=1)
 
     with connect(scissors.dsn, role="worker") as conn:
         for _ in range(warm):
@@ -120,14 +121,13 @@ def test_behind_the_commit_of_one_batch_and_before_the_next(
     world: World, group: Group, scissors: Scissors
 ) -> None:
     world.units(*[1] * 50)
-    ahead = Prefetch()
-    limits = Limits(batch_size=10)
     with connect(scissors.dsn, role="worker") as conn:
         conn.execute("select set_config('test.group', %s, false)", [group.name])
-        step(conn, group.assignment, group.handler, limits, ahead)
+        behind = turn(conn, group.assignment, group.handler, batch_size=10)
+        assert step(behind).events == 10
         scissors.behind = COMMITTED
         with pytest.raises(psycopg.OperationalError):
-            step(conn, group.assignment, group.handler, limits, ahead)
+            step(behind, goes_on=lambda: True)
         assert conn.closed
     assert group.next_offset() == 21
     assert group.calls == list(range(1, 21))

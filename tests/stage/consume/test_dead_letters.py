@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
-from gapless.consume.step import UNITS_PER_COMMIT
 from gapless.consume.unit import Unit
 from gapless.log.event import NewEvent
+from gapless.settings import Settings
 from stage.consume.world import Group, World, make_handler
 
+UNITS_PER_COMMIT = Settings().max_units_per_savepoint_batch
 MOST_SUBTRANSACTIONS = """
 select max(n) from (
   select count(distinct e.xmin::text) as n from effect e

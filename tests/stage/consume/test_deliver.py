@@ -20,13 +20,13 @@ from gapless import failpoints
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.policy import OnFailure, Policy
-from gapless.consume.turn import Limits
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.errors import BlockedError, UsageError
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import TOPIC, Group, World
+from support.turn import turn
 
 
 class Calls:
@@ -323,10 +323,7 @@ class TestParkedAhead:
         calls.drive("park-key")
         fill(world, "a" * 20)
         driver = Driver(
-            group.conn,
-            group.assignment,
-            calls.handler,
-            Limits(policy=Policy(on_failure="park-key")),
+            turn(group.conn, group.assignment, calls.handler, policy=Policy(on_failure="park-key")),
         )
         parked = []
         while (done := driver.turn()).outcome == "done":
@@ -383,7 +380,7 @@ def test_calls_go_on_between_turns(world: World, group: Group) -> None:
     fill(world, "a")
     calls, go_on, woken = Calls(group), threading.Event(), threading.Event()
     calls.act = lambda unit: go_on.wait(120)  # type: ignore[method-assign,assignment,return-value]
-    driver = Driver(group.conn, group.assignment, calls.handler, Limits(), wake=woken.set)
+    driver = Driver(turn(group.conn, group.assignment, calls.handler), wake=woken.set)
     assert [driver.turn().outcome for _ in range(2)] == ["done", "idle"]
     assert driver.going_on
     fill(world, "bc")
@@ -432,7 +429,7 @@ def test_a_unit_too_large_for_memory_is_read_while_other_calls_go_on(
     handler = gapless.handler(topic=TOPIC, delivery="at-least-once", concurrency=3)(
         lambda unit: read.append([event.payload["n"] for event in unit])
     )
-    driver = Driver(group.conn, group.assignment, handler, Limits(stream_above_events=10))
+    driver = Driver(turn(group.conn, group.assignment, handler, stream_above_events=10))
     while driver.turn().outcome == "done":
         pass
     assert read == [list(range(50))] * 3
@@ -465,10 +462,7 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
     calls.act = act  # type: ignore[method-assign]
     parked = 0
     driver = Driver(
-        group.conn,
-        group.assignment,
-        calls.handler,
-        Limits(policy=Policy(on_failure="park-key")),
+        turn(group.conn, group.assignment, calls.handler, policy=Policy(on_failure="park-key")),
     )
     while (done := driver.turn()).outcome == "done" or driver.has_due():
         parked += done.parked
@@ -507,7 +501,7 @@ def test_a_former_owner_notes_nothing(
         )
 
     calls.act = act  # type: ignore[method-assign]
-    driver = Driver(group.conn, group.assignment, calls.handler, Limits())
+    driver = Driver(turn(group.conn, group.assignment, calls.handler))
     outcomes = [driver.turn().outcome for _ in range(3)]
     assert outcomes == ["done", "idle", "fenced"]
     assert (calls.offsets(), group.next_offset()) == ([1], 1)

@@ -17,12 +17,13 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.consume.careful import careful
 from gapless.consume.claim import forget_attempt, record_attempt
-from gapless.consume.step import Limits, Step, step
+from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
 from stage.consume.world import Group, World, make_handler
+from support.turn import one_step
 
 WAIT_S = 10.0
 
@@ -210,7 +211,7 @@ class TestOneOwner:
         assert held is not None
         assert held.unclean, "the former owner never released"
         assert group.step().outcome == "fenced"
-        assert step(other, successor, group.handler, Limits()).outcome == "idle"
+        assert one_step(other, successor, group.handler).outcome == "idle"
         group.assert_all_once(4)
 
     def test_a_paused_owner_whose_session_is_ended_has_committed_nothing(
@@ -221,7 +222,7 @@ class TestOneOwner:
             successor = group.successor(other)
             other.execute("select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid])
             assert hold.install(other, successor) is not None
-            assert step(other, successor, group.handler, Limits()).events == 4
+            assert one_step(other, successor, group.handler).events == 4
         with pytest.raises(psycopg.OperationalError):
             running.result(WAIT_S)
         group.assert_all_once(4)
@@ -241,9 +242,9 @@ class TestOneOwner:
         self, world: World, group: Group, wrong: Callable[[Assignment], Assignment]
     ) -> None:
         stranger = wrong(group.assignment)
-        assert step(group.conn, stranger, group.handler, Limits()).outcome == "fenced"
+        assert one_step(group.conn, stranger, group.handler).outcome == "fenced"
         world.units(1)
-        assert step(group.conn, stranger, group.handler, Limits()).outcome == "fenced"
+        assert one_step(group.conn, stranger, group.handler).outcome == "fenced"
         assert record_attempt(group.conn, stranger) is None
         forget_attempt(group.conn, stranger)
         assert (group.calls, group.next_offset()) == ([], 1)
@@ -278,7 +279,7 @@ class TestOneOwner:
         assert hold.install(other, successor) is not None
         hold.release(group.conn, group.assignment, lease.lease_no)
         world.units(1)
-        assert step(other, successor, group.handler, Limits()).outcome == "done"
+        assert one_step(other, successor, group.handler).outcome == "done"
         assert world.value(
             "select owner is not null from gapless.lease where group_id = %s", group.name
         )
@@ -291,7 +292,7 @@ class TestOneOwner:
 
         def work(conn: Connection[Any]) -> None:
             while group.next_offset() <= 40:
-                step(conn, group.assignment, group.handler, Limits(batch_size=3))
+                one_step(conn, group.assignment, group.handler, batch_size=3)
 
         with ThreadPoolExecutor(2) as pool:
             for future in [pool.submit(work, group.conn), pool.submit(work, other)]:

@@ -11,17 +11,19 @@ import pytest
 from psycopg import Connection
 
 from gapless.consume.claim import claim_ahead
+from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.session import run
+from gapless.consume.step import step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.errors import HoleError
 from gapless.lease import hold
 from stage.consume.world import Group, Reader, World, make_handler
+from support.turn import turn
 
 BATCH = 10
 EVENTS = 100
-LONG_S = 60.0
 
 
 @pytest.fixture
@@ -46,7 +48,6 @@ class Behind(Reader):
 
 @pytest.fixture
 def behind(world: World, group: Group, monkeypatch: pytest.MonkeyPatch) -> Behind:
-    monkeypatch.setattr("gapless.consume.step.GOES_ON_S", LONG_S)
     world.units(*[1] * EVENTS)
     made = Behind(group)
     assert made.step().events == BATCH
@@ -72,13 +73,27 @@ def test_a_commit_a_batch(behind: Behind) -> None:
     assert behind.step().outcome == "idle"
 
 
-def test_its_time_is_limited(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drain, an order, another partition of the worker wait for it."""
+def test_whoever_takes_the_step_says_how_long_it_goes_on(behind: Behind) -> None:
+    """A drain, an order, another partition of the worker wait for it; a step has no clock."""
+    behind.goes_on = False
+    assert behind.step().events == BATCH
+    asked = iter([True, True, False])
+    taken = turn(behind.group.conn, behind.group.assignment, behind.group.handler, behind.ahead)
+    done = step(taken, batch_size=BATCH, goes_on=lambda: next(asked))
+    assert done.events == 3 * BATCH
+    assert commits(behind.group) == [BATCH] * 5
+
+
+def test_a_driver_goes_on_for_a_limited_time(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = behind.group
+    driver = Driver(turn(group.conn, group.assignment, group.handler, batch_size=BATCH))
+    assert driver.turn().events == BATCH
     clock = iter(range(1000))
-    monkeypatch.setattr("gapless.consume.step.monotonic", lambda: next(clock))
-    monkeypatch.setattr("gapless.consume.step.GOES_ON_S", 3.0)
-    assert behind.step().events == 3 * BATCH
-    assert behind.step().events == 3 * BATCH
+    monkeypatch.setattr("gapless.consume.drive.monotonic", lambda: next(clock))
+    monkeypatch.setattr("gapless.consume.drive.GOES_ON_S", 3.0)
+    assert driver.turn().events == 3 * BATCH
 
 
 @pytest.mark.parametrize("failing", [{15}, {45}, {41, 50}, {11, 100}])

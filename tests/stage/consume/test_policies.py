@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,6 @@ from psycopg import Connection
 import gapless
 from gapless.consume.policy import OnFailure, Policy
 from gapless.consume.redrive import redrive as redrive_unit
-from gapless.consume.turn import Limits, Turn
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.errors import BlockedError
@@ -23,6 +23,7 @@ from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World, make_handler
 from support.patience import patience
+from support.turn import turn as make_turn
 
 
 def policy(on_failure: OnFailure, *delays_s: float, **more: Any) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class TestRetry:
         )
         assert 3500 < wait_s <= 3600
         assert (reason, kind) == ("ValueError: refused 2", "ValueError")
-        assert worker.startswith("pid ")
+        assert worker.endswith(f" pid {os.getpid()}")
         assert redrive(world, group, 2) == "asked"  # a person does not want to wait
         group.failing = set()
         group.drive(**policy("retry", 3600))
@@ -161,12 +162,7 @@ class TestRetry:
         group.drive()
         redrive(world, group, 1)
         group.failing = set()
-        turn = Turn(
-            conn=group.conn,
-            assignment=group.assignment,
-            handler=group.handler,
-            limits=Limits(),
-        )
+        turn = make_turn(group.conn, group.assignment, group.handler)
         world.conn.execute("update gapless.consumer_offsets set epoch = epoch + 1")
         assert redrive_unit(turn, 1) == "fenced"
         assert (group.calls[2:], group.effects(), group.states()) == ([], [], {1: "waiting"})

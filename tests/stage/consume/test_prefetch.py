@@ -80,9 +80,9 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def one_batch_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_batch_a_step(read: Ahead) -> None:
     """What was read ahead is still there after a step."""
-    monkeypatch.setattr("gapless.consume.step.GOES_ON_S", 0.0)
+    read.goes_on = False
 
 
 class TestReadAhead:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gapless.consume.drive import REST_S_MAX, Driver
-from gapless.consume.turn import Limits
 from stage.consume.world import Group, World, make_handler
+from support.turn import turn
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def world(shared_world: World) -> World:
 
 @pytest.fixture
 def driver(group: Group) -> Driver:
-    return Driver(group.conn, group.assignment, make_handler(group.record), Limits(batch_size=10))
+    return Driver(turn(group.conn, group.assignment, make_handler(group.record), batch_size=10))
 
 
 def rests(world: World, driver: Driver, events: int, *, took_s: float = 1.0) -> float:

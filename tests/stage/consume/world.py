@@ -14,7 +14,7 @@ from psycopg import Connection
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
 from gapless.consume.prefetch import Prefetch
-from gapless.consume.step import Limits, Step, step, step_alone
+from gapless.consume.step import Step, step
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment
@@ -24,6 +24,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
+from support.turn import one_step, one_step_alone, turn
 
 TOPIC = "orders"
 _HOUR_MS = 3_600_000
@@ -89,17 +90,17 @@ class Group:
             raise ValueError(f"refused {unit.first_offset}")
 
     def step(self, what: Handler | None = None, /, **limits: Any) -> Step:
-        return step(self.conn, self.assignment, what or self.handler, Limits(**limits))
+        return one_step(self.conn, self.assignment, what or self.handler, **limits)
 
     def step_alone(self, what: Handler | None = None, /, **limits: Any) -> Step:
-        return step_alone(self.conn, self.assignment, what or self.handler, Limits(**limits))
+        return one_step_alone(self.conn, self.assignment, what or self.handler, **limits)
 
     def drain(self, what: Handler | None = None, /, *, alone: bool = False, **limits: Any) -> int:
         """Step until idle; return how many steps that took."""
-        turn = self.step_alone if alone else self.step
+        take = self.step_alone if alone else self.step
         for done in count():
             before = self.next_offset()
-            result = turn(what, **limits)
+            result = take(what, **limits)
             if result.outcome != "done":
                 assert result.outcome == "idle"
                 return done
@@ -109,7 +110,7 @@ class Group:
 
     def drive(self, what: Handler | None = None, /, *, until_s: float = 0.0, **limits: Any) -> None:
         """Take turns as a worker does, until nothing is left that is due within until_s."""
-        driver = Driver(self.conn, self.assignment, what or self.handler, Limits(**limits))
+        driver = Driver(turn(self.conn, self.assignment, what or self.handler, **limits))
         give_up = monotonic() + until_s
         while True:
             outcome = driver.turn().outcome
@@ -183,16 +184,21 @@ class Group:
 
 
 class Reader:
-    """Steps as a driver does: what it read ahead in one step it has in the next."""
+    """Steps as a driver does: what it read ahead in one step it has in the next.
 
-    def __init__(self, group: Group) -> None:
+    It goes on with what was read ahead, as a driver does within its time, if `goes_on`.
+    """
+
+    def __init__(self, group: Group, *, goes_on: bool = True) -> None:
         self.group = group
+        self.goes_on = goes_on
         self.ahead = Prefetch()
 
     def step(self, batch_size: int = 10, what: Handler | None = None, **limits: Any) -> Step:
         group = self.group
-        limits_ = Limits(batch_size=batch_size, **limits)
-        return step(group.conn, group.assignment, what or group.handler, limits_, self.ahead)
+        limits["batch_size"] = batch_size
+        called = turn(group.conn, group.assignment, what or group.handler, self.ahead, **limits)
+        return step(called, goes_on=lambda: self.goes_on)
 
 
 @dataclass

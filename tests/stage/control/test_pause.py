@@ -6,12 +6,12 @@ import pytest
 from psycopg import Connection
 
 from gapless.consume.handler import handler
-from gapless.consume.step import Limits, step
 from gapless.lease import hold
 from gapless.log.topics import Topic, require_topic
 from stage.control.world import World
 from stage.lease.cast import Cast
 from support.group import owner
+from support.turn import one_step
 
 HOLDER = "00000000-0000-0000-0000-000000000001"
 
@@ -26,10 +26,10 @@ def test_nothing_is_claimed_whoever_drives_the_step(world: World) -> None:
     world.publish(1)
     with owner(world.dsn, "billing", require_topic(world.conn, "orders")) as held:
         world.conn.execute("select gapless.pause('billing', 'orders', 0)")
-        done = [step(held.conn, each, nothing, Limits()).outcome for each in held.assignments]
+        done = [one_step(held.conn, each, nothing).outcome for each in held.assignments]
         assert done == ["idle", "done"]
         world.conn.execute("select gapless.resume('billing')")
-        assert step(held.conn, held.assignments[0], nothing, Limits()).outcome == "done"
+        assert one_step(held.conn, held.assignments[0], nothing).outcome == "done"
 
 
 def test_no_letter_is_tried_again_meanwhile(world: World) -> None:

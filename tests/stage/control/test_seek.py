@@ -10,12 +10,12 @@ import pytest
 from psycopg.rows import tuple_row
 
 from gapless.consume.handler import handler
-from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
 from gapless.log.sequence import sequence
 from gapless.log.topics import require_topic
 from stage.control.world import World
 from support.group import owner
+from support.turn import one_step
 
 
 def seek(world: World, **to: object) -> list[tuple[Any, ...]]:
@@ -228,10 +228,10 @@ def test_a_former_owner_cannot_commit_at_the_old_place(world: World) -> None:
 
     with owner(world.dsn, "billing", require_topic(world.conn, "orders")) as held:
         first = held.assignments[0]
-        assert step(held.conn, first, nothing, Limits(batch_size=1)).outcome == "done"
+        assert one_step(held.conn, first, nothing, batch_size=1).outcome == "done"
         held.conn.execute("select pg_advisory_unlock_all()")
         seek(world, to_end="earliest", partition_id=0)
-        assert step(held.conn, first, nothing, Limits()).outcome == "fenced"
+        assert one_step(held.conn, first, nothing).outcome == "fenced"
     assert world.next_offsets() == [1, 1]
 
 

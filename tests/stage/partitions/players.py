@@ -15,7 +15,7 @@ from psycopg import Connection
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
 from gapless.consume.prefetch import Prefetch
-from gapless.consume.step import Limits, Step, step
+from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.keys import Assignment
 from gapless.lease import hold
@@ -23,6 +23,7 @@ from gapless.lease.member import Lease, Member, Subscription, Timing
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from support.log import Published
+from support.turn import one_step, turn
 
 _HOUR_MS = 3_600_000
 _TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
@@ -163,13 +164,13 @@ class Group:
         """One step of the worker of a partition, with what it read ahead in the one before."""
         assignment = self.assignment(partition_id)
         ahead = self._ahead.setdefault(partition_id, Prefetch())
-        return step(self.conn, assignment, self.handler, Limits(batch_size=batch_size), ahead)
+        return one_step(self.conn, assignment, self.handler, ahead, batch_size=batch_size)
 
     def drive(self, *partitions: int, what: Handler | None = None, **limits: Any) -> None:
         """Take turns as workers do, until nothing is left that is due."""
         for partition_id in partitions or self.leases():
             assignment = self.assignment(partition_id)
-            driver = Driver(self.conn, assignment, what or self.handler, Limits(**limits))
+            driver = Driver(turn(self.conn, assignment, what or self.handler, **limits))
             while (outcome := driver.turn().outcome) != "idle" or driver.has_due():
                 assert outcome != "fenced"
 

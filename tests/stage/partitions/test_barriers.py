@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from psycopg import Connection
 
-from gapless.consume.step import Limits, step
 from gapless.db.connect import connect
 from gapless.db.listen import listen
 from gapless.log.sequence import sequence
 from stage.partitions.players import Group, Players
 from support.log import placed
+from support.turn import one_step
 
 WAIT_S = 20.0
 MOVE_BACK = """
@@ -223,9 +223,9 @@ def test_a_partition_without_another_event_passes_too(dsn: str, players: Players
     held = group.assignment(3)
     with listener(players, dsn, 4) as ear:
         assert group.turn(1).outcome == "idle"
-        assert step(group.conn, held, group.handler, Limits()).outcome == "done"
+        assert one_step(group.conn, held, group.handler).outcome == "done"
         assert heard(players, ear) == set()
-        assert step(group.conn, held, group.handler, Limits()).outcome == "idle"
+        assert one_step(group.conn, held, group.handler).outcome == "idle"
         assert heard(players, ear) == {0, 1, 2}
 
 
@@ -268,8 +268,7 @@ def test_a_retired_partition_comes_back(players: Players) -> None:
     group.leases()
     players.change(4)
     players.publish(*one_key_each(players, 4))
-    limits = Limits()
-    assert step(group.conn, former, group.handler, limits).outcome == "fenced"
+    assert one_step(group.conn, former, group.handler).outcome == "fenced"
     assert group.assignment(3).epoch > former.epoch
     group.drain()
     group.assert_all()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from gapless.consume.step import Limits
 from gapless.errors import HoleError, OverrunError
 from gapless.log.retention import Retention, set_retention
 from gapless.log.tail import Tail
 from gapless.log.topics import require_topic
+from gapless.settings import Settings
 from gapless.spark.options import read_options
 from gapless.spark.place import earliest, find_ends, require_kept
 from stage.retention.world import World
@@ -123,7 +123,7 @@ def test_a_group_that_was_overrun_stops_and_says_so(world: World) -> None:
 @pytest.mark.parametrize(("goal", "handled"), [("earliest", [13, 14, 15]), ("latest", [])])
 def test_a_group_that_was_overrun_may_go_on(world: World, goal: str, handled: list[int]) -> None:
     _overrun(world)
-    world.drain(limits=Limits(auto_offset_reset=goal))  # type: ignore[arg-type]
+    world.drain(settings=Settings(auto_offset_reset=goal))  # type: ignore[arg-type]
     assert world.handled() == handled
     assert world.conn.execute(
         "select partition_id, detail ->> 'from' from gapless.audit where action = 'overrun' order by 1"

@@ -16,7 +16,6 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.step import Limits
 from gapless.errors import UsageError
 from gapless.lease import hold
 from gapless.log.event import NewEvent
@@ -25,6 +24,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.spark.task import Work, find_handler, work_on
 from support.group import owner
+from support.turn import terms
 
 EVENTS = 12
 ODD = 5
@@ -65,7 +65,7 @@ def world(dsn: str, conn: Connection, topic: Topic) -> Iterator[World]:
             references=(HANDLERS,),
             default_group=None,
             assignment=held.assignments[row[0]],
-            limits=Limits(batch_size=4),
+            terms=terms(find_handler((HANDLERS,), None, "on-spark", topic.name), batch_size=4),
             max_processing_ms=60_000,
             quota_s=60.0,
         )

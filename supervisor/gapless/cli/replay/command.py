@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from gapless.consume.handler import Handler
+    from gapless.consume.terms import Terms
+    from gapless.settings import Settings
 
 HELP = "run a handler over a range of a topic, beside all groups"
 EXAMPLES = """\
@@ -90,27 +92,21 @@ def main(args: argparse.Namespace) -> int:
         signal.signal(each, signal.default_int_handler)
     flags = {} if args.batch_size is None else {"batch_size": args.batch_size}
     settings = load_settings(args, flags)
+    terms = _terms(handler, settings)
     with open_connection(args, "replay", settings) as conn:
         if args.old:
             name, events = args.old, _require(conn, args.old).events
         else:
             name, events = _create(conn, args, handler)
             note(f"replay {name}: {count(events, 'event')} of topic {handler.topic}")
-        return _run(conn, args, name, handler, settings)
+        return _run(conn, args, name, handler, terms)
 
 
 def _run(
-    conn: Connection[Any], args: argparse.Namespace, name: str, handler: Handler, settings: Any
+    conn: Connection[Any], args: argparse.Namespace, name: str, handler: Handler, terms: Terms
 ) -> int:
     from gapless.cli.replay.run import progress, run  # noqa: PLC0415 - not for --help
-    from gapless.consume.step import Limits  # noqa: PLC0415 - not for --help
 
-    limits = Limits(
-        batch_size=handler.batch_size or settings.batch_size,
-        group_by=handler.group_by or settings.group_by,
-        stream_above_events=settings.stream_above_events,
-        units_per_commit=settings.max_units_per_savepoint_batch,
-    )
     begun = progress(conn, name)
     did = 0
     try:
@@ -122,7 +118,7 @@ def _run(
                 did += events
                 steps.show(min(begun.done + did, begun.events))
 
-            run(conn, name, handler, limits, tell)
+            run(conn, name, handler, terms, tell)
     except BaseException:
         note(
             f"replay {name} is not finished: {begun.done + did:,} of {begun.events:,} events are "
@@ -190,16 +186,18 @@ def _handler(args: argparse.Namespace) -> Handler:
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
         raise UsageError(f"{args.handler} has several handlers: say which one of {names}")
-    handler = found[0]
-    if handler.delivery == "at-least-once":
+    return replace(found[0], topic=args.topic or found[0].topic)
+
+
+def _terms(handler: Handler, settings: Settings) -> Terms:
+    from gapless.consume.policy import Policy  # noqa: PLC0415 - not for --help
+    from gapless.consume.terms import agree  # noqa: PLC0415 - not for --help
+
+    terms = agree(handler, settings)
+    if terms.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
     # Whatever its policy: nobody will be there to try again later, or to wait behind.
-    return replace(
-        handler,
-        topic=args.topic or handler.topic,
-        on_failure="dead-letter",
-        retry_delays_s=None,
-    )
+    return replace(terms, policy=Policy(crashes_max=terms.policy.crashes_max))
 
 
 def _require(conn: Connection[Any], name: str) -> ReplayRow:

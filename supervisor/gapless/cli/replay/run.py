@@ -8,7 +8,8 @@ wakes up late cannot commit (I6, I7).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,7 +18,9 @@ import tenacity
 
 from gapless.cli.rows import rows
 from gapless.consume.handler import Handler
-from gapless.consume.step import Limits, step, step_alone
+from gapless.consume.step import step, step_alone
+from gapless.consume.terms import Terms
+from gapless.consume.turn import Step, Turn
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
@@ -69,7 +72,7 @@ def run(
     conn: Connection[Any],
     name: str,
     handler: Handler,
-    limits: Limits,
+    terms: Terms,
     show: Callable[[int], None],
 ) -> None:
     """Handle what is left of the partitions that nobody else is at; `show` is told events.
@@ -78,12 +81,12 @@ def run(
     """
     for part in parts(conn, name):
         if hold.try_lock(conn, part.lease_no):
-            for events in _partition(conn, name, part, handler, limits):
+            for events in _partition(conn, name, part, handler, terms):
                 show(events)
 
 
 def _partition(
-    conn: Connection[Any], name: str, part: Part, handler: Handler, limits: Limits
+    conn: Connection[Any], name: str, part: Part, handler: Handler, terms: Terms
 ) -> Iterator[int]:
     partition = Partition(
         group_id=name, topic=part.topic, topic_id=part.topic_id, partition_id=part.partition_id
@@ -98,15 +101,12 @@ def _partition(
     # Somebody may have been at it between our look and the lock.
     left = [each for each in parts(conn, name) if each.partition_id == part.partition_id]
     at = left[0].next_offset if left else part.stop_offset
-    alone = limits.batch_size if unclean else 0  # it may have died of one of these (I8)
+    turn = Turn(conn=conn, assignment=assignment, handler=handler, terms=terms)
+    alone = terms.batch_size if unclean else 0  # it may have died of one of these (I8)
     while at < part.stop_offset:
-        size = min(limits.batch_size, part.stop_offset - at)
-        turn = step_alone if alone > 0 else step
-        done = _patiently(
-            lambda turn=turn, size=size: turn(  # type: ignore[misc]
-                conn, assignment, handler, replace(limits, batch_size=size)
-            )
-        )
+        size = min(terms.batch_size, part.stop_offset - at)
+        begin = partial(step_alone, turn) if alone > 0 else partial(step, turn, batch_size=size)
+        done = _patiently(begin)
         if done.outcome == "fenced":
             raise FencedError(f"replay {name}: somebody else took over partition {partition}")
         if done.outcome == "idle":
@@ -119,7 +119,7 @@ def _partition(
     hold.release(conn, assignment, part.lease_no)
 
 
-def _patiently(turn: Callable[[], Any]) -> Any:
+def _patiently(turn: Callable[[], Step]) -> Step:
     """Take a turn again while the environment makes it fail; a lost session ends the replay."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_is_passing),

@@ -1,0 +1,73 @@
+"""Terms: what is agreed with one handler. The only merge of its options with the settings.
+
+Made once, before any driver: a worker, a Spark task, a replay and gapless.testing.drain() are given
+the same Terms for the same handler and settings, so none of them can forget an option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gapless.consume.handler import GroupBy, Handler, require_single_units
+from gapless.consume.policy import DeliveryMode, Policy
+from gapless.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What one handler is run by; nothing is optional.
+
+    batch_size: events per claim; a claim goes on to the end of its last unit, which is never cut.
+    group_by: what makes neighbouring events one unit.
+    delivery, concurrency: how the handler is called; how many calls at a time, at least once.
+    policy: what becomes of units that fail, unless the handler raises Retry, DeadLetter or Skip.
+    start: where a group begins that is new.
+    stream_above_events: a unit with more is read in slices while the handler iterates over it.
+    units_per_commit: at most N savepoints, one a unit, share a commit after a unit failed.
+    auto_offset_reset: where to go on when retention dropped what was not handled; error: nowhere.
+    worker: what people call who handles.
+    """
+
+    batch_size: int
+    group_by: GroupBy
+    delivery: DeliveryMode
+    concurrency: int
+    policy: Policy
+    start: Literal["earliest", "latest"]
+    stream_above_events: int
+    units_per_commit: int
+    auto_offset_reset: Literal["error", "earliest", "latest"]
+    worker: str
+
+
+def agree(handler: Handler, settings: Settings) -> Terms:
+    """Return the terms of a handler: what it says itself, else what is configured.
+
+    Raises UsageError for what does not fit together.
+    """
+    terms = Terms(
+        batch_size=handler.batch_size or settings.batch_size,
+        group_by=handler.group_by or settings.group_by,
+        delivery=handler.delivery or settings.delivery,
+        concurrency=handler.concurrency or settings.concurrency,
+        policy=Policy(
+            on_failure=handler.on_failure or settings.on_failure,
+            retry_delays_s=_delays(handler.retry_delays_s, settings.retry_delays_s),
+            crashes_max=settings.max_crashes,
+        ),
+        start=handler.start,
+        stream_above_events=settings.stream_above_events,
+        units_per_commit=settings.max_units_per_savepoint_batch,
+        auto_offset_reset=settings.auto_offset_reset,
+        worker=settings.name_for_people(),
+    )
+    if terms.delivery == "at-least-once":
+        require_single_units(handler, terms.group_by)
+    return terms
+
+
+def _delays(own: Sequence[float] | None, configured: Sequence[float]) -> tuple[float, ...]:
+    """Return the delays; none at all is something that a handler may say."""
+    return tuple(configured if own is None else own)

@@ -1,0 +1,69 @@
+"""Turns and terms for tests: what a driver would be given, with what the test says instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.consume.policy import Policy
+from gapless.consume.prefetch import Prefetch
+from gapless.consume.step import Step, step, step_alone
+from gapless.consume.terms import Terms, agree
+from gapless.consume.turn import Turn
+from gapless.keys import Assignment
+from gapless.settings import Settings
+
+_TURN = ("parked", "former_end")
+
+
+def terms(handler: Handler, **said: Any) -> Terms:
+    """What is agreed with a handler where this is configured: fields of Terms, the policy whole."""
+    policy: Policy = said.pop("policy", Policy())
+    configured = Settings(
+        on_failure=policy.on_failure,
+        retry_delays_s=policy.retry_delays_s,
+        max_crashes=policy.crashes_max,
+        instance_name=said.pop("worker", "") or None,
+        max_units_per_savepoint_batch=said.pop("units_per_commit", 64),
+        **said,
+    )
+    return agree(handler, configured)
+
+
+def turn(
+    conn: Connection[Any],
+    assignment: Assignment,
+    handler: Handler,
+    ahead: Prefetch | None = None,
+    **said: Any,
+) -> Turn:
+    """What a step is called with."""
+    own = {name: said.pop(name) for name in _TURN if name in said}
+    return Turn(
+        conn=conn,
+        assignment=assignment,
+        handler=handler,
+        terms=terms(handler, **said),
+        ahead=ahead or Prefetch(),
+        **own,
+    )
+
+
+def one_step(
+    conn: Connection[Any],
+    assignment: Assignment,
+    handler: Handler,
+    ahead: Prefetch | None = None,
+    **said: Any,
+) -> Step:
+    """Take one step, without going on."""
+    return step(turn(conn, assignment, handler, ahead, **said))
+
+
+def one_step_alone(
+    conn: Connection[Any], assignment: Assignment, handler: Handler, **said: Any
+) -> Step:
+    """Take one step of one unit, its attempt written down."""
+    return step_alone(turn(conn, assignment, handler, **said))
