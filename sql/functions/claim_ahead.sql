@@ -49,6 +49,7 @@ as $$
 declare
   moved tid;
 begin
+  perform set_config('gapless.chain', 'open', true);    -- see cause.sql
   update gapless.consumer_offsets c
   set next_offset = advance_offset.next_offset, layout = coalesce(advance_offset.layout, c.layout)
   where c.ctid = advance_offset.place

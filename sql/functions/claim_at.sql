@@ -15,14 +15,17 @@
 -- read_ahead: segments of so many events, from first_offset on, are returned although later ones than
 -- last_offset are not claimed yet; claim_ahead() claims them, as far as their units are whole.
 -- place: where the group's row was after the last claim, as returned by it; null when not known.
+-- group_by: 'user' merges neighbouring units of the same (host_id, user_id), and the range goes on to
+-- the end of the last of these (user_units.sql); unit_ends marks the ends of merged ones.
+-- timeline: of the segment (timeline.sql); null counts as 1.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_at(
   group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int,
-  read_ahead int, place tid
+  read_ahead int, place tid, group_by text default 'transaction'
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
-  base_offset bigint, message_ids bigint[], unit_ends text
+  base_offset bigint, message_ids bigint[], unit_ends text, timeline int
 )
 language plpgsql
 security definer
@@ -36,6 +39,7 @@ declare
   goal bigint;
   upto bigint;
   moved tid;
+  user_ends bigint[];    -- under group_by user
 begin
   -- One statement: each costs as much to begin and to end as what it looks up.
   select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed,
@@ -165,6 +169,18 @@ begin
     end if;
   end if;
 
+  if group_by = 'user' then
+    upto := gapless.user_unit_end(topic_id, partition_id, fence.next_offset, upto, reach.layout);
+    user_ends := upto || array(
+      select u.unit_end
+      from gapless.user_units(
+        topic_id, partition_id, fence.next_offset,
+        greatest(upto, fence.next_offset + read_ahead - 1), reach.layout
+      ) u
+      where u.is_closed
+    );
+  end if;
+
   moved := gapless.advance_offset(
     group_id, topic_id, partition_id, epoch, token, fence.next_offset, upto + 1, fence.layout, fence.ctid
   );
@@ -176,7 +192,11 @@ begin
 
   return query
   select 'claimed', fence.next_offset, upto, pg_current_xact_id()::text, moved,
-    s.base_offset, s.message_ids, s.unit_ends::text
+    s.base_offset, s.message_ids,
+    case when user_ends is null then s.unit_ends::text
+      else gapless.user_marks(s.base_offset, cardinality(s.message_ids), user_ends)
+    end,
+    s.timeline
   from gapless.log_segment s
   where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
     and s.base_offset between reach.base_offset and greatest(upto, fence.next_offset + read_ahead - 1)

@@ -7,13 +7,13 @@
 --   the few that are needed are looked for each time (PostgreSQL 15: about 60 locks cost as much).
 create or replace function gapless.claim_events(
   group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int,
-  events_max int, place tid
+  events_max int, place tid, group_by text default 'transaction'
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
-  base_offset bigint, message_ids bigint[], unit_ends text,
+  base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
-  transaction_id uuid, xid xid8, created_ts timestamptz
+  transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -25,9 +25,13 @@ declare
   high bigint;
   many_chunks boolean;
 begin
-  for outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends in
+  for outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends,
+    timeline
+  in
     select a.*
-    from gapless.claim_at(group_id, topic_id, partition_id, epoch, token, batch_size, 0, place) a
+    from gapless.claim_at(
+      group_id, topic_id, partition_id, epoch, token, batch_size, 0, place, group_by
+    ) a
   loop
     return next;
     if last_offset - first_offset < events_max then
@@ -51,9 +55,9 @@ begin
   end if;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
-    null::bigint, null::bigint[], null::text,
+    null::bigint, null::bigint[], null::text, null::int,
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
-    o.transaction_id, o.xid, o.created_ts
+    o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
   from gapless.outbox_message_t o
   where o.id between low and high and o.id = any ((select ids)::bigint[]);
 end

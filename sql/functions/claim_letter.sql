@@ -63,13 +63,14 @@ $$;
 --   outcome 'claimed'  its events are in dead_letter_event; claim_xid goes back to finish_letter()
 --   outcome 'gone'     it is not due (any more)
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
--- attempts: how many have failed before; was_dead: a person asked for this one.
+-- attempts: how many have failed before; was_dead: a person asked for this one; timeline: of its key.
 -- locks: the consumer_offsets row and the unit's until the transaction ends
 create or replace function gapless.claim_letter(
   group_id text, topic_id int, partition_id int, epoch bigint, token uuid, first_offset bigint
 )
 returns table (
-  outcome text, claim_xid text, last_offset bigint, attempts int, was_dead boolean, parks boolean
+  outcome text, claim_xid text, last_offset bigint, attempts int, was_dead boolean, parks boolean,
+  timeline int
 )
 language plpgsql
 security definer
@@ -82,7 +83,8 @@ begin
     claim_letter.group_id, claim_letter.topic_id, claim_letter.partition_id, claim_letter.epoch,
     claim_letter.token
   ) then
-    return query select 'fenced', null, null::bigint, null::int, null::boolean, null::boolean;
+    return query select 'fenced', null, null::bigint, null::int, null::boolean, null::boolean,
+      null::int;
     return;
   end if;
   -- Wait for a person who has it in hand: a later one must not go before it, and record_try() waits as
@@ -93,15 +95,17 @@ begin
     and coalesce(w.state, '') = 'waiting' and w.next_attempt_ts <= clock_timestamp()
   for update;
   if found then
+    perform set_config('gapless.chain', 'open', true);    -- see cause.sql
     return query
     update gapless.dead_letter d
     set state = 'redriven', next_attempt_ts = null, closed_ts = clock_timestamp(), crashes = 0
     where d.group_id = claim_letter.group_id and d.topic_id = claim_letter.topic_id
       and d.partition_id = claim_letter.partition_id and d.first_offset = claim_letter.first_offset
     returning 'claimed', pg_current_xact_id()::text, d.last_offset, d.attempts,
-      d.died_ts is not null, d.parks;
+      d.died_ts is not null, d.parks, d.timeline;
   else
-    return query select 'gone', null, null::bigint, null::int, null::boolean, null::boolean;
+    return query select 'gone', null, null::bigint, null::int, null::boolean, null::boolean,
+      null::int;
   end if;
 end
 $$;
@@ -138,7 +142,7 @@ begin
   where e.group_id = finish_letter.group_id and e.topic_id = finish_letter.topic_id
     and e.partition_id = finish_letter.partition_id
     and e.c_offset between f.first_offset and f.last_offset and e.first_offset = f.first_offset;
-  return gapless.finish_batch(finish_letter.claim_xid);
+  return gapless.finish_units(finish_letter.claim_xid, 1);
 end
 $$;
 

@@ -11,6 +11,44 @@ as $$
   end
 $$;
 
+-- As finish_batch(), of a batch with so many units, for a handler that may have published (cause.sql).
+-- Raises GL004 when it published and nobody had said what was being handled, or could say it of what
+-- is published at COMMIT, by a deferred trigger.
+create or replace function gapless.finish_units(claim_xid text, units int)
+returns boolean
+language plpgsql
+as $$
+begin
+  perform gapless.close_chain(units);
+  return gapless.finish_batch(claim_xid);
+end
+$$;
+
+-- From here on, until COMMIT, nothing is published that is not known to come of one unit.
+create or replace function gapless.close_chain(units int)
+returns void
+language plpgsql
+as $$
+begin
+  if current_setting('gapless.chain', true) = 'untold' then
+    perform gapless.refuse_untold();
+  end if;
+  perform set_config('gapless.chain', 'closed', true),
+    case when units > 1 then set_config('gapless.cause', '', true) end;
+end
+$$;
+
+-- Raises GL004: it is not known what this was published for (cause.sql).
+create or replace function gapless.refuse_untold()
+returns void
+language plpgsql
+as $$
+begin
+  raise exception 'a handler published, and did not say what for: gapless.cause is empty'
+    using errcode = 'GL004';
+end
+$$;
+
 -- Raises GL002 unless finished: for a client that sends COMMIT along, without waiting for an answer.
 create or replace function gapless.require_finish(finished boolean)
 returns void

@@ -19,6 +19,7 @@ as $$
 #variable_conflict use_column
 declare
   own_xid xid8 := gapless.xid_of(transaction_id);
+  own_timeline int := gapless.timeline_of(transaction_id);    -- null: of an id of somebody's own
   last_seen pg_snapshot := (
     select s.snapshot from gapless.sequencer s order by s.run desc limit 1
   );
@@ -52,13 +53,22 @@ begin
     group by 1, 2, 3
     order by 1, 2
   loop
+    -- After a failover xids are given again. What was sequenced says on which timeline, of the rest it
+    -- is the one of now; an event that was published before a failover and sequenced behind it has
+    -- another id than its publisher was told.
     if not part.is_sequenced then
+      continue when own_timeline <> greatest(gapless.timeline(), 1);
       return query
       select part.topic_id, null::int, null::bigint, null::bigint, cardinality(part.ids)::bigint;
       continue;
     end if;
     select * into place
     from gapless.find_ids(part.topic_id, part.partition_id, part.ids, part.since);
+    if place.hits > 0 and own_timeline is not null then
+      continue when own_timeline <> coalesce(
+        gapless.timeline_at(part.topic_id, part.partition_id, place.first_offset), 1
+      );
+    end if;
     if place.hits > 0 then
       return query
       select part.topic_id, part.partition_id, place.first_offset, place.last_offset, place.hits;
@@ -129,6 +139,18 @@ begin
 end
 $$;
 
+-- The timeline that a transaction_id of gapless.transaction_uuid() carries; null for any other.
+create or replace function gapless.timeline_of(transaction_id uuid)
+returns int
+language sql
+immutable strict parallel safe
+as $$
+  select case
+    when gapless.xid_of(transaction_id) is not null
+      then greatest(('x' || left(transaction_id::text, 8))::bit(32)::int, 1)
+  end
+$$;
+
 -- The xid that a transaction_id of gapless.transaction_uuid() carries; null for any other.
 create or replace function gapless.xid_of(transaction_id uuid)
 returns xid8
@@ -136,7 +158,7 @@ language sql
 immutable strict parallel safe
 as $$
   select case
-    when h ~ '^00000000000080008[0-9a-f]{15}$'
+    when h ~ '^[0-9a-f]{8}000080008[0-9a-f]{15}$'
       then ('x0' || right(h, 15))::bit(64)::bigint::text::xid8
   end
   from (select replace(transaction_id::text, '-', '')) as x (h)

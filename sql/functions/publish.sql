@@ -11,13 +11,16 @@ as $$
 #variable_conflict use_column
 declare
   id_of_topic int := gapless.topic_id(publish.topic);
+  caused uuid := gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''));
 begin
   insert into gapless.outbox_message_t
     (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
   values (
     id_of_topic, publish.key, publish.event_type, publish.payload, publish.headers,
-    publish.host_id, publish.user_id, publish.transaction_id
+    publish.host_id, publish.user_id, coalesce(publish.transaction_id, caused)
   );
-  return coalesce(publish.transaction_id, gapless.transaction_uuid(pg_current_xact_id()));
+  return coalesce(
+    publish.transaction_id, caused, gapless.transaction_uuid(pg_current_xact_id(), gapless.timeline())
+  );
 end
 $$;

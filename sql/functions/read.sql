@@ -31,7 +31,7 @@ begin
   order by s.base_offset desc limit 1;
 
   for segment in
-    select s.base_offset, s.message_ids,
+    select s.base_offset, s.message_ids, s.timeline,
       (select min(i) from unnest(s.message_ids) i) as low,
       (select max(i) from unnest(s.message_ids) i) as high
     from gapless.log_segment s
@@ -42,7 +42,7 @@ begin
   loop
     return query
     select segment.base_offset + u.n - 1, o.key, o.event_type, o.payload, o.headers, o.host_id,
-      o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)), o.created_ts, o.id
+      o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, segment.timeline)), o.created_ts, o.id
     from unnest(segment.message_ids) with ordinality as u (id, n)
     -- OFFSET 0: one look-up an id. As a join it may read all that lies between low and high, which is
     -- everything that was published while a long transaction was open.

@@ -39,6 +39,7 @@ declare
   rebase boolean;
   is_pending boolean;
   sequenced bigint;
+  timeline int;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'gapless.sequence_events() needs READ COMMITTED, not %: an older snapshot would miss events',
@@ -109,6 +110,8 @@ begin
     end if;
   end if;
 
+  timeline := gapless.timeline();
+
   -- ONE statement, one snapshot, from here …
   with
   known as (    -- read only by a re-base
@@ -116,25 +119,25 @@ begin
   ),
   pending as materialized (
     (
-      select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+      select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
       from gapless.outbox_message_t o
       where o.xid >= xmax_seen and o.id > state.floor_id
       order by o.xid
     )
     union all
-    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
     from gapless.outbox_message_t o
     -- Only those that have ended: the rows of one that is still open would all be visited in vain.
     where o.xid = any (
         array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
       ) and o.id > state.floor_id
     union all
-    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
     from gapless.outbox_message_t o
     where state.stragglers <> '{}' and o.xid = any (state.stragglers) and o.id <= state.floor_id
       and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
     union all
-    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
     from gapless.outbox_message_t o
     where rebase and o.id <= state.floor_id
       and not exists (select from known k where k.id = o.id)
@@ -164,8 +167,9 @@ begin
       ) as partition_id,
       r.last_id,
       r.id,
+      r.xid,
       r.transaction_id,
-      case when r.transaction_id is null then r.xid end as own_xid
+      r.cause
     from ranked r
     join topics t using (topic_id)
   ),
@@ -175,9 +179,10 @@ begin
       r.partition_id,
       r.id,
       row_number() over w - 1 as n,
-      -- A unit is a run of neighbours of one transaction, never gathered across others (I5).
-      (r.transaction_id, r.own_xid) is distinct from
-        (lead(r.transaction_id) over w, lead(r.own_xid) over w)
+      -- A unit is a run of neighbours of one publishing transaction, cut where their transaction_id or
+      -- what they came of differs, and never gathered across others (I5, I10).
+      (r.xid, r.transaction_id, r.cause) is distinct from
+        (lead(r.xid) over w, lead(r.transaction_id) over w, lead(r.cause) over w)
         or lead(r.id) over w is null as ends_unit
     from routed r
     window w as (partition by r.topic_id, r.partition_id order by r.last_id, r.id)
@@ -208,7 +213,7 @@ begin
   ),
   segments as (
     insert into gapless.log_segment
-      (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run, layout)
+      (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run, layout, timeline)
     select
       c.topic_id,
       c.partition_id,
@@ -217,7 +222,8 @@ begin
       c.message_ids,
       c.unit_ends,
       state.run + 1,
-      h.layout
+      h.layout,
+      timeline
     from chains c
     join heads h using (topic_id, partition_id)
     returning topic_id, partition_id, cardinality(message_ids) as events

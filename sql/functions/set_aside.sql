@@ -24,18 +24,20 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   now_ts timestamptz := clock_timestamp();
+  -- Of the segment it is in: whenever it is handled again, it has the same key (timeline.sql).
+  timeline int := gapless.timeline_at(topic_id, partition_id, first_offset);
   holds boolean := set_aside.parks or set_aside.state = 'parked';
   written int;
 begin
   insert into gapless.dead_letter_event as e (
     group_id, topic_id, partition_id, c_offset, first_offset, message_id, host_id, user_id, key,
-    transaction_id, event_type, payload, headers, created_ts
+    transaction_id, event_type, payload, headers, created_ts, cause, correlation
   )
   select
     set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
     set_aside.first_offset + u.n - 1, set_aside.first_offset, o.id, o.host_id, o.user_id, o.key,
-    coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)),
-    o.event_type, o.payload, o.headers, o.created_ts
+    coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, timeline)),
+    o.event_type, o.payload, o.headers, o.created_ts, o.cause, o.correlation
   from unnest(set_aside.message_ids) with ordinality as u (id, n)
   -- OFFSET 0: one look-up an id; a join may read all that lies between the first id and the last.
   cross join lateral (
@@ -53,7 +55,7 @@ begin
   insert into gapless.dead_letter as d (
     group_id, topic_id, partition_id, first_offset, last_offset, events, transaction_id, state,
     parks, attempts, next_attempt_ts, reason, exception, exception_class, sqlstate, worker,
-    duration_ms, first_failed_ts, last_failed_ts, died_ts
+    duration_ms, first_failed_ts, last_failed_ts, died_ts, timeline
   )
   select
     e.group_id, e.topic_id, e.partition_id, e.first_offset, e.first_offset + written - 1, written,
@@ -61,7 +63,7 @@ begin
     case when set_aside.state = 'waiting' then now_ts + coalesce(set_aside.retry_after, '0 s') end,
     set_aside.reason, set_aside.exception, set_aside.exception_class, set_aside.sqlstate,
     set_aside.worker, set_aside.duration_ms, now_ts, now_ts,
-    case when set_aside.state = 'dead' then now_ts end
+    case when set_aside.state = 'dead' then now_ts end, timeline
   from gapless.dead_letter_event e
   where e.group_id = set_aside.group_id and e.topic_id = set_aside.topic_id
     and e.partition_id = set_aside.partition_id and e.c_offset = set_aside.first_offset
@@ -73,6 +75,7 @@ begin
     exception = excluded.exception, exception_class = excluded.exception_class,
     sqlstate = excluded.sqlstate, worker = excluded.worker, duration_ms = excluded.duration_ms,
     last_failed_ts = excluded.last_failed_ts, died_ts = excluded.died_ts,
+    timeline = excluded.timeline,
     closed_ts = null, discarded_by = null, discard_reason = null;
 
   delete from gapless.dead_letter_key k

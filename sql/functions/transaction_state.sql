@@ -94,6 +94,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if gapless.timeline_of(transaction_id) <> greatest(gapless.timeline(), 1) then
+    return 'unknown';    -- that xid is another transaction's now
+  end if;
   return case pg_xact_status(gapless.xid_of(transaction_id))
     when 'in progress' then 'open'
     when 'aborted' then 'rolled-back'
@@ -129,7 +132,9 @@ begin
       upper(current_setting('transaction_isolation'))
       using errcode = 'GL409';
   end if;
-  if gapless.xid_of(transaction_id) = pg_current_xact_id_if_assigned() then
+  if gapless.xid_of(transaction_id) = pg_current_xact_id_if_assigned()
+    and gapless.timeline_of(transaction_id) = greatest(gapless.timeline(), 1)
+  then
     raise exception 'commit first: this transaction cannot wait for itself' using errcode = 'GL409';
   end if;
   loop

@@ -1,6 +1,7 @@
 -- The producer's side of the wake handshake (DESIGN 3): a sleeping sequencer holds lock (7427001, 2)
 -- exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep before we end:
 -- nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
+-- It also notices what a consuming transaction publishes without a cause (cause.sql).
 -- `set gapless.wake = off` leaves the wake-up to the poll, for those who PREPARE TRANSACTION
 -- (PostgreSQL refuses to prepare a transaction that has notified).
 create or replace function gapless.wake_sequencer()
@@ -8,6 +9,14 @@ returns trigger
 language plpgsql
 as $$
 begin
+  if current_setting('gapless.chain', true) <> ''
+    and coalesce(current_setting('gapless.cause', true), '') = ''
+  then
+    if current_setting('gapless.chain', true) = 'closed' then
+      perform gapless.refuse_untold();
+    end if;
+    perform set_config('gapless.chain', 'untold', true);
+  end if;
   if current_setting('gapless.wake', true) = 'off' then
     return null;
   end if;

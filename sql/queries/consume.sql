@@ -9,18 +9,20 @@ rollback
 
 -- name: claim
 -- The place as text, as it goes back: psycopg has no type for it, and reads this answer in binary.
-select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends
+select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
+  timeline
 from gapless.claim_at(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
-  %(read_ahead)s, %(place)s
+  %(read_ahead)s, %(place)s, %(group_by)s
 )
 
 -- name: claim_events
 select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
-  id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts
+  timeline, id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts,
+  cause, correlation
 from gapless.claim_events(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
-  %(events_max)s, %(place)s
+  %(events_max)s, %(place)s, %(group_by)s
 )
 
 -- name: claim_ahead
@@ -42,8 +44,12 @@ select count(*)
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
--- name: finish
-select gapless.require_finish(gapless.finish_batch(%(claim_xid)s))
+-- name: finish_units
+select gapless.require_finish(gapless.finish_units(%(claim_xid)s, %(units)s))
+
+-- name: tell_cause
+-- While the handler's next call is prepared: what it publishes is published for this unit.
+select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
 -- name: check_constraints
 select gapless.check_constraints()
@@ -82,7 +88,7 @@ select gapless.forget_try(
 )
 
 -- name: claim_letter
-select outcome, claim_xid, last_offset, attempts, was_dead
+select outcome, claim_xid, last_offset, attempts, was_dead, timeline
 from gapless.claim_letter(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s
 )
@@ -103,7 +109,7 @@ select gapless.letter_failed(
 -- The events of a unit that was set aside, in offset order; same columns as the query `fetch`.
 -- index: dead_letter_event_pkey
 select e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
-  e.transaction_id, 0::bigint as xid, e.created_ts
+  e.transaction_id, 0::bigint as xid, e.created_ts, e.cause, e.correlation
 from gapless.dead_letter_event e
 where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
   and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s

@@ -12,7 +12,7 @@ select gapless.configure_chunks(%(chunk_events)s, %(chunks_ahead)s)
 -- sub-select hides how many ids there are, so that the plan is an index look-up whatever it guesses.
 -- index: primary key of a chunk
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
-  o.xid, o.created_ts
+  o.xid, o.created_ts, o.cause, o.correlation
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
@@ -26,20 +26,55 @@ select gapless.publish(
 -- In the order given, for all arrays are walked together, one row at a time: in FROM, unnest() would
 -- store them first, and ORDER BY once more. A column that nobody fills is null instead of an array.
 -- Arrays in binary: as text every quote is escaped.
-with topic as materialized (select gapless.topic_id(%(topic)s) as topic_id),
+with topic as materialized (
+  select gapless.topic_id(%(topic)s) as topic_id,
+    gapless.cause_uuid(nullif(current_setting('gapless.cause', true), '')) as caused
+),
 inserted as (
   insert into gapless.outbox_message_t
     (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
-  select t.topic_id, unnest(%(payload)b::text[])::json,
-    unnest(%(key)b::text[]), unnest(%(event_type)b::text[]), unnest(%(headers)b::text[])::jsonb,
-    unnest(%(host_id)b::text[]), unnest(%(user_id)b::text[]), unnest(%(transaction_id)b::text[])::uuid
-  from topic t
+  select e.topic_id, e.payload, e.key, e.event_type, e.headers, e.host_id, e.user_id,
+    coalesce(e.transaction_id, e.caused)
+  from (
+    select t.topic_id, t.caused, unnest(%(payload)b::text[])::json as payload,
+      unnest(%(key)b::text[]) as key, unnest(%(event_type)b::text[]) as event_type,
+      unnest(%(headers)b::text[])::jsonb as headers, unnest(%(host_id)b::text[]) as host_id,
+      unnest(%(user_id)b::text[]) as user_id, unnest(%(transaction_id)b::text[])::uuid as transaction_id
+    from topic t
+  ) e
 )
-select gapless.transaction_uuid(pg_current_xact_id())
+select gapless.own_transaction_id()
 
 -- name: publish_many
 -- What a COPY needs to know, and its caller wants to: one round trip for both.
-select gapless.transaction_uuid(pg_current_xact_id()), gapless.topic_id(%(topic)s)
+select gapless.own_transaction_id(), gapless.topic_id(%(topic)s),
+  gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''))
+
+-- name: publish_one_from
+-- As publish_one, for a unit that is being handled.
+select gapless.publish_from(
+  %(cause)s, %(correlation)s::uuid,
+  %(topic)s, %(payload)s::json, %(key)s, %(event_type)s, %(headers)s::jsonb, %(host_id)s,
+  %(user_id)s, %(transaction_id)s::uuid
+)
+
+-- name: publish_some_from
+-- As publish_some. Arrays in binary: as text every quote is escaped.
+select gapless.publish_some_from(
+  %(cause)s, %(correlation)s::uuid,
+  %(topic)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
+  %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[]
+)
+
+-- name: publish_many_from
+-- As publish_many; what was said before comes back, for tell_cause behind the COPY. In this order.
+select gapless.cause_uuid(%(cause)s), gapless.topic_id(%(topic)s), gapless.cause_uuid(%(cause)s),
+  current_setting('gapless.cause', true) as told,
+  nullif(current_setting('gapless.correlation', true), '') as told_correlation,
+  gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
+
+-- name: tell_cause
+select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
 -- name: copy_events
 copy gapless.outbox_message_t

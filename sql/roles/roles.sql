@@ -22,13 +22,15 @@ begin
   revoke all on all functions in schema gapless from public;
   grant usage on schema gapless to gapless_producer, gapless_consumer, gapless_operator;
 
-  grant insert (topic_id, key, host_id, user_id, transaction_id, event_type, payload, headers)
+  grant insert (topic_id, key, host_id, user_id, transaction_id, event_type, payload, headers,
+    cause, correlation)
     on gapless.outbox_message_t to gapless_producer;
   grant usage on sequence gapless.outbox_message_id_seq to gapless_producer;
   grant select on gapless.topic, gapless.migration to gapless_producer, gapless_consumer;
   grant execute on function
     gapless.publish, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
-    gapless.partition_of
+    gapless.partition_of, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
+    gapless.tell_cause, gapless.publish_from, gapless.publish_some_from, gapless.refuse_untold
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;

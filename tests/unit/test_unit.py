@@ -1,4 +1,4 @@
-"""Cutting a range into units, and merging them by user: pure functions and their laws (I5)."""
+"""Cutting a range into units: pure functions and their laws (I5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.consume.unit import Batch, Source, Spans, Unit, merge_by_user, split
+from gapless.consume.unit import Batch, Source, Spans, Unit, split
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 
@@ -22,7 +22,7 @@ SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=40)
 
 def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: int = 7) -> Row:
     host_id, user_id = user
-    return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, 0)
+    return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, 0, None, None)
 
 
 def spans_of(sizes: list[int], first_offset: int = 1) -> Spans:
@@ -54,52 +54,6 @@ class TestSplit:
     def test_a_range_with_a_bit_too_few_is_a_defect(self) -> None:
         with pytest.raises(AssertionError):
             split(1, [1, 2], "1")
-
-
-USERS = st.sampled_from(
-    [("h", "a"), ("h", "b"), ("i", "a"), (None, "a"), ("h", None), (None, None)]
-)
-UNITS = st.lists(st.lists(USERS, min_size=1, max_size=4), min_size=1, max_size=30)
-
-
-def owner(users: list[tuple[str | None, str | None]]) -> object:
-    """Whose unit it is; None for nobody's."""
-    return users[0] if len(set(users)) == 1 and users[0][1] is not None else None
-
-
-class TestMerge:
-    @given(UNITS)
-    def test_cuts_no_unit_and_loses_none(
-        self, units: list[list[tuple[str | None, str | None]]]
-    ) -> None:
-        spans = spans_of([len(users) for users in units])
-        rows = [row(100 + n, user) for n, user in enumerate(chain(*units))]
-        merged = merge_by_user(spans, rows)
-        assert [*chain(*(span.ids for span in merged))] == [*chain(*(s.ids for s in spans))]
-        assert all(b.first_offset == a.last_offset + 1 for a, b in pairwise(merged))
-        assert {span.first_offset for span in merged} <= {span.first_offset for span in spans}
-        assert merged[0].first_offset == 1
-
-    @given(UNITS)
-    def test_merges_exactly_the_neighbours_of_one_user(
-        self, units: list[list[tuple[str | None, str | None]]]
-    ) -> None:
-        spans = spans_of([len(users) for users in units])
-        rows = [row(100 + n, user) for n, user in enumerate(chain(*units))]
-        begins = {span.first_offset for span in merge_by_user(spans, rows)}
-        for (before, a), (after, b) in pairwise(zip(units, spans, strict=True)):
-            same = owner(before) is not None and owner(before) == owner(after)
-            assert (b.first_offset in begins) == (not same), (a, b)
-
-    @given(UNITS)
-    def test_merging_again_changes_nothing(
-        self, units: list[list[tuple[str | None, str | None]]]
-    ) -> None:
-        spans = spans_of([len(users) for users in units])
-        rows = [row(100 + n, user) for n, user in enumerate(chain(*units))]
-        merged = merge_by_user(spans, rows)
-        again = merge_by_user(merged, rows)
-        assert [list(span.ids) for span in again] == [list(span.ids) for span in merged]
 
 
 class TestUnit:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import psycopg
 
-from gapless.consume.claim import Claim, claim
+from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.session import run, transaction
 from gapless.consume.sieve import Sieve
 from gapless.consume.turn import Turn
@@ -94,7 +94,7 @@ class Ahead:
 def _peek(turn: Turn, events: int) -> Claim:
     """Return what a claim would take, without moving the offset."""
     with suppress(psycopg.Rollback), transaction(turn.conn):
-        peek = claim(turn.conn, turn.assignment, events)
+        peek = claim(turn.conn, turn.assignment, Wanted(events))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     return peek

@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
+from gapless.consume.chain import handled, tell
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
 from gapless.consume.session import TransactionBrokenError, require_usable
@@ -41,20 +42,26 @@ def call_each(
 ) -> None:
     """Call the handler with one unit after the other, as call() does with one."""
     function, pgconn = handler.function, conn.pgconn
+    tells = handler.habits.publishes
     at = 0
     try:
-        for at, unit in numbered:  # noqa: B007 - read when one raised
-            try:
-                result = function(unit, conn)
-            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-                _blame(error, conn)
-            # Nearly always all is well; to find out what is not costs as much as reading an event.
-            if (
-                result is not None
-                or pgconn.transaction_status != _IN_TRANSACTION
-                or pgconn.pipeline_status != _NO_PIPELINE
-            ):
-                _require_good(result, conn)
+        with handled() as now:
+            for at, unit in numbered:  # noqa: B007 - read when one raised
+                now.origin = unit
+                if tells:
+                    tell(conn, unit)
+                try:
+                    result = function(unit, conn)
+                except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+                    _blame(error, conn)
+                # Nearly always all is well; what is not costs as much to find out as to read an
+                # event.
+                if (
+                    result is not None
+                    or pgconn.transaction_status != _IN_TRANSACTION
+                    or pgconn.pipeline_status != _NO_PIPELINE
+                ):
+                    _require_good(result, conn)
     except UnitFailedError as failed:
         failed.at = at
         raise
@@ -66,8 +73,11 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     Raises UnitFailedError for what is the unit's fault; as they are: HoleError, errors that are the
     environment's (also when the handler wrapped one in an error of its own), KeyboardInterrupt.
     """
+    if handler.habits.publishes:
+        tell(conn, work)
     try:
-        result = handler.function(work, conn)
+        with handled(work):
+            result = handler.function(work, conn)
     except BaseException as error:  # noqa: BLE001 - it says what becomes of each
         _blame(error, conn)
     _require_good(result, conn)
@@ -101,7 +111,8 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
     """
     began = perf_counter()
     try:
-        _refuse_unrun(handler.function(unit))
+        with handled(unit):
+            _refuse_unrun(handler.function(unit))
     except HoleError:
         raise
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence

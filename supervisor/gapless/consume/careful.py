@@ -20,11 +20,12 @@ from time import perf_counter
 import psycopg
 
 from gapless.consume.call import UnitFailedError, call, require_transaction
-from gapless.consume.claim import Claim, claim
+from gapless.consume.chain import learn
+from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.letters import Failure, set_aside
 from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import read_units
-from gapless.consume.session import TransactionBrokenError, run, transaction
+from gapless.consume.session import TransactionBrokenError, UntoldError, run, transaction
 from gapless.consume.sieve import Sieve, settle
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
@@ -48,7 +49,7 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
     Raises BlockedError when the first of them failed, and the policy is to block.
     """
     good = retry.failed or 0
-    chosen = retry.spans[: good + turn.terms.units_per_commit]
+    chosen = retry.spans[: good + turn.units_per_commit]
     at: int | None = None
     aside: Counter[str] = Counter()
     handled = False
@@ -68,6 +69,8 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             aside.update(settle(sieve))
             finish(turn, claimed)
     except (UnitFailedError, TransactionBrokenError) as error:
+        if isinstance(error, UntoldError) and learn(turn.handler):
+            return Retry(spans=chosen, learned=True)
         return _fewer(chosen, good if at is None else at, error)
     except _BlockedHereError as blocked:
         return _block(turn, chosen, at or 0, blocked.error)
@@ -85,7 +88,7 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
     Raises BlockedError when it is not to be passed.
     """
     aside: Counter[str] = Counter()
-    spans = Spans(span.first_offset, span.ids, [len(span.ids)])
+    spans = Spans.of(span)
     if verdict is None:
         assert isinstance(failure.error, BaseException)
         verdict = judge(turn.terms.policy, failure.error, failure.attempts)
@@ -142,7 +145,7 @@ def _claim_again(turn: Turn, spans: Spans) -> Claim | None:
     Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.
     """
     first, last = offsets(spans)
-    claimed = claim(turn.conn, turn.assignment, last - first + 1)
+    claimed = claim(turn.conn, turn.assignment, Wanted(last - first + 1))
     if claimed.outcome == "fenced":
         return None
     if (claimed.first_offset, claimed.last_offset) != (first, last):

@@ -8,18 +8,32 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
+from gapless.consume.handler import GroupBy
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run, transaction
-from gapless.consume.unit import Spans, Unit, split
+from gapless.consume.unit import FIRST_TIMELINE, Spans, Timelines, Unit, split
 from gapless.errors import HoleError, OverrunError
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
-_SEGMENT_COLUMNS = 8  # of claim_at(), in front of an event's in what claim_events() returns
+_SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
 
 Made = tuple[Spans, Iterator[Unit]]
 Make = Callable[[Spans, list[Row]], Made]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How much to claim: `batch_size` events, extended to the end of the last unit.
+
+    events_max: at most N events are read in the claim's own round trip, unless what is read ahead
+    says that more is worth reading at once. group_by "user" merges neighbouring units of one user.
+    """
+
+    batch_size: int
+    events_max: int = 0
+    group_by: GroupBy = "transaction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +57,21 @@ class Claim:
 def claim(
     conn: Connection[Any],
     assignment: Assignment,
-    batch_size: int,
+    wanted: Wanted,
     ahead: Prefetch | None = None,
-    events_max: int = 0,
     make: Make | None = None,
 ) -> Claim:
-    """Claim up to `batch_size` events, extended to the end of the last unit.
+    """Claim the next range of whole units.
 
-    events_max: so many events at most are read in the claim's own round trip, unless `ahead` says
-    that more is worth reading at once. make: called with what was read ahead, while the database is
-    asked whether it is ours; it MUST NOT use the connection.
+    make: called with what was read ahead, while the database is asked whether it is ours; it MUST
+    NOT use the connection.
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
     dropped its beginning.
     """
     ahead = ahead or Prefetch()
-    return claim_ahead(conn, assignment, batch_size, ahead, make) or _claim(
-        conn, assignment, batch_size, ahead, events_max
+    return claim_ahead(conn, assignment, wanted.batch_size, ahead, make) or _claim(
+        conn, assignment, wanted, ahead
     )
 
 
@@ -101,15 +113,9 @@ def claim_ahead(
     )
 
 
-def _claim(
-    conn: Connection[Any],
-    assignment: Assignment,
-    batch_size: int,
-    ahead: Prefetch,
-    events_max: int,
-) -> Claim:
-    most = 0 if ahead.events else events_max
-    segments, found = _ask(conn, assignment, batch_size, ahead, most)
+def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead: Prefetch) -> Claim:
+    most = 0 if ahead.events else wanted.events_max
+    segments, found = _ask(conn, assignment, wanted, ahead, most)
     outcome, first, last, xid, place = segments[0][:5]
     if outcome == "hole":
         raise _hole(first, last)
@@ -123,16 +129,21 @@ def _claim(
         return Claim(outcome=outcome)
     ahead.place = place
     ids, marks = _join(segments, last, max(last, first + ahead.events - 1))
+    lines = _timelines(segments)
     events = last - first + 1
     if len(ids) < events:
         raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
     whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
-    beyond = split(last + 1, ids[events:whole], marks[events:whole]) if whole > events else NOTHING
-    spans = split(first, ids[:events], marks[:events])
+    beyond = (
+        split(last + 1, ids[events:whole], marks[events:whole], lines)
+        if whole > events
+        else NOTHING
+    )
+    spans = split(first, ids[:events], marks[:events], lines)
     rows: list[Row] | None = None
     if events <= most:
         rows = in_order(found, spans.ids)
-        ahead.gauge(rows, batch_size, most)
+        ahead.gauge(rows, wanted.batch_size, most)
     return Claim(
         outcome="claimed",
         first_offset=first,
@@ -145,10 +156,15 @@ def _claim(
 
 
 def _ask(
-    conn: Connection[Any], assignment: Assignment, batch_size: int, ahead: Prefetch, events_max: int
+    conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead: Prefetch, events_max: int
 ) -> tuple[list[Any], list[Row]]:
     """Claim in the database; return the segments, or why there are none, and the events."""
-    params = {**assignment.params, "batch_size": batch_size, "place": ahead.place}
+    params = {
+        **assignment.params,
+        "batch_size": wanted.batch_size,
+        "group_by": wanted.group_by,
+        "place": ahead.place,
+    }
     if not events_max:
         return fetch_rows(conn, "consume", "claim", {**params, "read_ahead": ahead.events}), []
     answer: list[Any] = fetch_rows(
@@ -167,7 +183,7 @@ def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
     ends: list[str] = []
     first = segments[0][1]
     expected = segments[0][5]
-    for *_, base, message_ids, unit_ends in segments:
+    for *_, base, message_ids, unit_ends, _ in segments:
         if base != expected:
             if expected > last:
                 break  # the hole is not in our way yet
@@ -177,6 +193,15 @@ def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
         ids += message_ids[low:high]
         ends.append(unit_ends[low:high])
     return ids, "".join(ends)
+
+
+def _timelines(segments: list[Any]) -> Timelines:
+    """Return from which offset on which timeline gave them; null in the database counts as 1."""
+    lines = [(0, segments[0][8] or 1)]
+    for *_, base, _, _, line in segments[1:]:
+        if (line or 1) != lines[-1][1]:
+            lines.append((base, line or 1))
+    return FIRST_TIMELINE if lines == [(0, 1)] else tuple(lines)
 
 
 def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:

@@ -251,7 +251,7 @@ class Delivery:
     def _call(self, begun: Sequence[Span], attempts: dict[int, int]) -> None:
         turn, partition = self._turn, self._turn.assignment.partition
         for at, span in enumerate(begun):
-            one = Spans(span.first_offset, span.ids, [len(span.ids)])
+            one = Spans.of(span)
             attempt = attempts[span.first_offset]
             try:
                 (unit,) = read_units(

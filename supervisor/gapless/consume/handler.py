@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
@@ -24,6 +24,18 @@ GroupBy = Literal["transaction", "user"]
 UnitFunction = Callable[[Unit, Connection[Any]], object]
 BatchFunction = Callable[[Batch, Connection[Any]], object]
 CallFunction = Callable[[Unit], object]
+
+
+@dataclass(slots=True)
+class Habits:
+    """What is learned of a handler while it runs, in this process, for all its partitions.
+
+    publishes: it was seen to publish otherwise than by gapless.publish(), so each unit is told to
+    the database before its call. defers: even at COMMIT, by a deferred trigger: one unit a commit.
+    """
+
+    publishes: bool = False
+    defers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +57,7 @@ class Handler:
     retry_delays_s: Sequence[float] | None = None
     delivery: DeliveryMode | None = None
     concurrency: int | None = None
+    habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any]) -> object:
         return self.function(work, *conn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection
@@ -11,7 +12,7 @@ from gapless.consume.claim import Claim
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Fetch, Source, Spans, Unit, merge_by_user
+from gapless.consume.unit import FIRST_TIMELINE, Fetch, Source, Spans, Unit
 from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.event import Row
@@ -35,28 +36,20 @@ def load_units(
     """Return the units of a claim: their places, and an iterator that reads them as it goes.
 
     What lies beyond the claim is read with it, and kept in `ahead`.
-    Under groupBy user, neighbours are merged unless the range is too large to be held in memory.
     Raises HoleError, here or while iterating, when an event is missing (I3).
     """
     spans, rows = claimed.spans, claimed.rows
-    most = terms.stream_above_events if terms.group_by == "user" else at_once(terms)
-    if rows is None and len(spans.ids) <= most:
+    if rows is None and len(spans.ids) <= at_once(terms):
         rows = _fetch_ahead(conn, claimed, terms, ahead or Prefetch())
     if rows is None:
         return spans, _Reader(conn, partition, terms).units(spans)
-    return units_of(conn, partition, spans, rows, terms)
+    return units_of(conn, partition, terms, spans, rows)
 
 
 def units_of(
-    conn: Connection[Any],
-    partition: Partition,
-    spans: Spans,
-    rows: list[Row],
-    terms: Terms,
+    conn: Connection[Any], partition: Partition, terms: Terms, spans: Spans, rows: list[Row]
 ) -> tuple[Spans, Iterator[Unit]]:
     """Make the units of events that are read; return what load_units() does. Asks no database."""
-    if terms.group_by == "user":
-        spans = merge_by_user(spans, rows)
     return spans, iter([*_Reader(conn, partition, terms).from_rows(spans, rows)])
 
 
@@ -105,16 +98,21 @@ class _Reader:
         for group in self._groups(spans):
             if len(group.ids) > self._stream_above:
                 self._require(group.ids)
-                yield Unit(self.source, group.first_offset, None, group.ids)
+                yield Unit(self._source_of(group), group.first_offset, None, group.ids)
             else:
                 yield from self.from_rows(group, self.fetch(group.ids))
 
     def from_rows(self, spans: Spans, rows: list[Row]) -> Iterator[Unit]:
-        source, first_offset = self.source, spans.first_offset
+        source, first_offset = self._source_of(spans), spans.first_offset
         start = 0
         for end in spans.ends:
             yield Unit(source, first_offset + start, rows[start:end])
             start = end
+
+    def _source_of(self, spans: Spans) -> Source:
+        if spans.timelines is FIRST_TIMELINE:
+            return self.source
+        return replace(self.source, timelines=spans.timelines)
 
     def _groups(self, spans: Spans) -> Iterator[Spans]:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""

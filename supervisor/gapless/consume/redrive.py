@@ -17,11 +17,18 @@ import psycopg
 from psycopg import Connection
 
 from gapless.consume.call import UnitFailedError, call, call_outside
+from gapless.consume.chain import learn
 from gapless.consume.crash import crash_reason
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import FETCH_EVENTS
-from gapless.consume.session import TransactionBrokenError, run, run_at_commit, transaction
+from gapless.consume.session import (
+    TransactionBrokenError,
+    UntoldError,
+    run,
+    run_at_commit,
+    transaction,
+)
 from gapless.consume.turn import Turn
 from gapless.consume.unit import Batch, Source, Unit
 from gapless.db.connect import is_transient
@@ -42,6 +49,7 @@ class _Claimed(NamedTuple):
     last_offset: int
     failed: int
     was_dead: bool
+    timeline: int | None
 
 
 def redrive(turn: Turn, first_offset: int) -> Outcome:
@@ -60,6 +68,8 @@ def redrive(turn: Turn, first_offset: int) -> Outcome:
         dead = Verdict(state="dead")
         return _failed(turn, first_offset, Failure(error=reason, attempts=0), dead)
     try:
+        if turn.terms.delivery == "at-least-once":
+            return _try_outside(turn, first_offset)
         return _try(turn, first_offset)
     except Exception:
         with suppress(psycopg.Error):  # without connection it counts as a death
@@ -89,8 +99,6 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
 
 
 def _try(turn: Turn, first_offset: int) -> Outcome:
-    if turn.terms.delivery == "at-least-once":
-        return _try_outside(turn, first_offset)
     began = perf_counter()
     claimed: _Claimed | None = None
     handled = False
@@ -106,6 +114,8 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
             hit("letter.handled")
             _finish(turn, first_offset, claimed)
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
+        if isinstance(error, UntoldError) and learn(turn.handler):
+            return _try(turn, first_offset)
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
@@ -178,7 +188,13 @@ def _skip(turn: Turn, first_offset: int) -> Outcome:
 
 def _unit(turn: Turn, first_offset: int, claimed: _Claimed) -> Unit:
     fetch = partial(_fetch, turn, first_offset)
-    source = Source(turn.assignment.partition, fetch, FETCH_EVENTS, attempt=claimed.failed + 1)
+    source = Source(
+        turn.assignment.partition,
+        fetch,
+        FETCH_EVENTS,
+        attempt=claimed.failed + 1,
+        timelines=((0, claimed.timeline or 1),),
+    )
     offsets = range(first_offset, claimed.last_offset + 1)
     rows = None if len(offsets) > turn.terms.stream_above_events else fetch(offsets)
     return Unit(source, first_offset, rows, offsets)

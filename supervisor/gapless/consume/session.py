@@ -18,10 +18,15 @@ from gapless.db.wire import drop_later, fetch_all, later, trust
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
+_UNTOLD = "GL004"  # gapless.refuse_untold(): something was published, and not said for which unit
 
 
 class TransactionBrokenError(Exception):
     """The handler ended the transaction it was given, or left it aborted."""
+
+
+class UntoldError(TransactionBrokenError):
+    """The handler published, and the database does not know for which unit (I10)."""
 
 
 @contextmanager
@@ -69,6 +74,8 @@ def run(
     try:
         return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
     except psycopg.Error as error:
+        if error.sqlstate == _UNTOLD:
+            raise UntoldError(error.diag.message_primary) from error
         if error.sqlstate == _REPLACED:
             raise TransactionBrokenError(error.diag.message_primary) from error
         raise

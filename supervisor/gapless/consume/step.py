@@ -17,9 +17,11 @@ import psycopg
 
 from gapless.consume.call import UnitFailedError, call, call_each
 from gapless.consume.careful import bury, careful
+from gapless.consume.chain import learn
 from gapless.consume.claim import (
     Claim,
     Made,
+    Wanted,
     claim,
     claim_ahead,
     forget_attempt,
@@ -30,7 +32,12 @@ from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.reader import at_once, load_units, units_of
-from gapless.consume.session import TransactionBrokenError, commit_and_begin, transaction
+from gapless.consume.session import (
+    TransactionBrokenError,
+    UntoldError,
+    commit_and_begin,
+    transaction,
+)
 from gapless.consume.sieve import Sieve, settle, sieve_for
 from gapless.consume.turn import (
     NONE,
@@ -76,7 +83,7 @@ def step_alone(turn: Turn) -> Step:
     conn, assignment = turn.conn, turn.assignment
     turn = replace(turn, ahead=Prefetch())  # what was read ahead is claimed by batches
     with contextlib.suppress(psycopg.Rollback), transaction(conn):
-        peek = claim(conn, assignment, 1)
+        peek = claim(conn, assignment, Wanted(1, group_by=turn.terms.group_by))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     if peek.outcome != "claimed":
@@ -99,9 +106,12 @@ def step_alone(turn: Turn) -> Step:
 
 
 def _again(turn: Turn, retry: Retry) -> Step | Retry:
+    if retry.learned:
+        first, last = offsets(retry.spans)
+        return _fast(turn, last - first + 1)
     if retry.hopeless is not None:
         return bury(turn, retry.spans[0], Failure(error=retry.hopeless))
-    if retry.failed is None and len(retry.spans) > turn.terms.units_per_commit:
+    if retry.failed is None and len(retry.spans) > turn.units_per_commit:
         # Which of many failed is not known: try half of them, all at once.
         first, last = offsets(retry.spans[: len(retry.spans) // 2])
         return _fast(turn, last - first + 1)
@@ -111,11 +121,12 @@ def _again(turn: Turn, retry: Retry) -> Step | Retry:
 def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: False) -> Step | Retry:
     """Handle a batch, and what was read ahead as long as `goes_on`, a commit for each."""
     hand = _Hand(turn)
+    if turn.handler.habits.defers:
+        batch_size = 1
+    wanted = Wanted(batch_size, at_once(turn.terms), turn.terms.group_by)
     try:
         with transaction(turn.conn, kept=True):
-            claimed = claim(
-                turn.conn, turn.assignment, batch_size, turn.ahead, at_once(turn.terms), hand.make
-            )
+            claimed = claim(turn.conn, turn.assignment, wanted, turn.ahead, hand.make)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             hand.handle(claimed)
@@ -128,15 +139,13 @@ def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: Fal
                     return hand.done
                 hit("step.next")
                 hand.handle(following)
-    except UnitFailedError as failed:
-        return hand.retry(failed.at)
-    except TransactionBrokenError:
-        return hand.retry()
+    except (UnitFailedError, TransactionBrokenError) as error:
+        return hand.retry(error)
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
         if not hand.is_handled or is_transient(error):
             raise
-        return hand.retry()
+        return hand.retry(error)
     hand.put_down()
     hit("step.committed")
     return hand.done
@@ -156,7 +165,7 @@ class _Hand:
     def make(self, spans: Spans, rows: list[Row]) -> Made:
         """Make the units of what was read ahead, while the database is asked whether it is ours."""
         turn = self._turn
-        return units_of(turn.conn, turn.assignment.partition, spans, rows, turn.terms)
+        return units_of(turn.conn, turn.assignment.partition, turn.terms, spans, rows)
 
     def handle(self, claimed: Claim) -> None:
         """Call the handler with each unit, and allow the COMMIT, which is next."""
@@ -199,9 +208,14 @@ class _Hand:
             next_offset=self._next_offset,
         )
 
-    def retry(self, failed: int | None = None) -> Retry:
+    def retry(self, error: Exception) -> Retry:
         """Return what is to be tried again."""
-        return Retry(spans=self.spans, failed=failed, done=self.done)
+        return Retry(
+            spans=self.spans,
+            failed=error.at if isinstance(error, UnitFailedError) else None,
+            done=self.done,
+            learned=isinstance(error, UntoldError) and learn(self._turn.handler),
+        )
 
 
 def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:

@@ -79,13 +79,15 @@ class Retry:
 
     failed: the first that failed, if that is known; those before it ran without an error.
     hopeless: why the only unit left cannot be handled at all.
-    done: what was committed before them.
+    done: what was committed before them. learned: all of them at once, as before, for now it is
+    known how to call the handler (chain.learn).
     """
 
     spans: Spans
     failed: int | None = None
     hopeless: BaseException | None = None
     done: Step = Step(outcome="idle")
+    learned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,11 @@ class Turn:
         """Whether a unit may have to go behind one that was set aside."""
         return self.parked or self.terms.policy.parks
 
+    @property
+    def units_per_commit(self) -> int:
+        """How many units may share a commit after one failed."""
+        return 1 if self.handler.habits.defers else self.terms.units_per_commit
+
     def fate(self, verdict: Verdict) -> Fate:
         """Return what becomes of a unit that is dead by this verdict, or else waits."""
         return Fate(
@@ -130,4 +137,6 @@ def offsets(spans: Spans) -> tuple[int, int]:
 
 def finish(turn: Turn, claimed: Claim) -> None:
     """Allow the COMMIT of a claim, which is next; it fails if its transaction is over."""
-    run_at_commit(turn.conn, "finish", {"claim_xid": claimed.claim_xid})
+    units = 1 if turn.handler.batch else len(claimed.spans)
+    params = {"claim_xid": claimed.claim_xid, "units": units}
+    run_at_commit(turn.conn, "finish_units", params)

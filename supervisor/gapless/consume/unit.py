@@ -9,14 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import overload
 from uuid import UUID
 
 from gapless.keys import Partition
+from gapless.log.cause import Cause, handling
 from gapless.log.event import Event, Row
 
 Fetch = Callable[[Sequence[int]], list[Row]]
+Timelines = tuple[tuple[int, int], ...]
+FIRST_TIMELINE: Timelines = ((0, 1),)
+
+
+def timeline_at(timelines: Timelines, offset: int) -> int:
+    """Return the timeline on which an offset was given."""
+    if timelines is FIRST_TIMELINE:
+        return 1
+    return next(line for first, line in reversed(timelines) if first <= offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +33,12 @@ class Span:
     """A unit's place in the log, before its events are read.
 
     ids: its events in offset order, never empty; the first is at `first_offset`.
+    timeline: of the server that gave the first offset (sql/functions/timeline.sql).
     """
 
     first_offset: int
     ids: Sequence[int]
+    timeline: int = 1
 
     @property
     def last_offset(self) -> int:
@@ -38,15 +49,28 @@ class Spans(Sequence[Span]):
     """The places of neighbouring units. A Span is made when asked for: most never are.
 
     ids: the events of all of them, in offset order. ends: how many of these events there are up to
-    the end of each unit; ascending, the last is all.
+    the end of each unit; ascending, the last is all. timelines: (from which offset on, the timeline
+    that gave it), ascending; nearly always one.
     """
 
-    __slots__ = ("ends", "first_offset", "ids")
+    __slots__ = ("ends", "first_offset", "ids", "timelines")
 
-    def __init__(self, first_offset: int, ids: Sequence[int], ends: Sequence[int]) -> None:
+    def __init__(
+        self,
+        first_offset: int,
+        ids: Sequence[int],
+        ends: Sequence[int],
+        timelines: Timelines = FIRST_TIMELINE,
+    ) -> None:
         self.first_offset = first_offset
         self.ids = ids
         self.ends = ends
+        self.timelines = timelines
+
+    @classmethod
+    def of(cls, span: Span) -> Spans:
+        """Return the place of one unit as those of several."""
+        return cls(span.first_offset, span.ids, [len(span.ids)], ((0, span.timeline),))
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -59,13 +83,14 @@ class Spans(Sequence[Span]):
         if isinstance(at, int):
             at = range(len(self))[at]
             start = self.ends[at - 1] if at else 0
-            return Span(self.first_offset + start, self.ids[start : self.ends[at]])
+            first = self.first_offset + start
+            return Span(first, self.ids[start : self.ends[at]], timeline_at(self.timelines, first))
         first, stop, step = at.indices(len(self))
         assert step == 1
         start = self.ends[first - 1] if first else 0
         ends = _moved(self.ends[first:stop], start)
         ids = self.ids[start : start + ends[-1]] if ends else ()
-        return Spans(self.first_offset + start, ids, ends)
+        return Spans(self.first_offset + start, ids, ends, self.timelines)
 
 
 def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
@@ -79,12 +104,19 @@ class Source:
     """Where units come from: their partition; how to read events, and how many at a time.
 
     attempt: which call of the handler this is for them, from 1.
+    timelines: see Spans.
     """
 
     partition: Partition
     fetch: Fetch
     slice_events: int
     attempt: int = 1
+    timelines: Timelines = FIRST_TIMELINE
+
+    def key(self, offsets: str, first_offset: int) -> str:
+        """Return what names these offsets for ever; the first one tells on which timeline."""
+        timeline = timeline_at(self.timelines, first_offset)
+        return f"{self.partition}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
 
 
 class Unit:
@@ -94,7 +126,7 @@ class Unit:
     read by the handler's own transaction, so it must not be kept after the handler returned.
     """
 
-    __slots__ = ("_ids", "_rows", "_source", "first_offset")
+    __slots__ = ("_ids", "_rows", "first_offset", "source")
 
     def __init__(
         self,
@@ -103,7 +135,7 @@ class Unit:
         rows: list[Row] | None,
         ids: Sequence[int] = (),
     ) -> None:
-        self._source = source
+        self.source = source
         self.first_offset = first_offset  # inclusive
         self._rows = rows
         self._ids = ids
@@ -114,18 +146,19 @@ class Unit:
     def __iter__(self) -> Iterator[Event]:
         topic, partition = self.topic, self.partition
         offset = self.first_offset
+        timeline = timeline_at(self.source.timelines, offset)
         for rows in self._slices():
             for row in rows:
-                yield Event(topic, partition, offset, row)
+                yield Event(topic, partition, offset, row, timeline)
                 offset += 1
 
     @property
     def topic(self) -> str:
-        return self._source.partition.topic
+        return self.source.partition.topic
 
     @property
     def partition(self) -> int:
-        return self._source.partition.partition_id
+        return self.source.partition.partition_id
 
     @property
     def last_offset(self) -> int:
@@ -138,21 +171,34 @@ class Unit:
 
         At-least-once handlers are told one more than have begun, until the unit is set aside.
         """
-        return self._source.attempt
+        return self.source.attempt
 
     @property
     def idempotency_key(self) -> str:
         """What names it, for effects outside the database: the same whenever it is handled again.
 
-        Except under groupBy user, where which units are merged depends on the claim.
+        `group/topic/partition@offset`, and `~timeline` where that is not 1: offsets that a server
+        gave and lost in a failover are given again, to other events, and must not look the same.
+        Under groupBy user it is that of the first event; how many follow depends on the claim.
         """
-        return f"{self._source.partition}@{self.first_offset}"
+        return self.source.key(str(self.first_offset), self.first_offset)
+
+    @property
+    def cause(self) -> Cause | None:
+        """The unit of which it came (of its first event, under groupBy user)."""
+        return next(iter(self)).cause
+
+    @property
+    def correlation(self) -> UUID:
+        """The transaction_id of the first event of its chain."""
+        return next(iter(self)).correlation
 
     @property
     def span(self) -> Span:
         """Its place in the log."""
         rows = self._rows
-        return Span(self.first_offset, self._ids if rows is None else [row[0] for row in rows])
+        ids = self._ids if rows is None else [row[0] for row in rows]
+        return Span(self.first_offset, ids, timeline_at(self.source.timelines, self.first_offset))
 
     @property
     def transaction_id(self) -> UUID:
@@ -166,15 +212,45 @@ class Unit:
         if self._rows is not None:
             yield self._rows
             return
-        source, ids = self._source, self._ids
+        source, ids = self.source, self._ids
         for start in range(0, len(ids), source.slice_events):
             yield source.fetch(ids[start : start + source.slice_events])
 
 
 class Batch(tuple[Unit, ...]):
-    """The units of one claim, in offset order: what a handler declared with batch=True is given."""
+    """The units of one claim, in offset order: what a handler declared with batch=True is given.
+
+    While it is iterated over, what is published is published for the unit at hand (I10); before and
+    after, for the batch as a whole.
+    """
 
     __slots__ = ()
+
+    def __iter__(self) -> Iterator[Unit]:
+        now = handling.get()
+        if now is None or now.origin is not self:
+            yield from super().__iter__()
+            return
+        try:
+            for unit in super().__iter__():
+                now.origin = unit
+                yield unit
+        finally:
+            now.origin = self
+
+    @property
+    def idempotency_key(self) -> str:
+        """What names it as the cause of what is published: the first unit, and the last offset."""
+        first = self[0]
+        if len(self) == 1:
+            return first.idempotency_key
+        return first.source.key(f"{first.first_offset}..{self[-1].last_offset}", first.first_offset)
+
+    @property
+    def correlation(self) -> UUID | None:
+        """What all its units have as their correlation; None when they differ."""
+        found = {unit.correlation for unit in tuple(self)}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def events(self) -> Iterator[Event]:
@@ -183,7 +259,12 @@ class Batch(tuple[Unit, ...]):
             yield from unit
 
 
-def split(first_offset: int, ids: Sequence[int], unit_ends: str) -> Spans:
+def split(
+    first_offset: int,
+    ids: Sequence[int],
+    unit_ends: str,
+    timelines: Timelines = FIRST_TIMELINE,
+) -> Spans:
     """Cut a range into its units: `unit_ends` has a "1" for every event that ends one.
 
     The last event always ends one, since a claim is extended to the end of its last unit.
@@ -191,23 +272,6 @@ def split(first_offset: int, ids: Sequence[int], unit_ends: str) -> Spans:
     assert len(ids) == len(unit_ends)
     assert unit_ends.endswith("1")
     if "0" not in unit_ends:
-        return Spans(first_offset, ids, range(1, len(ids) + 1))
-    return Spans(first_offset, ids, [end.end() for end in re.finditer("1", unit_ends)])
-
-
-def merge_by_user(spans: Spans, rows: Sequence[Row]) -> Spans:
-    """Merge neighbouring units of the same (host_id, user_id); a unit is never cut (I5).
-
-    rows: all events of all spans, in offset order. A unit with events of several users, or without
-    a user_id, belongs to nobody and stays as it is.
-    """
-    users: list[object] = []
-    start = 0
-    for end in spans.ends:
-        owners = {(row[5], row[6]) for row in rows[start:end]}
-        host_id, user_id = owners.pop()
-        nobody = owners or user_id is None
-        users.append(end if nobody else (host_id, user_id))
-        start = end
-    runs = groupby(zip(spans.ends, users, strict=True), key=lambda of: of[1])
-    return Spans(spans.first_offset, spans.ids, [max(run)[0] for _, run in runs])
+        return Spans(first_offset, ids, range(1, len(ids) + 1), timelines)
+    ends = [end.end() for end in re.finditer("1", unit_ends)]
+    return Spans(first_offset, ids, ends, timelines)

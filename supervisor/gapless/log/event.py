@@ -8,9 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from gapless.log.cause import Cause, parse_cause
+
 # The columns of the named query `fetch`, in order: id, key, event_type, payload, headers, host_id,
-# user_id, transaction_id, xid, created_ts. What is dear to decode stays as it came until asked for:
-# payload and headers as JSON text, created_ts in microseconds since _EPOCH (PostgreSQL's own).
+# user_id, transaction_id, xid, created_ts, cause, correlation. What is expensive to decode stays as
+# it came until asked for: payload and headers as JSON text, created_ts in microseconds since _EPOCH
+# (PostgreSQL's own).
 Row = tuple[
     int,
     str | None,
@@ -22,6 +25,8 @@ Row = tuple[
     UUID | None,
     int,
     int,
+    str | None,
+    UUID | None,
 ]
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
@@ -49,13 +54,16 @@ class NewEvent:
 class Event:
     """One event of the log, read-only. `payload` and `headers` are decoded when first asked for."""
 
-    __slots__ = ("_headers", "_payload", "_row", "offset", "partition", "topic")
+    __slots__ = ("_headers", "_payload", "_row", "_timeline", "offset", "partition", "topic")
 
-    def __init__(self, topic: str, partition: int, offset: int, row: Row) -> None:
+    def __init__(
+        self, topic: str, partition: int, offset: int, row: Row, timeline: int = 1
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self._row = row
+        self._timeline = timeline
         self._payload = self._headers = _UNREAD
 
     @property
@@ -102,8 +110,18 @@ class Event:
 
     @property
     def transaction_id(self) -> UUID:
-        """The unit's transaction: the producer's own id, or one derived from the xid."""
-        return self._row[7] or transaction_uuid(self._row[8])
+        """The unit's transaction: the producer's own id, or one derived from cause or xid."""
+        return self._row[7] or transaction_uuid(self._row[8], self._timeline)
+
+    @property
+    def cause(self) -> Cause | None:
+        """The unit that was handled when it was published; None if no handler published it."""
+        return parse_cause(self._row[10])
+
+    @property
+    def correlation(self) -> UUID:
+        """The transaction_id of the first event of its chain; its own, if nothing led to it."""
+        return self._row[11] or self.transaction_id
 
     @property
     def created_ts(self) -> datetime:
@@ -117,7 +135,8 @@ class Event:
         )
 
 
-def transaction_uuid(xid: int) -> UUID:
+def transaction_uuid(xid: int, timeline: int = 1) -> UUID:
     """Return the transaction_id of events that named none; as the SQL function of that name."""
     digits = f"{xid:016x}"
-    return UUID(f"00000000-0000-8000-8{digits[1:4]}-{digits[4:]}")
+    first = timeline if timeline > 1 else 0
+    return UUID(f"{first:08x}-0000-8000-8{digits[1:4]}-{digits[4:]}")

@@ -22,12 +22,14 @@ from psycopg.rows import tuple_row
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
+from gapless.log.cause import Origin, current_origin
 from gapless.log.event import NewEvent
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
 _Record = tuple[str | None, ...]  # the columns' values as text, in that order
 _Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
+_Told = dict[str, str | None]  # cause and correlation, or nothing
 _TEXT = (str, UUID)
 _JSON_TEXT = (bytes, bytearray)
 
@@ -58,6 +60,8 @@ def publish(
     topic: str,
     what: object,
     /,
+    *,
+    cause: Origin | None = None,
     **fields: Any,
 ) -> UUID: ...
 @overload
@@ -66,75 +70,104 @@ def publish(
     topic: str,
     what: object,
     /,
+    *,
+    cause: Origin | None = None,
     **fields: Any,
 ) -> Awaitable[UUID]: ...
 def publish(
-    conn: Connection[Any] | AsyncConnection[Any], topic: str, what: object, /, **fields: Any
+    conn: Connection[Any] | AsyncConnection[Any],
+    topic: str,
+    what: object,
+    /,
+    *,
+    cause: Origin | None = None,
+    **fields: Any,
 ) -> UUID | Awaitable[UUID]:
     """Publish one event, or many, to `topic`; they exist when the caller's transaction commits.
 
     what: a payload (anything json.dumps takes; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
     fields: key, event_type, headers, host_id, user_id, transaction_id, for a plain payload.
-    Returns the transaction_id under which the events can be found. With an async connection,
+    cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
+        is handling, if any; a handler with batch=True that does not loop over its batch says it.
+    Returns the transaction_id under which the events can be found; what is published for a unit
+    has one that follows from the unit, the same at every attempt. With an async connection,
     `await` it. On an autocommit connection outside a transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
     topic. The caller's transaction is then aborted, as by any failed statement.
     """
     events = _events(what, fields)
+    told = _told(cause or current_origin())
     if isinstance(conn, AsyncConnection):
-        return _publish_async(conn, topic, events)
-    return _publish_sync(conn, topic, events)
+        return _publish_async(conn, topic, events, told)
+    return _publish_sync(conn, topic, events, told)
 
 
-def _publish_sync(conn: Connection[Any], topic: str, events: _Events) -> UUID:
+def _told(origin: Origin | None) -> _Told:
+    """Return what the statements say of the cause; nothing outside of handlers."""
+    if origin is None:
+        return {}
+    correlation = origin.correlation
+    return {
+        "cause": origin.idempotency_key,
+        "correlation": None if correlation is None else str(correlation),
+    }
+
+
+def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: _Told) -> UUID:
     hit("publish.before")
     try:
-        published = _store(conn, topic, events)
+        published = _store(conn, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-def _store(conn: Connection[Any], topic: str, events: _Events) -> UUID:
+def _store(conn: Connection[Any], topic: str, events: _Events, told: _Told) -> UUID:
     # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
     with Cursor(conn, row_factory=tuple_row) as cursor:
-        name, params, rest = _statement(topic, events)
-        if name != "publish_many":
+        name, params, rest = _statement(topic, events, told)
+        if not name.startswith("publish_many"):
             return _transaction_id(cursor.execute(query("log", name), params).fetchone())
         with conn.transaction() if _is_alone(conn) else nullcontext():
-            row = cursor.execute(query("log", name), params).fetchone()
-            topic_id = _topic_id(row)
+            row = _row(cursor.execute(query("log", name), params).fetchone())
             with cursor.copy(query("log", "copy_events")) as copy:
                 for event in rest:
-                    copy.write_row((topic_id, *_record(event)))
+                    copy.write_row(_copied(row, event))
+            if told:
+                cursor.execute(query("log", "tell_cause"), _told_before(row))
         return _transaction_id(row)
 
 
-async def _publish_async(conn: AsyncConnection[Any], topic: str, events: _Events) -> UUID:
+async def _publish_async(
+    conn: AsyncConnection[Any], topic: str, events: _Events, told: _Told
+) -> UUID:
     hit("publish.before")
     try:
-        published = await _store_async(conn, topic, events)
+        published = await _store_async(conn, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-async def _store_async(conn: AsyncConnection[Any], topic: str, events: _Events) -> UUID:
+async def _store_async(
+    conn: AsyncConnection[Any], topic: str, events: _Events, told: _Told
+) -> UUID:
     async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-        name, params, rest = _statement(topic, events)
-        if name != "publish_many":
+        name, params, rest = _statement(topic, events, told)
+        if not name.startswith("publish_many"):
             await cursor.execute(query("log", name), params)
             return _transaction_id(await cursor.fetchone())
         async with conn.transaction() if _is_alone(conn) else nullcontext():
             await cursor.execute(query("log", name), params)
-            row = await cursor.fetchone()
-            topic_id = _topic_id(row)
+            row = _row(await cursor.fetchone())
             async with cursor.copy(query("log", "copy_events")) as copy:
                 for event in rest:
-                    await copy.write_row((topic_id, *_record(event)))
+                    await copy.write_row(_copied(row, event))
+            if told:
+                await cursor.execute(query("log", "tell_cause"), _told_before(row))
         return _transaction_id(row)
 
 
@@ -147,20 +180,24 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _statement(topic: str, events: _Events) -> tuple[str, dict[str, Any], Iterator[object]]:
+def _statement(
+    topic: str, events: _Events, told: _Told
+) -> tuple[str, dict[str, Any], Iterator[object]]:
     """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
     Its row begins with the transaction_id; that of publish_many, before a COPY, has the topic's id.
     """
+    params: dict[str, Any] = {"topic": topic, **told}
+    end = "_from" if told else ""
     if isinstance(events, list):
         one = dict(zip(_COLUMNS, _record(events[0]), strict=True))
-        return "publish_one", {"topic": topic, **one}, iter(())
+        return f"publish_one{end}", {**params, **one}, iter(())
     head = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
-        return "publish_many", {"topic": topic}, chain(head, events)
+        return f"publish_many{end}", params, chain(head, events)
     records = [_record(event) for event in head]
     columns = {name: _column(records, n) for n, name in enumerate(_COLUMNS)}
-    return "publish_some", {"topic": topic, **columns}, iter(())
+    return f"publish_some{end}", {**params, **columns}, iter(())
 
 
 def _column(records: Sequence[_Record], n: int) -> list[str | None] | None:
@@ -271,6 +308,19 @@ def _transaction_id(row: tuple[Any, ...] | None) -> UUID:
     return UUID(str(row[0]))
 
 
-def _topic_id(row: tuple[Any, ...] | None) -> Any:
+def _row(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
     assert row is not None
-    return row[1]
+    return row
+
+
+def _copied(row: tuple[Any, ...], event: object) -> tuple[object, ...]:
+    """Return what a COPY writes of an event; `row`: as publish_many returns it."""
+    record = _record(event)
+    caused = row[2]  # a COPY that names a column leaves its default out
+    if caused is None or record[-1] is not None:
+        return (row[1], *record)
+    return (row[1], *record[:-1], caused)
+
+
+def _told_before(row: tuple[Any, ...]) -> _Told:
+    return {"cause": row[3], "correlation": row[4]}

@@ -20,7 +20,7 @@ from chaos.points.scenarios import PROVOKED_BY, work
 from chaos.points.theatre import StuckError, Theatre
 from chaos.points.traps import Action
 from chaos.producer import Draft, Producer
-from gapless.consume.claim import claim
+from gapless.consume.claim import Wanted, claim
 from gapless.consume.handler import Handler
 from gapless.consume.reader import load_units
 from gapless.consume.session import transaction
@@ -278,7 +278,7 @@ def two_at_once(theatre: Theatre) -> list[Violation]:
         thread = threading.Thread(target=lambda: one_step(two, fence, by.handler))
         turn = make_turn(one, fence, by.handler)
         with transaction(one):
-            claimed = claim(one, fence, turn.terms.batch_size)
+            claimed = claim(one, fence, Wanted(turn.terms.batch_size))
             thread.start()
             waits = "select cardinality(pg_blocking_pids(%s)) > 0"
             theatre.until(lambda: theatre.value(waits, two.info.backend_pid), "the second waits")

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from gapless.consume.call import call
-from gapless.consume.claim import claim
+from gapless.consume.claim import Wanted, claim
 from gapless.consume.reader import load_units
 from gapless.consume.session import transaction
 from gapless.consume.turn import Retry, Step, Turn, finish
@@ -27,9 +27,9 @@ Make = Callable[[Any], Any]
 def offset_first(_: Any) -> Any:
     """The offset is committed, and then the units are handled, in a transaction of their own."""
 
-    def fast(turn: Turn, batch_size: int, **_: float) -> Step | Retry:
+    def fast(turn: Turn, batch_size: int, *_: object) -> Step | Retry:
         with transaction(turn.conn):
-            claimed = claim(turn.conn, turn.assignment, batch_size)
+            claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             finish(turn, claimed)
@@ -44,9 +44,9 @@ def offset_first(_: Any) -> Any:
 def effects_first(_: Any) -> Any:
     """The units are handled and committed, and then the offset moves."""
 
-    def fast(turn: Turn, batch_size: int, **_: float) -> Step | Retry:
+    def fast(turn: Turn, batch_size: int, *_: object) -> Step | Retry:
         with contextlib.suppress(psycopg.Rollback), transaction(turn.conn):
-            claimed = claim(turn.conn, turn.assignment, batch_size)
+            claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome == "claimed":
                 raise psycopg.Rollback
         if claimed.outcome != "claimed":
@@ -55,7 +55,9 @@ def effects_first(_: Any) -> Any:
         hit("step.handled")
         with transaction(turn.conn):
             again = claim(
-                turn.conn, turn.assignment, claimed.last_offset - claimed.first_offset + 1
+                turn.conn,
+                turn.assignment,
+                Wanted(claimed.last_offset - claimed.first_offset + 1),
             )
             if again.outcome != "claimed":
                 return Step(outcome=again.outcome)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from psycopg import Connection
 
 from gapless.consume.unit import Batch, Unit
+from gapless.errors import HoleError
 from gapless.log.event import NewEvent
-from stage.consume.world import Group, World, make_handler
+from stage.consume.world import Group, Reader, World, make_handler
 
 Who = tuple[str | None, str | None]
 
@@ -66,18 +67,48 @@ class TestMerging:
         world.events(users([A], [A, A], [A]))
         assert shapes(group) == [1, 2, 1]
 
-    def test_a_batch_ends_as_without(self, world: World, group: Group) -> None:
-        """Merging is within a claim: a user's next unit may be in the next one."""
-        world.events(users([A], [A, A], [A, A], [A]))
-        assert shapes(group, group_by="user", batch_size=2) == [3, 2, 1]
+    @pytest.mark.parametrize("batch_size", [1, 2, 5, 6, 100])
+    def test_a_claim_goes_on_to_the_users_last_unit(
+        self, world: World, group: Group, batch_size: int
+    ) -> None:
+        world.events(users([B], [A], [A, A], [A, A], [A], [B], [B]))
+        assert shapes(group, group_by="user", batch_size=batch_size) == [1, 6, 2]
 
-    def test_a_range_too_large_for_memory_is_not_merged(self, world: World, group: Group) -> None:
+    def test_over_many_runs_and_segments(self, world: World, group: Group) -> None:
+        world.events(users([B], *[[A]] * 450))
+        for _ in range(3):
+            world.events(users([A, A], [A]))
+        world.events(users([B]))
+        assert shapes(group, group_by="user", batch_size=3) == [1, 459, 1]
+
+    def test_a_range_too_large_for_memory_is_streamed(self, world: World, group: Group) -> None:
         world.events(users([A], [A], [A] * 20))
-        assert shapes(group, group_by="user", stream_above_events=15) == [1, 1, 20]
+        assert shapes(group, group_by="user", stream_above_events=15) == [22]
 
-    def test_one_by_one_after_a_death(self, world: World, group: Group) -> None:
-        world.events(users([A], [A]))
-        assert shapes(group, group_by="user", alone=True) == [1, 1]
+    def test_alone_after_a_death(self, world: World, group: Group) -> None:
+        world.events(users([A], [A], [B]))
+        assert shapes(group, group_by="user", alone=True) == [2, 1]
+
+    def test_what_is_read_ahead_is_merged_as_well(self, world: World, group: Group) -> None:
+        world.events(users(*[[A], [A], [A], [B]] * 200))
+        seen: list[int] = []
+        reader = Reader(group)
+        note = make_handler(lambda unit, conn: seen.append(len(unit)), group_by="user")
+        while reader.step(10, note).outcome == "done":
+            pass
+        assert seen == [3, 1] * 200
+
+    def test_not_over_a_hole(self, world: World, group: Group) -> None:
+        """What stands before it is handled; then the partition stops at it."""
+        for _ in range(3):
+            world.events(users([A], [A]))
+        world.conn.execute(
+            "delete from gapless.log_segment where topic_id = %s and base_offset = 3",
+            [world.topic.topic_id],
+        )
+        with pytest.raises(HoleError):
+            shapes(group, group_by="user", batch_size=1)
+        assert group.next_offset() == 3
 
 
 class TestDead:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 from psycopg import Connection
 
-from gapless.consume.claim import claim
+from gapless.consume.claim import Wanted, claim
 from gapless.consume.letters import Failure, Fate, set_aside
 from gapless.consume.unit import Span
 from gapless.db.connect import connect
@@ -123,7 +123,7 @@ def test_claim(place: Place, batch_size: int, events_max: int) -> None:
                 worker.execute("update gapless.consumer_offsets set next_offset = %s", [start])
                 with cost(worker) as spent:
                     claimed = claim(
-                        worker, place.group.assignments[0], batch_size, events_max=events_max
+                        worker, place.group.assignments[0], Wanted(batch_size, events_max)
                     )
             assert not spent.scanned, f"call {n + 1} at {start}: {spent.scanned}"
             assert spent.events_looked_up <= len(claimed.rows or ()) + 5
@@ -144,7 +144,7 @@ def test_a_claim_locks_few_of_many_chunks(conn: Connection, dsn: str, topic: Top
         for _ in range(CALLS):
             for assignment in group.assignments:
                 with group.conn.transaction(force_rollback=True):
-                    claim(group.conn, assignment, 1, events_max=1)
+                    claim(group.conn, assignment, Wanted(1, 1))
                     (tables,) = group.conn.execute(locked).fetchone() or (0,)
                     assert tables <= 2
 

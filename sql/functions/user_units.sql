@@ -1,0 +1,136 @@
+-- groupBy user: the units of a range, neighbouring ones of the same (host_id, user_id) merged.
+--
+-- A unit belongs to a user when all its events do; one without a user_id, or with events of several,
+-- belongs to nobody and is merged with none. Nothing is ever cut (I5).
+
+-- The last offset of each merged unit between first_offset, where a unit begins, and last_offset.
+-- is_closed: what follows is not of the same user; of the last one that is not known, and false.
+-- It ends before a hole, and with the layout: what lies behind is another claim's.
+create or replace function gapless.user_units(
+  topic_id int, partition_id int, first_offset bigint, last_offset bigint, layout int
+)
+returns table (unit_end bigint, is_closed boolean)
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_custom_plan
+as $$
+  with
+  segment as (
+    select s.base_offset, s.message_ids, s.unit_ends,
+      s.base_offset - 1 - lag(s.last_offset) over (order by s.base_offset) as missing
+    from gapless.log_segment s
+    where s.topic_id = user_units.topic_id and s.partition_id = user_units.partition_id
+      and s.base_offset >= coalesce(
+        (
+          select b.base_offset from gapless.log_segment b
+          where b.topic_id = user_units.topic_id and b.partition_id = user_units.partition_id
+            and b.base_offset <= user_units.first_offset
+          order by b.base_offset desc limit 1
+        ), 0)
+      and s.base_offset <= user_units.last_offset
+      and s.layout <= user_units.layout
+  ),
+  whole as (
+    select g.*, sum(g.missing) over (order by g.base_offset) as missing_so_far from segment g
+  ),
+  event as (
+    select g.base_offset + u.n - 1 as c_offset,
+      get_bit(g.unit_ends, u.n::int - 1) = 1 as ends_unit,
+      case when o.user_id is not null then
+        coalesce(length(o.host_id)::text || ':' || o.host_id, '-') || '/' || o.user_id
+      end as owner
+    from whole g
+    cross join unnest(g.message_ids) with ordinality as u (id, n)
+    -- OFFSET 0: one look-up an id; a join may read all that lies between two of them.
+    left join lateral (
+      select m.host_id, m.user_id from gapless.outbox_message_t m where m.id = u.id offset 0
+    ) o on true
+    where coalesce(g.missing_so_far, 0) = 0
+      and g.base_offset + u.n - 1 between user_units.first_offset and user_units.last_offset
+  ),
+  numbered as (
+    select e.*,
+      count(*) filter (where e.ends_unit) over (order by e.c_offset) - e.ends_unit::int as unit_no
+    from event e
+  ),
+  unit as (
+    select max(n.c_offset) as unit_end,
+      bool_or(n.ends_unit) as is_whole,
+      case when count(n.owner) = count(*) and min(n.owner collate "C") = max(n.owner collate "C")
+        then min(n.owner)
+      end as owner
+    from numbered n
+    group by n.unit_no
+  ),
+  told as (
+    select u.unit_end, u.is_whole,
+      u.owner is null or u.owner <> lead(u.owner) over w
+        or lead(u.unit_end) over w is not null and lead(u.owner) over w is null as is_closed,
+      lead(u.unit_end) over w is null as is_last
+    from unit u
+    window w as (order by u.unit_end)
+  )
+  select t.unit_end, coalesce(t.is_closed, false)
+  from told t
+  where t.is_whole and (coalesce(t.is_closed, false) or t.is_last)
+  order by t.unit_end
+$$;
+
+-- The last offset of the merged unit that upto is in; first_offset, where a unit begins, is not behind
+-- it. It looks ever further, twice as far each time, and not beyond a hole.
+create or replace function gapless.user_unit_end(
+  topic_id int, partition_id int, first_offset bigint, upto bigint, layout int
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  look_to bigint := upto;
+  further bigint;
+  found_end record;
+  segments int := 1;
+begin
+  loop
+    select min(u.unit_end) filter (where u.is_closed) as closed, max(u.unit_end) as reached
+    into found_end
+    from gapless.user_units(topic_id, partition_id, first_offset, look_to, layout) u
+    where u.unit_end >= upto;
+    if found_end.closed is not null then
+      return found_end.closed;
+    end if;
+    select max(n.last_offset) filter (where n.base_offset <= n.expected) into further
+    from (
+      select s.base_offset, s.last_offset,
+        coalesce(lag(s.last_offset) over (order by s.base_offset), look_to) + 1 as expected
+      from gapless.log_segment s
+      where s.topic_id = user_unit_end.topic_id and s.partition_id = user_unit_end.partition_id
+        and s.base_offset > look_to - 200    -- a segment has no more
+        and s.last_offset > look_to and s.layout <= user_unit_end.layout
+      order by s.base_offset
+      limit segments
+    ) n;
+    if further is null then
+      return coalesce(found_end.reached, upto);
+    end if;
+    look_to := further;
+    segments := segments * 2;
+  end loop;
+end
+$$;
+
+-- A mark for each event of a segment, as unit_ends has it, but of merged units.
+create or replace function gapless.user_marks(base_offset bigint, events int, unit_ends bigint[])
+returns text
+language sql
+immutable parallel safe
+as $$
+  select string_agg(case when base_offset + n = any (unit_ends) then '1' else '0' end, '' order by n)
+  from generate_series(0, events - 1) n
+$$;

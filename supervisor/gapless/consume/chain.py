@@ -1,0 +1,51 @@
+"""Chains (I10): what a handler publishes is published for the unit that it is handling.
+
+publish() of Python asks log.cause, at no cost for others. Whatever else inserts (SQL, a trigger) is
+told by a setting of the transaction, for a round trip a unit. So nobody tells the database until a
+COMMIT is refused for it: UntoldError. Then the batch is handled once more, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.handler import Handler
+from gapless.consume.session import run
+from gapless.log.cause import Handling, Origin, handling
+
+
+@contextmanager
+def handled(origin: Origin | None = None) -> Iterator[Handling]:
+    """Within the block, what is published is published for the `origin` of what is returned."""
+    now = Handling(origin)
+    token = handling.set(now)
+    try:
+        yield now
+    finally:
+        handling.reset(token)
+
+
+def tell(conn: Connection[Any], origin: Origin) -> None:
+    """Say it to the database, too, until the transaction ends or something else is told."""
+    correlation = origin.correlation
+    params = {
+        "cause": origin.idempotency_key,
+        "correlation": None if correlation is None else str(correlation),
+    }
+    run(conn, "tell_cause", params)
+
+
+def learn(handler: Handler) -> bool:
+    """Note that a handler published untold; False when nothing is left to be learned of it."""
+    habits = handler.habits
+    if not habits.publishes:
+        habits.publishes = True
+        return True
+    if not habits.defers:
+        habits.defers = True
+        return True
+    return False

@@ -1,0 +1,60 @@
+"""What an event came of: the unit that was handled when it was published (I10).
+
+Whoever handles a unit says so here, and publish() asks. The database has the same in settings of a
+transaction, for what is published without publish(): sql/functions/cause.sql.
+"""
+
+from __future__ import annotations
+
+import re
+from contextvars import ContextVar
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+_FORM = re.compile(r"(?s)(.+)/([A-Za-z0-9._-]+)/(\d{1,9})@(\d{1,18})(?:\.\.\d+)?(?:~\d+)?")
+
+
+class Cause(NamedTuple):
+    """The unit that an event came of: `offset` is that of its first event."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
+class Origin(Protocol):
+    """What can be the cause of an event: a Unit, or a Batch."""
+
+    @property
+    def idempotency_key(self) -> str: ...
+    @property
+    def correlation(self) -> UUID | None: ...
+
+
+class Handling:
+    """What is being handled now; `origin` changes from unit to unit."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self, origin: Origin | None = None) -> None:
+        self.origin = origin
+
+
+# A variable of the context, not of the thread: each task of an event loop has its own.
+handling: ContextVar[Handling | None] = ContextVar("gapless_handling", default=None)
+
+
+def current_origin() -> Origin | None:
+    """Return what is being handled where this is called; None outside of handlers."""
+    now = handling.get()
+    return None if now is None else now.origin
+
+
+def parse_cause(text: str | None) -> Cause | None:
+    """Return the cause that a unit's idempotency key names; None for anything else."""
+    found = _FORM.fullmatch(text or "")
+    if found is None:
+        return None
+    group, topic, partition, offset = found.groups()
+    return Cause(group, topic, int(partition), int(offset))
