@@ -27,6 +27,7 @@ from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic, require_topic
+from gapless.settings import Settings
 
 _TIMING = Timing(
     ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0
@@ -56,6 +57,7 @@ def drain(
 ) -> Drained:
     """Sequence what was published and run `handler` over all of it, in this process.
 
+    A handler that names no topic gets the default of the settings, outbox.
     It takes part as a member of the group like a supervisor, so the fence and the offsets are real.
     What fails is set aside as the handler's policy says; retries that are due are done as well.
     Raises UsageError when another member of the group owns a partition.
@@ -64,7 +66,7 @@ def drain(
     with connect(dsn, role="testing") as conn:
         while sequence(conn):
             pass
-        topic = require_topic(conn, handler.topic)
+        topic = require_topic(conn, handler.topic or Settings().topic)
         subscription = Subscription(
             group_id=name, topic=topic.name, topic_id=topic.topic_id, start=handler.start
         )

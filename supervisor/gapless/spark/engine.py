@@ -239,6 +239,7 @@ class Engine:
             dsn=self._plan.dsn,
             references=self._references,
             default_group=self._settings.group_id,
+            default_topic=self._settings.topic,
             assignment=owned.held.assignment,
             limits=self._limits(partition),
             max_processing_ms=self._settings.max_processing_ms,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import Protocol
 
@@ -50,7 +51,8 @@ def make_plan(
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
-    asks_partitions: refuse a topic with another number than total_partitions.
+    asks_partitions: refuse a topic with another number than total_partitions, and make the topic
+    of the settings if nobody made it.
 
     Raises UsageError for a handler without a group, or two for the same group and topic.
     """
@@ -61,14 +63,15 @@ def make_plan(
             raise UsageError(
                 f"{handler.name} names no group: write @gapless.handler(group=…) or set groupId"
             )
-        if (group, handler.topic) in chosen:
+        topic = handler.topic or settings.topic
+        if (group, topic) in chosen:
             raise UsageError(
-                f"{handler.name} and {chosen[group, handler.topic].name} both serve topic "
-                f'"{handler.topic}" for group "{group}"; one handler each'
+                f"{handler.name} and {chosen[group, topic].name} both serve topic "
+                f'"{topic}" for group "{group}"; one handler each'
             )
         if (handler.delivery or settings.delivery) == "at-least-once":
             require_single_units(handler, handler.group_by or settings.group_by)
-        chosen[group, handler.topic] = handler
+        chosen[group, topic] = replace(handler, topic=topic)
     if not chosen:
         raise UsageError("there is no handler to run")
     return Plan(settings=settings, dsn=dsn, handlers=chosen, asks_partitions=asks_partitions)

@@ -55,7 +55,7 @@ def billing(conn: psycopg.Connection) -> list[tuple[int]]:
 
 
 def test_all_of_a_topic(gapless, orders, conn) -> None:
-    done = gapless("replay", APP)
+    done = gapless("replay", APP, "--yes")
     assert (done.code, done.out) == (0, "replayed 20 events: all handled\n"), done.err
     assert value(conn, OFFSETS, 0) == value(conn, OFFSETS, 1) == list(range(1, 11))
     assert billing(conn) == [(11,), (11,)]
@@ -74,7 +74,7 @@ def test_all_of_a_topic(gapless, orders, conn) -> None:
     ],
 )
 def test_a_range(gapless, orders, conn, words, offsets) -> None:
-    done = gapless("replay", APP, "--partition", "0", *words, "--json")
+    done = gapless("replay", APP, "--partition", "0", *words, "--json", "--yes")
     assert done.json["events"] == done.json["done"] == len(offsets or [])
     assert value(conn, OFFSETS, 0) == offsets
     assert value(conn, OFFSETS, 1) is None
@@ -82,7 +82,7 @@ def test_a_range(gapless, orders, conn, words, offsets) -> None:
 
 def test_what_fails_is_kept(gapless, orders, conn) -> None:
     more(conn, orders[0], "refuse", 2)
-    done = gapless("replay", APP, "--name", "again", "--batch-size", "3")
+    done = gapless("replay", APP, "--name", "again", "--batch-size", "3", "--yes")
     assert done.out == (
         "replayed 22 events: 20 handled, 2 in 2 dead letters: gapless dlq list --group again; "
         "then gapless replay --remove again\n"
@@ -107,7 +107,7 @@ def test_interrupted_and_continued(
 ) -> None:
     """Each event once, whatever ended it; the count in the end is of all of it."""
     more(conn, orders[0], "slow", 60)
-    process = start("replay", APP, "--name", "r", "--batch-size", "4")
+    process = start("replay", APP, "--name", "r", "--batch-size", "4", "--yes")
     assert until(lambda: value(conn, "select count(*) from handled") >= 20)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
@@ -126,7 +126,7 @@ def test_two_share_the_partitions(
 ) -> None:
     for key in orders:
         more(conn, key, "slow", 100)
-    one = start("replay", APP, "--name", "r", "--batch-size", "5", "--keep")
+    one = start("replay", APP, "--name", "r", "--batch-size", "5", "--keep", "--yes")
     assert until(lambda: value(conn, "select count(*) from handled") >= 5)
     two = gapless("replay", APP, "--continue", "r", "--batch-size", "5", "--keep")
     out, err = one.communicate(timeout=60)

@@ -102,7 +102,7 @@ def _partition(
     while at < part.stop_offset:
         size = min(limits.batch_size, part.stop_offset - at)
         turn = step_alone if alone > 0 else step
-        done = _patiently(
+        done = patiently(
             lambda turn=turn, size=size: turn(  # type: ignore[misc]
                 conn, assignment, handler, replace(limits, batch_size=size)
             )
@@ -119,7 +119,7 @@ def _partition(
     hold.release(conn, assignment, part.lease_no)
 
 
-def _patiently(turn: Callable[[], Any]) -> Any:
+def patiently(turn: Callable[[], Any]) -> Any:
     """Take a turn again while the environment makes it fail; a lost session ends the replay."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_is_passing),
