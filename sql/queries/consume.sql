@@ -45,9 +45,6 @@ where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[
 -- name: finish
 select gapless.require_finish(gapless.finish_batch(%(claim_xid)s))
 
--- name: apply_constraints
-select gapless.apply_constraints()
-
 -- name: check_constraints
 select gapless.check_constraints()
 

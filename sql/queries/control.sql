@@ -70,6 +70,9 @@ join gapless.topic t using (topic_id)
 where c.group_id = %(group)s
 order by c.partition_id
 
+-- name: apply_constraints
+select gapless.apply_constraints()
+
 -- name: current_xid
 select pg_current_xact_id_if_assigned()::text
 

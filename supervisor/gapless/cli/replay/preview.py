@@ -102,8 +102,8 @@ def show_preview(
     )
     say(f"handler: {handler.name}, {call}; claims of {count(limits.batch_size, 'event')}")
     say(
-        f'effects: exactly once in database "{conn.info.dbname}" of the server at {server}, what it '
-        "writes through the connection it is given; what it does elsewhere is done again"
+        f'effects: exactly once in database "{conn.info.dbname}" of the server at {server}, as far '
+        "as it uses the connection it is given; what it does elsewhere is done again"
     )
     if lines:
         show(_Line, lines, as_json=False)

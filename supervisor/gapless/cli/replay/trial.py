@@ -7,13 +7,15 @@ declared finished, so a handler that says COMMIT is refused, as ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from gapless.cli.replay.preview import Range
 from gapless.cli.replay.run import patiently
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 FAILURES_SHOWN = 5
+_ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+_NONE: Mapping[str, object] = MappingProxyType({})
 
 Place = tuple[int, int]  # partition and first offset
 
@@ -121,7 +125,7 @@ class Trial:
             "starts": [each.start_offset for each in self._ranges],
             "stops": [each.stop_offset for each in self._ranges],
         }
-        self._conn.execute(query("control", "create_trial"), what)
+        self._ask("create_trial", what)
         for each in self._ranges:
             if each.events:
                 self._partition(each)
@@ -135,12 +139,10 @@ class Trial:
         )
         token = uuid4()
         where = {"group": self._name, "topic_id": partition.topic_id}
-        row = self._conn.execute(
-            query("control", "take_part"),
-            {**where, "partition_id": part.partition_id, "token": token},
-        ).fetchone()
-        assert row is not None
-        assignment = Assignment(partition=partition, epoch=row[0], token=token)
+        epoch, _ = self._ask(
+            "take_part", {**where, "partition_id": part.partition_id, "token": token}
+        )
+        assignment = Assignment(partition=partition, epoch=epoch, token=token)
         at = part.start_offset
         while at < part.stop_offset:
             size = min(self._limits.batch_size, part.stop_offset - at)
@@ -157,13 +159,18 @@ class Trial:
         """Handle the units of a claim, all at once, or one by one if that fails."""
         spans, units = load_units(self._conn, partition, claimed, self._limits)
         place = (partition.partition_id, claimed.first_offset)
-        if place not in self._slow:
-            if self._try(lambda: self._together(units)) is None:
-                self._tried.handled += len(spans)
-                return
+        is_slow = place in self._slow
+        if not is_slow and self._try(lambda: self._together(units)) is not None:
+            is_slow = True
             self._slow.add(place)
-            self._require_ours()
-        self._one_by_one(partition, spans)
+            if not self._is_ours():
+                raise _EndedError
+        if is_slow:
+            self._one_by_one(partition, spans)
+        else:
+            self._tried.handled += len(spans)
+        # For good, when no handler runs: the next claim would check them all again.
+        self._ask("apply_constraints")
 
     def _together(self, units: Iterator[Unit]) -> None:
         if self._handler.batch:
@@ -208,7 +215,10 @@ class Trial:
         try:
             with self._conn.transaction():
                 do()
-                run(self._conn, "apply_constraints")
+                # MUST stay undone: what refuses a COMMIT is one of the checks of a claim.
+                run(self._conn, "check_constraints")
+                if not self._is_ours():
+                    raise TransactionBrokenError(_ENDED)
         except UnitFailedError as failed:
             return failed.error
         except TransactionBrokenError as error:
@@ -219,16 +229,18 @@ class Trial:
             return error
         return None
 
-    def _require_ours(self) -> None:
-        if not self._is_ours():
-            raise _EndedError
-
     def _is_ours(self) -> bool:
         """Tell whether the transaction that claimed is still the open one."""
         if self._conn.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
             return False
-        row = self._conn.execute(query("control", "current_xid")).fetchone()
-        return row == (self._xid,)
+        return self._ask("current_xid") == (self._xid,)
+
+    def _ask(self, name: str, params: Mapping[str, object] = _NONE) -> tuple[Any, ...]:
+        """Return the row of a query, whatever a handler made of the connection's rows."""
+        with self._conn.cursor(row_factory=tuple_row) as cursor:
+            row = cursor.execute(query("control", name), params).fetchone()
+        assert row is not None
+        return row
 
 
 @contextmanager
