@@ -82,6 +82,17 @@ def test_a_handler_is_found_by_what_it_serves(group: str, topic: str) -> None:
     assert (handler.group or "a", handler.topic) == (group, topic)
 
 
+def test_a_handler_that_names_no_topic_serves_the_default(tmp_path: Path) -> None:
+    (tmp_path / "modest.py").write_text(
+        "import gapless\n\n\n@gapless.handler()\ndef handle(unit, conn): ...\n"
+    )
+    reference = f"{tmp_path}/modest.py"
+    handler = find_handler((reference,), ("a", "orders"), ("a", "orders"))
+    assert handler.name == "modest:handle"
+    with pytest.raises(UsageError, match="no handler serves outbox"):
+        find_handler((reference,), ("a", "orders"), ("a", "outbox"))
+
+
 def test_what_a_task_lacks_is_said(tmp_path: Path) -> None:
     (tmp_path / "lacking.py").write_text("import os\nos.environ['SHOP_TOKEN']")
     for reference, why in (

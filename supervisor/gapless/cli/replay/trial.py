@@ -217,8 +217,7 @@ class Trial:
                 do()
                 # MUST stay undone: what refuses a COMMIT is one of the checks of a claim.
                 run(self._conn, "check_constraints")
-                if not self._is_ours():
-                    raise TransactionBrokenError(_ENDED)
+                self._require_ours()
         except UnitFailedError as failed:
             return failed.error
         except TransactionBrokenError as error:
@@ -228,6 +227,10 @@ class Trial:
                 raise
             return error
         return None
+
+    def _require_ours(self) -> None:
+        if not self._is_ours():
+            raise TransactionBrokenError(_ENDED)
 
     def _is_ours(self) -> bool:
         """Tell whether the transaction that claimed is still the open one."""
