@@ -15,9 +15,12 @@ begin
   select * into existing from gapless.topic t where t.name = create_topic.name;
   if found then
     if existing.partitions <> create_topic.partitions then
-      raise exception 'topic "%" has % partitions in the database, not %: gapless topics alter % --partitions % gives it that number',
+      raise exception 'topic "%" has % partitions in the database, not %: %',
         create_topic.name, existing.partitions, create_topic.partitions,
-        create_topic.name, create_topic.partitions
+        format(
+          'gapless topics alter %s --partitions %s gives it that number',
+          create_topic.name, create_topic.partitions
+        )
         using errcode = 'GL409';
     end if;
     return existing.topic_id;
