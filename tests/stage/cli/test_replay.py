@@ -340,17 +340,20 @@ def test_a_dry_run_that_is_ended_leaves_nothing(
     gapless, orders, conn, untouched, start: Callable[..., subprocess.Popen[str]], number
 ) -> None:
     """Meanwhile it stops nobody: the number of partitions can be changed, and events get offsets."""
-    more(conn, orders[0], "slow", 100)
+    more(conn, orders[0], "slow", 1000)
     untouched()
     process = start("replay", APP, "--dry-run")
-    asleep = "select count(*) > 0 from pg_locks where relation = 'handled'::regclass"
-    assert until(lambda: value(conn, asleep))
+    at_it = "select count(*) > 0 from pg_locks where relation = 'handled'::regclass"
+    assert until(lambda: value(conn, at_it))
     conn.execute("set lock_timeout = '10s'")
     conn.execute("select gapless.set_partitions('orders', 3)")
+    publish(conn, "orders", "n", key=orders[0])
+    assert sequence(conn) == 1
+    assert value(conn, at_it)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode != 0
-    assert until(lambda: not value(conn, asleep))
+    assert until(lambda: not value(conn, at_it))
     assert value(conn, "select count(*) from gapless.consumer_group") == 1
     assert value(conn, "select count(*) from handled") == 0
 
