@@ -1,5 +1,6 @@
 -- Create a topic; returns its id. One that exists with the same number of partitions is left as it
 -- is; with another number it is refused, since the keys would move between partitions.
+-- Id 1 is that of the topic outbox, made or not: it is what an INSERT means that names no topic_id.
 create or replace function gapless.create_topic(name text, partitions int)
 returns int
 language plpgsql
@@ -14,15 +15,25 @@ begin
   select * into existing from gapless.topic t where t.name = create_topic.name;
   if found then
     if existing.partitions <> create_topic.partitions then
-      raise exception 'topic "%" has % partitions in the database, not %',
-        create_topic.name, existing.partitions, create_topic.partitions
+      raise exception 'topic "%" has % partitions in the database, not %: %',
+        create_topic.name, existing.partitions, create_topic.partitions,
+        format(
+          'gapless topics alter %s --partitions %s gives it that number',
+          create_topic.name, create_topic.partitions
+        )
         using errcode = 'GL409';
     end if;
     return existing.topic_id;
   end if;
   -- An id may have been taken by an INSERT that named it (see sequence_events).
   insert into gapless.topic (topic_id, name, partitions)
-  select coalesce(max(t.topic_id), 0) + 1, create_topic.name, create_topic.partitions
+  select
+    case
+      when create_topic.name = 'outbox' and coalesce(min(t.topic_id), 0) <> 1 then 1
+      else greatest(max(t.topic_id), 1) + 1
+    end,
+    create_topic.name,
+    create_topic.partitions
   from gapless.topic t
   returning topic_id into existing.topic_id;
   return existing.topic_id;
@@ -50,5 +61,38 @@ begin
   update gapless.topic t set retention = make_interval(secs => create_topic.keep_s)
   where t.topic_id = created_id;
   return created_id;
+end
+$$;
+
+-- Events of id 1 whose topic nobody made are the outbox's: it is found by its name, whoever adopts it.
+create or replace function gapless.name_outbox()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (select from gapless.topic t where t.name = 'outbox') then
+    new.name := 'outbox';
+  end if;
+  return new;
+end
+$$;
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger t
+    where t.tgrelid = 'gapless.topic'::regclass and t.tgname = 'name_outbox'
+  ) then
+    create trigger name_outbox
+      before insert on gapless.topic
+      for each row when (new.topic_id = 1 and new.name = 'topic-1')
+      execute function gapless.name_outbox();
+    -- What was adopted before there was this trigger.
+    update gapless.topic t set name = 'outbox'
+    where t.topic_id = 1 and t.name = 'topic-1'
+      and not exists (select from gapless.topic o where o.name = 'outbox');
+  end if;
 end
 $$;

@@ -1,9 +1,3 @@
--- name: topic_is_ours
--- Whether this transaction has made the topic.
-select t.xmin = pg_current_xact_id_if_assigned()::xid
-from gapless.topic t
-where t.topic_id = %(topic_id)s
-
 -- name: topics
 -- returns: gapless.cli.topics:TopicRow
 select

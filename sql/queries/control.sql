@@ -50,6 +50,37 @@ select gapless.create_replay(
   %(to_offset)s, %(to_time)s
 )
 
+-- name: replay_ranges
+-- What a replay would handle, partition by partition; stop_offset is exclusive.
+-- returns: gapless.cli.replay.preview:Range
+select
+  c.partition_id,
+  c.start_offset,
+  c.stop_offset,
+  (
+    select r.created_ts from gapless.read(t.name::text, c.partition_id, c.start_offset, c.start_offset) r
+    where c.start_offset < c.stop_offset
+  ) as first_event,
+  (
+    select r.created_ts from gapless.read(t.name::text, c.partition_id, c.stop_offset - 1, c.stop_offset - 1) r
+    where c.start_offset < c.stop_offset
+  ) as last_event
+from gapless.consumer_offsets c
+join gapless.topic t using (topic_id)
+where c.group_id = %(group)s
+order by c.partition_id
+
+-- name: apply_constraints
+select gapless.apply_constraints()
+
+-- name: current_xid
+select pg_current_xact_id_if_assigned()::text
+
+-- name: create_trial
+select gapless.create_trial(
+  %(group)s, %(topic)s, %(partitions)s::int[], %(starts)s::bigint[], %(stops)s::bigint[]
+)
+
 -- name: replays
 -- returns: gapless.cli.replay.command:ReplayRow
 select

@@ -84,6 +84,15 @@ from stdin
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s)
 
+-- name: topic_is_ours
+-- Whether this transaction has made the topic.
+select t.xmin = pg_current_xact_id_if_assigned()::xid
+from gapless.topic t
+where t.topic_id = %(topic_id)s
+
+-- name: topic_names
+select array(select t.name::text from gapless.topic t order by t.name)
+
 -- name: set_partitions
 select gapless.set_partitions(%(name)s, %(partitions)s)
 

@@ -65,12 +65,12 @@ def drain(
     Raises UsageError when another member of the group owns a partition, or when the handler's
     options do not fit together.
     """
-    name = group or handler.group or "testing"
     terms = agree(handler, settings or Settings())
+    name = group or terms.group_id or "testing"
     with connect(dsn, role="testing") as conn:
         while sequence(conn):
             pass
-        topic = require_topic(conn, handler.topic)
+        topic = require_topic(conn, terms.topic)
         subscription = Subscription(
             group_id=name, topic=topic.name, topic_id=topic.topic_id, start=terms.start
         )

@@ -19,7 +19,7 @@ PROGRAM = """
 import sys
 from gapless.cli.main import main
 def run(dsn, app):
-    return main(["run", app, "--dsn", dsn, "--name", "host-a"])
+    return main(["run", app, "--dsn", dsn, "--name", "host-a", "--create-topics"])
 """
 APP = """
 import gapless

@@ -51,6 +51,7 @@ def test_shipped_file_has_every_key_in_order_under_its_own_placeholder() -> None
         assert name == f"{section}.{key}"
         value = CATALOG[key].default
         text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        text = text.lower() if isinstance(value, bool) else text
         assert default == ("" if value in (None, ()) else text)
 
 

@@ -1,4 +1,4 @@
-"""The `init` command: install or upgrade the schema, make the first chunks and the topic outbox."""
+"""The `init` command: install or upgrade the schema, make chunks, and the topic asked for."""
 
 from __future__ import annotations
 
@@ -22,19 +22,24 @@ if TYPE_CHECKING:
 
 HELP = "install or upgrade the schema; repeat freely"
 EXAMPLES = """\
+It makes the topic of the configuration (topic, by default outbox) if the configuration file, a
+values file or the environment says topic or totalPartitions, as light-portal's
+db-event-consumer.yml does, or with --partitions. Else it makes none: gapless topics create NAME.
+
 examples:
   gapless init
+  gapless init --config db-event-consumer.yml
   gapless init --partitions 16
   gapless init --sql | psql
 """
-_TOPIC = "outbox"
+_ASKS = ("topic", "totalPartitions")
 _CHUNK_TRIES = 10
 _CHUNK_PAUSE_S = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_partitions(parser)
+    add_partitions(parser, "make the topic of the configuration (outbox), with so many")
     parser.add_argument(
         "--sql", action="store_true", help="print the SQL that would run, and run nothing"
     )
@@ -63,18 +68,24 @@ def _init(args: argparse.Namespace) -> int:
         _refuse_mismatch(conn, loaded)
         done = _describe(migrate(conn), conn.info.dbname)
         done += _chunks(conn, loaded)
-        topic, is_new = ensure(conn, _TOPIC, loaded)
-        if is_new:
-            done.append(f"created topic {topic.name} with {count(topic.partitions, 'partition')}")
+        there = ""
+        if _asks_topic(loaded):
+            topic, is_new = ensure(conn, loaded.settings.topic, loaded)
+            there = f"topic {topic.name} with {count(topic.partitions, 'partition')}"
+            if is_new:
+                done.append(f"created {there}")
         dbname = conn.info.dbname
     for line in done:
         say(line)
     if not done:
-        say(
-            f'nothing to do: the gapless schema in database "{dbname}" is up to date, '
-            f"topic {topic.name} has {count(topic.partitions, 'partition')}"
-        )
+        what = f'the gapless schema in database "{dbname}" is up to date'
+        say(f"nothing to do: {what}" + (f", there is {there}" if there else ""))
     return 0
+
+
+def _asks_topic(loaded: Loaded) -> bool:
+    """Tell whether somebody said which topic there is to be, or how many partitions it has."""
+    return any(loaded.sources[key] != "default" for key in _ASKS)
 
 
 def _refuse_mismatch(conn: Connection[Any], loaded: Loaded) -> None:
@@ -84,11 +95,11 @@ def _refuse_mismatch(conn: Connection[Any], loaded: Loaded) -> None:
     from gapless.log.topics import find_topic  # noqa: PLC0415 - not for --help
 
     try:
-        there = find_topic(conn, _TOPIC)
+        there = find_topic(conn, loaded.settings.topic) if _asks_topic(loaded) else None
     except (UndefinedTable, InvalidSchemaName):
         return
     if there is not None:
-        ensure(conn, _TOPIC, loaded)
+        ensure(conn, there.name, loaded)
 
 
 def _describe(changes: Sequence[Change], dbname: str) -> list[str]:

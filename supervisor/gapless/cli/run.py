@@ -44,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
     parser.add_argument(
+        "--create-topics",
+        action="store_const",
+        const=True,
+        help="make the topics that the handlers name and nobody made (default: refuse to start)",
+    )
+    parser.add_argument(
         "--log-format",
         choices=("auto", "text", "json"),
         help="text or JSON lines; auto: the live console on a terminal, else text (default: auto)",
@@ -59,6 +65,7 @@ _FLAGS = (
     "capacity",
     "partitions_per_worker",
     "batch_size",
+    "create_topics",
     "log_format",
 )
 

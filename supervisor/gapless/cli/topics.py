@@ -121,19 +121,15 @@ def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, boo
     Raises UsageError, with both numbers, for one with another number of partitions than somebody
     asked for; the default asks for nothing.
     """
-    from gapless.log.topics import ensure_topic, find_topic  # noqa: PLC0415 - not for --help
+    from gapless.log.topics import create_topic, find_topic  # noqa: PLC0415 - not for --help
 
     before = find_topic(conn, name)
     if before is not None and loaded.sources["totalPartitions"] == "default":
         return before, False
     settings = loaded.settings
-    with conn.transaction():
-        topic = ensure_topic(
-            conn, name, partitions=settings.total_partitions, keep_s=settings.retention_s
-        )
-        # Two may have found none; one of them has made it.
-        made = conn.execute(query("cli", "topic_is_ours"), {"topic_id": topic.topic_id}).fetchone()
-    return topic, made == (True,)
+    return create_topic(
+        conn, name, partitions=settings.total_partitions, keep_s=settings.retention_s
+    )
 
 
 def _list(args: argparse.Namespace) -> int:

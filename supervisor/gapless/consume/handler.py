@@ -43,11 +43,11 @@ class Handler:
     """A handler function with what it serves. Still callable, so that it can be tested by hand.
 
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
-    None means: as configured (groupId, batchSize, groupBy, onFailure, …).
+    None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
     function: Callable[..., object]
-    topic: str
+    topic: str | None = None
     group: str | None = None
     batch: bool = False
     batch_size: int | None = None
@@ -83,7 +83,7 @@ class Options(TypedDict, total=False):
 @overload
 def handler(
     *,
-    topic: str,
+    topic: str | None = None,
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -91,7 +91,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str,
+    topic: str | None = None,
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -99,19 +99,19 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str,
+    topic: str | None = None,
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
     **options: Unpack[Options],
 ) -> Callable[[CallFunction], Handler]: ...
 def handler(
     *,
-    topic: str,
+    topic: str | None = None,
     batch: bool = False,
     delivery: DeliveryMode | None = None,
     **options: Unpack[Options],
 ) -> Callable[[Callable[..., Any]], Handler]:
-    """Make a function the handler of a topic for a consumer group.
+    """Make a function the handler of a topic (None: the configured one) for a consumer group.
 
     The function is called with a Unit (all events of one publishing transaction that share a
     partition) and the connection whose transaction also moves the group's offset: what it writes

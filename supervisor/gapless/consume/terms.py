@@ -19,6 +19,7 @@ from gapless.settings import Settings
 class Terms:
     """What one handler is run by; nothing is optional.
 
+    group_id, topic: what it serves; no group: nobody named one, which `gapless run` refuses.
     batch_size: events per claim; a claim goes on to the end of its last unit, which is never cut.
     group_by: what makes neighbouring events one unit.
     delivery, concurrency: how the handler is called; how many calls at a time, at least once.
@@ -30,6 +31,8 @@ class Terms:
     worker: what people call who handles.
     """
 
+    group_id: str | None
+    topic: str
     batch_size: int
     group_by: GroupBy
     delivery: DeliveryMode
@@ -48,6 +51,8 @@ def agree(handler: Handler, settings: Settings) -> Terms:
     Raises UsageError for what does not fit together.
     """
     terms = Terms(
+        group_id=handler.group or settings.group_id,
+        topic=handler.topic or settings.topic,
         batch_size=handler.batch_size or settings.batch_size,
         group_by=handler.group_by or settings.group_by,
         delivery=handler.delivery or settings.delivery,

@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.settings.stranger import closest, hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,15 @@ def require_topic(conn: Connection, name: str) -> Topic:
     """Return the topic of that name; raise UsageError when there is none."""
     topic = find_topic(conn, name)
     if topic is None:
-        raise UsageError(f'topic "{name}" does not exist: create it with gapless topics create')
+        raise UsageError(missing(conn, name))
     return topic
+
+
+def missing(conn: Connection, name: str) -> str:
+    """Say that there is no such topic, which one was probably meant, and what helps."""
+    row = conn.execute(query("log", "topic_names")).fetchone()
+    meant = hint(closest(name, row[0] if row else ())) or ":"
+    return f'topic "{name}" does not exist{meant} create it with gapless topics create {name}'
 
 
 def ensure_topic(
@@ -44,6 +52,22 @@ def ensure_topic(
 
     Raises UsageError when it exists with another number, or the name is not a topic name.
     """
+    return create_topic(conn, name, partitions=partitions, keep_s=keep_s)[0]
+
+
+def create_topic(
+    conn: Connection, name: str, *, partitions: int, keep_s: float | None = None
+) -> tuple[Topic, bool]:
+    """Do as ensure_topic(); return also whether it was made just now, and by us."""
+    with conn.transaction():
+        _create(conn, name, partitions, keep_s)
+        topic = require_topic(conn, name)
+        # Several may have found none; one of them has made it.
+        made = conn.execute(query("log", "topic_is_ours"), {"topic_id": topic.topic_id}).fetchone()
+    return topic, made == (True,)
+
+
+def _create(conn: Connection, name: str, partitions: int, keep_s: float | None) -> None:
     params = {"name": name, "partitions": partitions, "keep_s": keep_s}
     try:
         conn.execute(query("log", "create_topic"), params)
@@ -51,9 +75,10 @@ def ensure_topic(
         raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
     except psycopg.Error as error:
         if error.sqlstate == "GL409":
-            raise UsageError(f"{error.diag.message_primary} (totalPartitions)") from error
+            raise UsageError(
+                f"{error.diag.message_primary}, or leave totalPartitions (--partitions) out"
+            ) from error
         raise
-    return require_topic(conn, name)
 
 
 def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Whole, Wholes
+from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,6 +87,9 @@ class Settings:
 
     total_partitions: int = _classic(8, 1, 4_096)
     """How many partitions a topic gets when it is created; an existing topic keeps its own."""
+
+    create_topics: bool = _setting(Truth(), False)  # noqa: FBT003 - a default
+    """Whether `gapless run` makes the topics that its handlers name and nobody made."""
 
     chunk_events: int = _whole(1_000_000, 10_000, 1_000_000_000)
     """How many ids one chunk of outbox_message_t holds: what retention drops at once."""

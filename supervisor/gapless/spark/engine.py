@@ -237,6 +237,7 @@ class Engine:
             dsn=self._plan.dsn,
             references=self._references,
             default_group=self._settings.group_id,
+            default_topic=self._settings.topic,
             assignment=owned.held.assignment,
             terms=self._terms(partition),
             max_processing_ms=self._settings.max_processing_ms,

@@ -39,13 +39,14 @@ class Work:
     """What a task is told; everything in it can be pickled.
 
     references: where the handlers are, imported in the process that runs them.
-    default_group: the group of those that name none.
+    default_group, default_topic: the group and the topic of those that name none.
     alone: so many events are handled one unit at a time, its attempt written down (I8).
     """
 
     dsn: str
     references: tuple[str, ...]
     default_group: str | None
+    default_topic: str
     assignment: Assignment
     terms: Terms
     max_processing_ms: int
@@ -73,7 +74,11 @@ def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
 def work_on(work: Work) -> Report:
     """Go on until idle, fenced, or out of time; a lost session is Spark's to try again."""
     partition = work.assignment.partition
-    handler = find_handler(work.references, work.default_group, partition.group_id, partition.topic)
+    handler = find_handler(
+        work.references,
+        (work.default_group, work.default_topic),
+        (partition.group_id, partition.topic),
+    )
     with closing(connect(work.dsn, role=_role(work.assignment))) as conn:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
@@ -172,16 +177,18 @@ def _role(assignment: Assignment) -> str:
 
 @cache
 def find_handler(
-    references: tuple[str, ...], default_group: str | None, group_id: str, topic: str
+    references: tuple[str, ...], default: tuple[str | None, str], wanted: tuple[str, str]
 ) -> Handler:
-    """Return the handler that serves the topic for the group, as the driver has it.
+    """Return the handler that serves a topic for a group, as the driver has it.
 
+    wanted: the group and the topic; default: those of handlers that name none.
     Raises UsageError when it is not there.
     """
+    group_id, topic = wanted
     try:
         for reference in references:
             for handler in load_handlers(reference):
-                if (handler.group or default_group, handler.topic) == (group_id, topic):
+                if (handler.group or default[0], handler.topic or default[1]) == wanted:
                     return handler
     except UsageError as error:
         raise UsageError(

@@ -20,10 +20,10 @@ from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
-from gapless.errors import ConnectError
+from gapless.errors import ConnectError, UsageError
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
-from gapless.log.topics import ensure_topic, find_topic
+from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.retries import Retries
 
@@ -38,7 +38,8 @@ _LOG_EVERY = 20  # attempts to reconnect
 class Plan:
     """What a supervisor is to run: settings, DSN, handlers and their terms by (group, topic).
 
-    asks_partitions: somebody said totalPartitions, so a topic with another number is refused.
+    asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
+    the topic of the configuration is made if nobody made it.
     """
 
     settings: Settings
@@ -46,6 +47,11 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
+
+    def makes(self, topic: str) -> bool:
+        """Tell whether to make a topic that is not there."""
+        settings = self.settings
+        return settings.create_topics or (self.asks_partitions and topic == settings.topic)
 
 
 class Control:
@@ -91,6 +97,7 @@ class Control:
         conn = self._connect()
         require_schema(conn)
         settings = self._settings
+        self._require_topics(conn)
         require_room(
             conn,
             self._plan.handlers,
@@ -210,14 +217,19 @@ class Control:
             connect_timeout_s=self._settings.connect_timeout_s,
         )
 
+    def _require_topics(self, conn: Connection[Any]) -> None:
+        """Raise UsageError for a topic that is not there and not to be made; make none yet."""
+        for (_, topic), handler in self._plan.handlers.items():
+            if not self._plan.makes(topic) and find_topic(conn, topic) is None:
+                raise UsageError(
+                    f"{handler.name}: {missing(conn, topic)}, or let it be made: "
+                    "gapless run --create-topics, or createTopics: true"
+                )
+
     def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
         found = []
         for (group, topic_name), terms in self._plan.terms.items():
-            topic = None if self._plan.asks_partitions else find_topic(conn, topic_name)
-            if topic is None:
-                wanted = self._settings.total_partitions
-                keep_s = self._settings.retention_s
-                topic = ensure_topic(conn, topic_name, partitions=wanted, keep_s=keep_s)
+            topic = self._topic(conn, topic_name)
             found.append(
                 Subscription(
                     group_id=group,
@@ -227,6 +239,18 @@ class Control:
                 )
             )
         return found
+
+    def _topic(self, conn: Connection[Any], name: str) -> Topic:
+        """Return a topic; make it if it is to be made, and refuse another number of partitions."""
+        topic = find_topic(conn, name)
+        if topic is not None and not self._plan.asks_partitions:
+            return topic
+        wanted = self._settings.total_partitions
+        keep_s = self._settings.retention_s
+        topic, is_new = create_topic(conn, name, partitions=wanted, keep_s=keep_s)
+        if is_new:
+            log.info("supervisor: created topic %s, partitions: %s", name, wanted)
+        return topic
 
     def _become_member(self, conn: Connection[Any]) -> None:
         settings = self._settings

@@ -49,25 +49,27 @@ def make_plan(
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
-    asks_partitions: refuse a topic with another number than total_partitions.
+    asks_partitions: refuse a topic with another number than total_partitions, and make the topic
+    of the settings if nobody made it.
 
     Raises UsageError for a handler without a group, or two for the same group and topic.
     """
     chosen: dict[tuple[str, str], Handler] = {}
     terms: dict[tuple[str, str], Terms] = {}
     for handler in handlers:
-        group = handler.group or settings.group_id
+        agreed = agree(handler, settings)
+        group, topic = agreed.group_id, agreed.topic
         if group is None:
             raise UsageError(
                 f"{handler.name} names no group: write @gapless.handler(group=…) or set groupId"
             )
-        if (group, handler.topic) in chosen:
+        if (group, topic) in chosen:
             raise UsageError(
-                f"{handler.name} and {chosen[group, handler.topic].name} both serve topic "
-                f'"{handler.topic}" for group "{group}"; one handler each'
+                f"{handler.name} and {chosen[group, topic].name} both serve topic "
+                f'"{topic}" for group "{group}"; one handler each'
             )
-        chosen[group, handler.topic] = handler
-        terms[group, handler.topic] = agree(handler, settings)
+        chosen[group, topic] = handler
+        terms[group, topic] = agreed
     if not chosen:
         raise UsageError("there is no handler to run")
     return Plan(

@@ -42,6 +42,12 @@ class Run:
         assert "Traceback" not in self.err
         return self.err.removeprefix("gapless: ").rstrip("\n")
 
+    def complaint_last(self, code: int = 2) -> str:
+        """The same, where warnings of the configuration come first."""
+        *warnings, last = self.err.splitlines()
+        assert all(line.startswith("gapless: warning: ") for line in warnings), self.err
+        return Run(self.code, self.out, f"{last}\n").complaint(code)
+
 
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without anything that says where a database is.

@@ -258,7 +258,9 @@ def test_parked(gapless, letters, conn) -> None:
     )
     for offset in (1, 4):
         conn.execute(
-            "insert into gapless.dead_letter_key values ('billing', 1, 0, 'k', %s)", [offset]
+            "insert into gapless.dead_letter_key"
+            " values ('billing', gapless.topic_id('orders'), 0, 'k', %s)",
+            [offset],
         )
     assert (
         "parked behind   1 unit, 1 event: 4\n" in gapless("dlq", "show", "billing/orders/0/1").out

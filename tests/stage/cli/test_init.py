@@ -25,7 +25,7 @@ def empty(bare, empty_dsn: str):
 
 
 def test_init_says_what_it_did_and_then_nothing(empty, empty_dsn: str) -> None:
-    first = empty("init")
+    first = empty("init", "--partitions", "8")
     assert (first.code, first.err) == (0, "")
     installed, chunks, topic = first.lines
     assert "migrations" in installed
@@ -36,6 +36,25 @@ def test_init_says_what_it_did_and_then_nothing(empty, empty_dsn: str) -> None:
     assert again.out.startswith("nothing to do: ")
     with connect(empty_dsn, role="test") as conn:
         require_schema(conn)
+
+
+def test_init_makes_a_topic_for_a_configuration_that_asks_for_one(empty, tmp_path) -> None:
+    """Whatever it is asked by: a key of the file, a value, the environment, a flag."""
+    assert "topic" not in empty("init").out
+    assert "topic" not in empty("init", GAPLESS_BATCHSIZE="7").out
+    assert empty("topics", "--json").json == []
+    config = tmp_path / "gapless.yml"
+    config.write_text("topic: orders\n")
+    made = "created topic {} with {} partition{}\n".format
+    assert empty("init", "--config", str(config)).out == made("orders", 8, "s")
+    assert empty("init", GAPLESS_TOPIC="bills").out == made("bills", 8, "s")
+    (tmp_path / "values.yml").write_text("db-event-consumer.totalPartitions: 1\n")
+    config.write_text("batchSize: 5\n")
+    assert empty("init", "--config", str(config)).out == made("outbox", 1, "")
+    assert empty("init", "--config", str(config)).out.endswith(
+        "is up to date, there is topic outbox with 1 partition\n"
+    )
+    assert empty("init", "--partitions", "3", GAPLESS_TOPIC="more").out == made("more", 3, "s")
 
 
 def test_init_upgrades_what_changed(empty, empty_dsn: str) -> None:
@@ -51,10 +70,13 @@ def test_init_upgrades_what_changed(empty, empty_dsn: str) -> None:
 
 def test_init_with_a_number_of_partitions(empty, tmp_path) -> None:
     assert "with 3 partitions" in empty("init", "--partitions", "3").out
-    assert "outbox has 3 partitions" in empty("init").out  # the default asks for nothing
+    assert "nothing to do" in empty("init").out  # the default asks for nothing
     assert empty("init", "--partitions", "3").code == 0
     refused = empty("init", "--partitions", "5").complaint()
-    assert "has 3 partitions in the database, not 5" in refused
+    assert refused == (
+        'topic "outbox" has 3 partitions in the database, not 5: gapless topics alter outbox '
+        "--partitions 5 gives it that number, or leave totalPartitions (--partitions) out"
+    )
     assert "has 3" in empty("init", DB_EVENT_CONSUMER_TOTALPARTITIONS="4").complaint()
 
 
@@ -86,11 +108,11 @@ def test_init_sql_is_what_init_would_run(empty, empty_dsn: str) -> None:
     with connect(empty_dsn, role="test") as conn:
         require_schema(conn)
     assert empty("init", "--sql").out.startswith("-- nothing to do")
-    assert "created topic outbox" in empty("init").out
+    assert "made 3 chunks" in empty("init").out
 
 
 def test_init_of_two_at_once(start, empty_dsn: str) -> None:
-    processes = [start("init", "--dsn", empty_dsn) for _ in range(2)]
+    processes = [start("init", "--partitions", "8", "--dsn", empty_dsn) for _ in range(2)]
     ended = [process.communicate(timeout=60) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], ended
     both = "".join(out for out, _ in ended)

@@ -24,7 +24,7 @@ def home() -> Iterator[Path]:
 
 def test_no_dsn(bare, home: Path) -> None:
     said = f"gapless: no DSN is configured: using the embedded PostgreSQL of {home}/default\n"
-    done = bare("init", GAPLESS_HOME=str(home))
+    done = bare("init", "--partitions", "2", GAPLESS_HOME=str(home))
     assert (done.code, done.err) == (0, said)
     assert bare("publish", "outbox", '"kept"', GAPLESS_HOME=str(home)).code == 0
     stop(home / "default")

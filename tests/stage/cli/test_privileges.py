@@ -91,7 +91,7 @@ def test_an_owner_that_is_no_superuser(bare, role, empty_dsn: str) -> None:
         admin.execute(f'alter database "{database}" owner to "{user}"')
         dsn = make_conninfo(plain, dbname=database)
         try:
-            done = bare("init", "--dsn", dsn)
+            done = bare("init", "--partitions", "2", "--dsn", dsn)
             assert done.code == 0, done
             assert bare("publish", "outbox", "1", "--wait", "--dsn", dsn).code == 0
             assert bare("tail", "outbox", "--dsn", dsn).lines[0].endswith(" 1")

@@ -1,4 +1,7 @@
-"""replay: a range once, beside all groups; interrupted, killed, shared, continued, removed."""
+"""replay: a range once, beside all groups; interrupted, killed, shared, continued, removed.
+
+It asks before it acts, and may be tried: see the second half.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def billing(conn: psycopg.Connection) -> list[tuple[int]]:
 
 
 def test_all_of_a_topic(gapless, orders, conn) -> None:
-    done = gapless("replay", APP)
+    done = gapless("replay", APP, "--yes")
     assert (done.code, done.out) == (0, "replayed 20 events: all handled\n"), done.err
     assert value(conn, OFFSETS, 0) == value(conn, OFFSETS, 1) == list(range(1, 11))
     assert billing(conn) == [(11,), (11,)]
@@ -74,7 +77,7 @@ def test_all_of_a_topic(gapless, orders, conn) -> None:
     ],
 )
 def test_a_range(gapless, orders, conn, words, offsets) -> None:
-    done = gapless("replay", APP, "--partition", "0", *words, "--json")
+    done = gapless("replay", APP, "--partition", "0", *words, "--json", "--yes")
     assert done.json["events"] == done.json["done"] == len(offsets or [])
     assert value(conn, OFFSETS, 0) == offsets
     assert value(conn, OFFSETS, 1) is None
@@ -82,7 +85,7 @@ def test_a_range(gapless, orders, conn, words, offsets) -> None:
 
 def test_what_fails_is_kept(gapless, orders, conn) -> None:
     more(conn, orders[0], "refuse", 2)
-    done = gapless("replay", APP, "--name", "again", "--batch-size", "3")
+    done = gapless("replay", APP, "--name", "again", "--batch-size", "3", "--yes")
     assert done.out == (
         "replayed 22 events: 20 handled, 2 in 2 dead letters: gapless dlq list --group again; "
         "then gapless replay --remove again\n"
@@ -107,7 +110,7 @@ def test_interrupted_and_continued(
 ) -> None:
     """Each event once, whatever ended it; the count in the end is of all of it."""
     more(conn, orders[0], "slow", 60)
-    process = start("replay", APP, "--name", "r", "--batch-size", "4")
+    process = start("replay", APP, "--name", "r", "--batch-size", "4", "--yes")
     assert until(lambda: value(conn, "select count(*) from handled") >= 20)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
@@ -126,7 +129,7 @@ def test_two_share_the_partitions(
 ) -> None:
     for key in orders:
         more(conn, key, "slow", 100)
-    one = start("replay", APP, "--name", "r", "--batch-size", "5", "--keep")
+    one = start("replay", APP, "--name", "r", "--batch-size", "5", "--keep", "--yes")
     assert until(lambda: value(conn, "select count(*) from handled") >= 5)
     two = gapless("replay", APP, "--continue", "r", "--batch-size", "5", "--keep")
     out, err = one.communicate(timeout=60)
@@ -175,3 +178,199 @@ def test_a_new_group_beyond_the_end_is_not_made(gapless, orders, conn) -> None:
     complaint = gapless("groups", "create", "audit", "orders", "--start", "99").complaint()
     assert "beyond the end" in complaint
     assert value(conn, "select count(*) from gapless.consumer_group") == 1
+
+
+# ---- what would be done, and trying it ----
+
+ODD = APP.replace(":bill", ":odd")
+
+
+@pytest.fixture
+def untouched(orders: list[str], conn: psycopg.Connection) -> Callable[[], None]:
+    """Assert that nothing was written since: no effect, event, group, letter, or line of the audit."""
+    conn.execute("create table once (word text primary key)")
+    conn.execute("create table late (word text unique deferrable initially deferred)")
+    tables = ("consumer_group", "consumer_offsets", "lease", "dead_letter", "dead_letter_event")
+    tables += ("audit", "delivery", "outbox_message_t")
+    count_all = " union all ".join(
+        f"select {name!r}, count(*) from {name}"
+        for name in (*(f"gapless.{each}" for each in tables), "handled", "once", "late")
+    )
+    seen: list[object] = []
+
+    def look() -> None:
+        now = conn.execute(count_all).fetchall()
+        if seen:
+            assert now == seen[0]
+        seen[:] = [now]
+
+    return look
+
+
+def odd_words(conn: psycopg.Connection, key: str, *words: str) -> None:
+    for word in words:
+        publish(conn, "orders", word, key=key)
+    sequence(conn)
+
+
+def test_it_asks_before_it_acts(gapless, orders, conn, untouched) -> None:
+    untouched()
+    done = gapless("replay", APP, "--from", "3", "--to", "6")
+    assert done.code == 0
+    assert done.err == (
+        "gapless: nothing was done: 6 events would be handled; --yes does it, "
+        "--dry-run tries it and rolls it back\n"
+    )
+    handler, effects, header, *partitions = done.lines
+    assert handler == (
+        "handler: replay_app:bill, one call for each transaction; claims of 100 events"
+    )
+    assert effects.startswith(f'effects: exactly once in database "{conn.info.dbname}" of the ')
+    assert header.split()[:5] == "TOPIC PARTITION FIRST-OFFSET LAST-OFFSET EVENTS".split()
+    assert [line.split()[:5] for line in partitions] == [
+        ["orders", "0", "3", "5", "3"],
+        ["orders", "1", "3", "5", "3"],
+    ]
+    untouched()
+
+
+def test_the_preview_as_json(gapless, orders, conn, untouched) -> None:
+    untouched()
+    words = ("--partition", "1", "--batch-size", "7", "--json")
+    said = gapless("replay", APP, *words, GAPLESS_GROUPBY="user").json
+    (partition,) = said.pop("partitions")
+    assert said.pop("server").endswith(f":{conn.info.port}")
+    assert said == {
+        "handler": "replay_app:bill",
+        "topic": "orders",
+        "events": 10,
+        "delivery": "exactly-once",
+        "database": conn.info.dbname,
+        "batch": False,
+        "batch_size": 7,
+        "group_by": "user",
+    }
+    first, last = (partition.pop(f"{each}_event") for each in ("first", "last"))
+    assert first < last
+    assert partition == {
+        "topic": "orders",
+        "partition": 1,
+        "first_offset": 1,
+        "last_offset": 10,
+        "events": 10,
+    }
+    untouched()
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",), ("--dry-run",), ("--continue", "r")])
+@pytest.mark.parametrize("how", ["decorator", "environment", "file"])
+def test_what_is_at_least_once_is_refused(gapless, untouched, tmp_path, words, how) -> None:
+    config = tmp_path / "gapless.yml"
+    config.write_text("delivery: at-least-once\n" if how == "file" else "batchSize: 5\n")
+    env = {"GAPLESS_DELIVERY": "at-least-once"} if how == "environment" else {}
+    app = APP.replace(":bill", ":mail") if how == "decorator" else APP
+    untouched()
+    complaint = gapless("replay", app, *words, "--config", str(config), **env).complaint()
+    assert complaint.endswith("is at-least-once: a replay would send it all again")
+    untouched()
+
+
+def test_a_dry_run_changes_nothing(gapless, orders, conn, untouched) -> None:
+    odd_words(conn, orders[0], "publish", "refuse", "rows", "skip", "refuse")
+    untouched()
+    done = gapless("replay", ODD, "--dry-run")
+    assert (done.code, done.lines) == (
+        0,
+        [
+            "22 units would be handled, 1 skipped, 2 would fail:",
+            "  orders/0@12: ValueError: refused",
+            "  orders/0@15: ValueError: refused",
+        ],
+    ), done.err
+    assert done.err.endswith("nothing was changed: 25 events were handled and rolled back\n")
+    untouched()
+    assert gapless("replay", "--list").err == "gapless: no replay is unfinished\n"
+    assert gapless("replay", ODD, "--dry-run", "--from", "latest").lines == [
+        "0 units would be handled, 0 would fail"
+    ]
+
+
+def test_a_dry_run_tells_what_the_replay_then_does(gapless, orders, conn, untouched) -> None:
+    """Units see what earlier ones did, whatever claim those were in; constraints may be deferred."""
+    words = ["once", *["n"] * 7, "once", "deferred", *["n"] * 7, "deferred", "once"]
+    odd_words(conn, orders[1], *words)
+    untouched()
+    tried = gapless("replay", ODD, "--dry-run", "--json").json
+    untouched()
+    assert [each["offset"] for each in tried["failures"]] == [19, 28, 29]
+    assert (tried["handled"], tried["failed"], tried["skipped"]) == (36, 3, 0)
+    done = gapless("replay", ODD, "--name", "r", "--yes", "--json").json
+    assert (done["done"], done["dead_units"]) == (tried["events"], tried["failed"])
+    letters = gapless("dlq", "list", "--group", "r", "--json").json
+    assert sorted(each["offset"] for each in letters) == [19, 28, 29]
+
+
+@pytest.mark.parametrize("handler", ["odd", "odd_batch"])
+@pytest.mark.parametrize("word", ["commit", "rollback"])
+def test_a_dry_run_of_a_handler_that_ends_its_transaction(
+    gapless, orders, conn, untouched, handler, word
+) -> None:
+    odd_words(conn, orders[0], "n", word, "n", word)
+    untouched()
+    app = APP.replace(":bill", f":{handler}")
+    done = gapless("replay", app, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["handled"], done.json["failed"]) == (22, 2), done.err
+    assert [each["offset"] for each in done.json["failures"]] == [12, 14]
+    assert all("COMMIT" in each["error"] for each in done.json["failures"])
+    untouched()
+
+
+def test_a_dry_run_shows_the_first_failures(gapless, orders, conn, untouched) -> None:
+    odd_words(conn, orders[0], *["refuse"] * 8)
+    untouched()
+    done = gapless("replay", ODD, "--dry-run", "--partition", "0")
+    assert done.lines[0] == "10 units would be handled, 8 would fail:"
+    assert (len(done.lines), done.lines[-1]) == (7, "  and 3 more")
+    untouched()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_dry_run_that_is_ended_leaves_nothing(
+    gapless, orders, conn, untouched, start: Callable[..., subprocess.Popen[str]], number
+) -> None:
+    """Meanwhile it stops nobody: the number of partitions can be changed, and events get offsets."""
+    more(conn, orders[0], "slow", 1000)
+    untouched()
+    process = start("replay", APP, "--dry-run")
+    at_it = "select count(*) > 0 from pg_locks where relation = 'handled'::regclass"
+    assert until(lambda: value(conn, at_it))
+    conn.execute("set lock_timeout = '10s'")
+    conn.execute("select gapless.set_partitions('orders', 3)")
+    publish(conn, "orders", "n", key=orders[0])
+    assert sequence(conn) == 1
+    assert value(conn, at_it)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert until(lambda: not value(conn, at_it))
+    assert value(conn, "select count(*) from gapless.consumer_group") == 1
+    assert value(conn, "select count(*) from handled") == 0
+
+
+def test_what_does_not_go_together(gapless, orders, untouched) -> None:
+    untouched()
+    said = "--dry-run and --yes: one or the other"
+    assert gapless("replay", APP, "--dry-run", "--yes").complaint() == said
+    said = "--dry-run and --continue: one or the other"
+    assert gapless("replay", APP, "--dry-run", "--continue", "r").complaint() == said
+    untouched()
+
+
+def test_a_handler_without_a_topic_is_given_the_configured_one(gapless, orders, conn) -> None:
+    app = APP.replace(":bill", ":unnamed")
+    assert 'topic "outbox" does not exist' in gapless("replay", app).complaint()
+    assert gapless("replay", app, "--json", GAPLESS_TOPIC="orders").json["topic"] == "orders"
+    assert gapless("replay", app, "--json", "--topic", "orders").json["topic"] == "orders"
+    done = gapless("replay", app, "--yes", GAPLESS_TOPIC="orders")
+    assert done.out == "replayed 20 events: all handled\n"

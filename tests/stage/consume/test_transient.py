@@ -48,8 +48,8 @@ def lock_timeout(world: World, conn: Connection[Any]) -> None:
 
 def nowait(world: World, conn: Connection[Any]) -> None:
     with rival(world) as other:
-        other.execute("select from gapless.topic where topic_id = 1 for update")
-        conn.execute("select from gapless.topic where topic_id = 1 for update nowait")
+        other.execute("select from gapless.topic where name = 'orders' for update")
+        conn.execute("select from gapless.topic where name = 'orders' for update nowait")
 
 
 def statement_timeout(world: World, conn: Connection[Any]) -> None:
@@ -99,9 +99,9 @@ def serialization(world: World, conn: Connection[Any]) -> None:
     with rival(world) as first, rival(world) as second:
         second.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         second.execute("select from gapless.topic")
-        first.execute("update gapless.topic set retention = '1 day' where topic_id = 1")
+        first.execute("update gapless.topic set retention = '1 day' where name = 'orders'")
         first.commit()
-        second.execute("update gapless.topic set retention = '2 day' where topic_id = 1")
+        second.execute("update gapless.topic set retention = '2 day' where name = 'orders'")
 
 
 def read_only(world: World, conn: Connection[Any]) -> None:

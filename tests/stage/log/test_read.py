@@ -96,7 +96,10 @@ def test_an_event_decodes_what_was_published(conn: Connection) -> None:
     returned = publish(conn, "one", text, headers={"h": [1]}, key="k")
     publish(conn, "one", None, key="k")
     with conn.cursor() as cursor:
-        cursor.execute("insert into gapless.outbox_message_t (topic_id, key) values (1, 'k')")
+        cursor.execute(
+            "insert into gapless.outbox_message_t (topic_id, key)"
+            " values (gapless.topic_id('one'), 'k')"
+        )
     sequence(conn)
     ids = [row[0] for row in conn.execute("select id from gapless.outbox_message_t order by 1")]
     first, null, nothing = (Event("one", 0, n + 1, row) for n, row in enumerate(fetch(conn, ids)))

@@ -43,6 +43,29 @@ def test_a_topic_made_later_does_not_take_an_adopted_id(conn: Connection, topic:
 def test_the_outbox_itself_need_not_be_made(conn: Connection) -> None:
     conn.execute("insert into gapless.outbox_message_t (key) values ('k')")
     assert sequence(conn) == 1
+    assert find_topic(conn, "outbox") == Topic(topic_id=1, name="outbox", partitions=8)
+    assert find_topic(conn, "topic-1") is None
+
+
+def test_id_1_is_kept_for_the_outbox(conn: Connection) -> None:
+    """It is what an INSERT means that names no topic."""
+    assert ensure_topic(conn, "orders", partitions=1).topic_id == 2
+    assert ensure_topic(conn, "bills", partitions=1).topic_id == 3
+    assert ensure_topic(conn, "outbox", partitions=2).topic_id == 1
+    assert ensure_topic(conn, "topic-1", partitions=2).topic_id == 4
+    conn.execute("insert into gapless.outbox_message_t (key) values ('k')")
+    assert sequence(conn) == 1
+    row = conn.execute("select count(*) from gapless.read('outbox', 0)").fetchone()
+    other = conn.execute("select count(*) from gapless.read('outbox', 1)").fetchone()
+    assert row is not None
+    assert other is not None
+    assert row[0] + other[0] == 1
+
+
+def test_an_outbox_of_old_stays_where_it_is(conn: Connection) -> None:
+    conn.execute("insert into gapless.topic (topic_id, name, partitions) values (1, 'first', 1)")
+    assert ensure_topic(conn, "outbox", partitions=1).topic_id == 2
+    assert ensure_topic(conn, "outbox", partitions=1).topic_id == 2
 
 
 @pytest.mark.parametrize("topic_id", [0, -1])
@@ -89,8 +112,15 @@ def test_what_cannot_be_a_topic(conn: Connection, name: str, partitions: int, me
 
 def test_a_topic_that_is_not_there(conn: Connection) -> None:
     assert find_topic(conn, "nothing") is None
-    with pytest.raises(UsageError, match='topic "nothing" does not exist'):
+    with pytest.raises(UsageError, match='topic "nothing" does not exist: create it with'):
         require_topic(conn, "nothing")
+    ensure_topic(conn, "orders", partitions=1)
+    with pytest.raises(UsageError) as refused:
+        require_topic(conn, "Ordrs")
+    assert str(refused.value) == (
+        "topic \"Ordrs\" does not exist; did you mean 'orders'? "
+        "create it with gapless topics create Ordrs"
+    )
 
 
 def test_many_make_the_same_topics_at_once(dsn: str) -> None:

@@ -64,8 +64,11 @@ def world(dsn: str, conn: Connection, topic: Topic) -> Iterator[World]:
             dsn=dsn,
             references=(HANDLERS,),
             default_group=None,
+            default_topic="outbox",
             assignment=held.assignments[row[0]],
-            terms=terms(find_handler((HANDLERS,), None, "on-spark", topic.name), batch_size=4),
+            terms=terms(
+                find_handler((HANDLERS,), ("", ""), ("on-spark", topic.name)), batch_size=4
+            ),
             max_processing_ms=60_000,
             quota_s=60.0,
         )
@@ -77,8 +80,19 @@ def world(dsn: str, conn: Connection, topic: Topic) -> Iterator[World]:
 @pytest.mark.parametrize("topic", ["outbox", "other"])
 def test_a_handler_is_found_by_what_it_serves(group: str, topic: str) -> None:
     """Not by its name: handlers that a function makes, one for each group, share theirs."""
-    handler = find_handler((f"{APPLICATION}:made",), "a", group, topic)
+    handler = find_handler((f"{APPLICATION}:made",), ("a", "outbox"), (group, topic))
     assert (handler.group or "a", handler.topic) == (group, topic)
+
+
+def test_a_handler_that_names_no_topic_serves_the_default(tmp_path: Path) -> None:
+    (tmp_path / "modest.py").write_text(
+        "import gapless\n\n\n@gapless.handler()\ndef handle(unit, conn): ...\n"
+    )
+    reference = f"{tmp_path}/modest.py"
+    handler = find_handler((reference,), ("a", "orders"), ("a", "orders"))
+    assert handler.name == "modest:handle"
+    with pytest.raises(UsageError, match="no handler serves outbox"):
+        find_handler((reference,), ("a", "orders"), ("a", "outbox"))
 
 
 def test_what_a_task_lacks_is_said(tmp_path: Path) -> None:
@@ -88,7 +102,7 @@ def test_what_a_task_lacks_is_said(tmp_path: Path) -> None:
         (f"{APPLICATION}:made", "no handler serves third for a"),
     ):
         with pytest.raises(UsageError, match=f"where Spark's tasks run, .*{why}"):
-            find_handler((reference,), "a", "a", "third")
+            find_handler((reference,), ("a", "outbox"), ("a", "third"))
 
 
 def test_a_task_of_a_former_owner_writes_nothing(world: World) -> None:

@@ -29,6 +29,7 @@ from stage.worker.ledger import MAKE
 T = TypeVar("T")
 QUICK = {
     "total_partitions": 4,
+    "create_topics": True,
     "member_ttl_ms": 1500,
     "heartbeat_ms": 300,
     "suspect_grace_ms": 500,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from gapless.cli.parser import add_json, whole
 from gapless.cli.place import Target, start
 from gapless.cli.progress import Steps
 from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, say, show, to_json
+from gapless.cli.screen import count, note, plain, say, show, to_json
 from gapless.db.queries import query
 from gapless.errors import UsageError
 
@@ -28,12 +29,22 @@ if TYPE_CHECKING:
 
 HELP = "run a handler over a range of a topic, beside all groups"
 EXAMPLES = """\
-It makes a scratch group, which handles each event of the range once, and moves no other group.
-What fails is dead at once, in the dead letter queue of the scratch group. Run --continue in
-several terminals, and they share the partitions.
+Without --yes nothing is done: it says what would be handled, and with which effects. --yes makes a
+scratch group, which handles each event of the range once, and moves no other group. What fails is
+dead at once, in the dead letter queue of the scratch group. Run --continue in several terminals,
+and they share the partitions.
+
+--dry-run calls the handler for each unit of the range and rolls everything back: effects, events
+that it publishes, dead letters. What it does outside of the database is done, and numbers taken
+from sequences stay taken. It is one transaction, whatever the range: until its end the rows that
+the handler wrote are locked, and vacuum and retention wait. In memory it keeps one claim, in the
+server one savepoint for each claim, and for each unit of a claim in which one fails. Take a short
+range (--partition, --from, --to) where others work on the same rows.
 
 examples:
   gapless replay shop:bill --topic orders --from 2026-03-01T00:00Z --to 2026-03-02T00:00Z
+  gapless replay shop:bill --from 1200 --partition 3 --dry-run
+  gapless replay shop:bill --from 1200 --partition 3 --yes
   gapless replay shop:bill --continue replay-1f3a
   gapless replay --list
   gapless replay --remove replay-1f3a
@@ -72,34 +83,98 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="of the scratch group (default: replay- and four digits)")
     parser.add_argument("--keep", action="store_true", help="keep the scratch group when done")
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
+    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help="do it")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="call the handler for all of it, and roll it back"
+    )
     other = parser.add_mutually_exclusive_group()
-    other.add_argument("--continue", dest="old", metavar="NAME", help="go on with this one")
+    other.add_argument(
+        "--continue", dest="old", metavar="NAME", help="go on with this one; needs no --yes"
+    )
     other.add_argument("--remove", metavar="NAME", help="forget this one, and its dead letters")
     other.add_argument("--list", action="store_true", help="list those that were not finished")
     add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Replay, go on with a replay, remove or list replays."""
+    """Show what a replay would do, try it, or do it; go on with, remove or list replays."""
     if args.list:
         return _list(args)
     if args.remove:
         return _remove(args)
     if not args.handler:
         raise UsageError("which handler? gapless replay module:handler")
-    handler = _handler(args)
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.default_int_handler)
+    if args.dry_run and (args.apply or args.old):
+        raise UsageError(
+            f"--dry-run and {'--yes' if args.apply else '--continue'}: one or the other"
+        )
     flags = {} if args.batch_size is None else {"batch_size": args.batch_size}
     settings = load_settings(args, flags)
+    handler = _handler(args, settings)
     terms = _terms(handler, settings)
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
     with open_connection(args, "replay", settings) as conn:
         if args.old:
-            name, events = args.old, _require(conn, args.old).events
-        else:
-            name, events = _create(conn, args, handler)
-            note(f"replay {name}: {count(events, 'event')} of topic {handler.topic}")
+            _require(conn, args.old)
+            return _run(conn, args, args.old, handler, terms)
+        what = _range(conn, args, handler)
+        name = str(what["group"])
+        if not args.apply:
+            return _try(conn, args, handler, terms, what)
+        row = conn.execute(query("control", "create_replay"), what).fetchone()
+        assert row is not None
+        note(f"replay {name}: {count(int(row[0]), 'event')} of topic {handler.topic}")
         return _run(conn, args, name, handler, terms)
+
+
+def _terms(handler: Handler, settings: Settings) -> Terms:
+    """Return the terms of the handler here. Raises UsageError if it is at-least-once."""
+    from gapless.consume.policy import Policy  # noqa: PLC0415 - not for --help
+    from gapless.consume.terms import agree  # noqa: PLC0415 - not for --help
+
+    terms = agree(handler, settings)
+    if terms.delivery == "at-least-once":
+        raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
+    # Whatever its policy: nobody will be there to try again later, or to wait behind.
+    return replace(terms, policy=Policy(crashes_max=terms.policy.crashes_max))
+
+
+def _try(
+    conn: Connection[Any],
+    args: argparse.Namespace,
+    handler: Handler,
+    terms: Terms,
+    what: Mapping[str, object],
+) -> int:
+    """Show what would be done, or with --dry-run what would become of it; change nothing."""
+    from gapless.cli.replay.preview import ranges, show_preview  # noqa: PLC0415 - not for --help
+
+    found = ranges(conn, what)
+    events = sum(each.events for each in found)
+    if not args.dry_run:
+        show_preview(conn, handler, terms, found, as_json=args.json)
+        note(
+            f"nothing was done: {count(events, 'event')} would be handled; --yes does it, "
+            "--dry-run tries it and rolls it back"
+        )
+        return 0
+    from gapless.cli.replay.trial import Trial  # noqa: PLC0415 - not for --help
+
+    with Steps("dry run", events, "; nothing was changed") as steps:
+        tried = Trial(conn, str(what["group"]), handler, terms, found, steps.show).run()
+    if args.json:
+        say(to_json({"dry_run": True, **asdict(tried)}, indent=2))
+    else:
+        skipped = f", {tried.skipped:,} skipped" if tried.skipped else ""
+        fail = f"{tried.failed:,} would fail" + (":" if tried.failed else "")
+        say(f"{count(tried.handled, 'unit')} would be handled{skipped}, {fail}")
+        for each in tried.failures:
+            say(plain(f"  {each.topic}/{each.partition}@{each.offset}: {each.error}"))
+        if tried.failed > len(tried.failures):
+            say(f"  and {tried.failed - len(tried.failures):,} more")
+    note(f"nothing was changed: {count(tried.events, 'event')} were handled and rolled back")
+    return 0
 
 
 def _run(
@@ -154,16 +229,17 @@ def _finish(conn: Connection[Any], args: argparse.Namespace, name: str, did: int
     return 0
 
 
-def _create(conn: Connection[Any], args: argparse.Namespace, handler: Handler) -> tuple[str, int]:
+def _range(conn: Connection[Any], args: argparse.Namespace, handler: Handler) -> dict[str, object]:
+    """Return what the replay is made of, as create_replay() takes it."""
     from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
 
+    assert handler.topic is not None
     require_topic(conn, handler.topic)
     stop = args.stop or Target()
     if stop.end == "earliest":
         raise UsageError("--to earliest: that is before every event")
-    name = args.name or f"replay-{uuid4().hex[:4]}"
-    what = {
-        "group": name,
+    return {
+        "group": args.name or f"replay-{uuid4().hex[:4]}",
         "topic": handler.topic,
         "partition": args.partition,
         "from_end": args.begin.end,
@@ -172,32 +248,19 @@ def _create(conn: Connection[Any], args: argparse.Namespace, handler: Handler) -
         "to_offset": stop.offset,
         "to_time": stop.time,
     }
-    row = conn.execute(query("control", "create_replay"), what).fetchone()
-    assert row is not None
-    return name, int(row[0])
 
 
-def _handler(args: argparse.Namespace) -> Handler:
+def _handler(args: argparse.Namespace, settings: Settings) -> Handler:
     from gapless.consume.load import load_handlers  # noqa: PLC0415 - not for --help
 
     found = load_handlers(args.handler)
     if len(found) > 1 and args.topic:
-        found = [each for each in found if each.topic == args.topic] or found
+        serving = [each for each in found if (each.topic or settings.topic) == args.topic]
+        found = serving or found
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
         raise UsageError(f"{args.handler} has several handlers: say which one of {names}")
-    return replace(found[0], topic=args.topic or found[0].topic)
-
-
-def _terms(handler: Handler, settings: Settings) -> Terms:
-    from gapless.consume.policy import Policy  # noqa: PLC0415 - not for --help
-    from gapless.consume.terms import agree  # noqa: PLC0415 - not for --help
-
-    terms = agree(handler, settings)
-    if terms.delivery == "at-least-once":
-        raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
-    # Whatever its policy: nobody will be there to try again later, or to wait behind.
-    return replace(terms, policy=Policy(crashes_max=terms.policy.crashes_max))
+    return replace(found[0], topic=args.topic or found[0].topic or settings.topic)
 
 
 def _require(conn: Connection[Any], name: str) -> ReplayRow:

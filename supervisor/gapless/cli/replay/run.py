@@ -20,7 +20,7 @@ from gapless.cli.rows import rows
 from gapless.consume.handler import Handler
 from gapless.consume.step import step, step_alone
 from gapless.consume.terms import Terms
-from gapless.consume.turn import Step, Turn
+from gapless.consume.turn import Turn
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
@@ -106,7 +106,7 @@ def _partition(
     while at < part.stop_offset:
         size = min(terms.batch_size, part.stop_offset - at)
         begin = partial(step_alone, turn) if alone > 0 else partial(step, turn, batch_size=size)
-        done = _patiently(begin)
+        done = patiently(begin)
         if done.outcome == "fenced":
             raise FencedError(f"replay {name}: somebody else took over partition {partition}")
         if done.outcome == "idle":
@@ -119,7 +119,7 @@ def _partition(
     hold.release(conn, assignment, part.lease_no)
 
 
-def _patiently(turn: Callable[[], Step]) -> Step:
+def patiently(turn: Callable[[], Any]) -> Any:
     """Take a turn again while the environment makes it fail; a lost session ends the replay."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_is_passing),

@@ -1,0 +1,110 @@
+"""What a replay would do: which events, with which handler, and where its effects would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gapless.cli.rows import rows
+from gapless.cli.screen import count, say, show, to_json
+from gapless.db.queries import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.consume.handler import Handler
+    from gapless.consume.terms import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A partition of a replay; stop_offset is exclusive. The times are those of both ends."""
+
+    partition_id: int
+    start_offset: int
+    stop_offset: int
+    first_event: datetime | None
+    last_event: datetime | None
+
+    @property
+    def events(self) -> int:
+        return self.stop_offset - self.start_offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A line of the preview: a partition that has something in range; both offsets inclusive."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    events: int
+    first_event: datetime | None
+    last_event: datetime | None
+
+
+def ranges(conn: Connection[Any], what: Mapping[str, object]) -> list[Range]:
+    """Return what create_replay() would make a scratch group for; it is made, and rolled back.
+
+    Raises what it raises.
+    """
+    with conn.transaction(force_rollback=True):
+        conn.execute(query("control", "create_replay"), what)
+        return rows(conn, Range, query("control", "replay_ranges"), group=what["group"])
+
+
+def show_preview(
+    conn: Connection[Any],
+    handler: Handler,
+    terms: Terms,
+    found: Sequence[Range],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what would be handled, how, and with which effects."""
+    assert handler.topic is not None
+    lines = [
+        _Line(
+            topic=handler.topic,
+            partition=each.partition_id,
+            first_offset=each.start_offset,
+            last_offset=each.stop_offset - 1,
+            events=each.events,
+            first_event=each.first_event,
+            last_event=each.last_event,
+        )
+        for each in found
+        if each.events
+    ]
+    server = f"{conn.info.host}:{conn.info.port}"
+    if as_json:
+        document = {
+            "handler": handler.name,
+            "topic": handler.topic,
+            "events": sum(each.events for each in lines),
+            "partitions": [asdict(each) for each in lines],
+            "delivery": terms.delivery,
+            "database": conn.info.dbname,
+            "server": server,
+            "batch": handler.batch,
+            "batch_size": terms.batch_size,
+            "group_by": terms.group_by,
+        }
+        say(to_json(document, indent=2))
+        return
+    call = (
+        "one call for each claim" if handler.batch else f"one call for each {_UNIT[terms.group_by]}"
+    )
+    say(f"handler: {handler.name}, {call}; claims of {count(terms.batch_size, 'event')}")
+    say(
+        f'effects: exactly once in database "{conn.info.dbname}" of the server at {server}, as far '
+        "as it uses the connection it is given; what it does elsewhere is done again"
+    )
+    if lines:
+        show(_Line, lines, as_json=False)
+
+
+_UNIT = {"transaction": "transaction", "user": "run of a user's events"}

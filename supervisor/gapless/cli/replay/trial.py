@@ -1,0 +1,266 @@
+"""A dry run: handle a range as a replay would, in one transaction, and roll it back.
+
+One transaction, so that each unit sees what the ones before it did, as it will in earnest. A claim
+is handled under one savepoint; when that fails, its units again, under one each. Nothing is ever
+declared finished, so a handler that says COMMIT is refused, as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gapless.cli.replay.preview import Range
+from gapless.cli.replay.run import patiently
+from gapless.consume.call import UnitFailedError, call, call_each
+from gapless.consume.claim import Claim, Wanted, claim
+from gapless.consume.handler import Handler
+from gapless.consume.letters import Failure
+from gapless.consume.policy import DEAD_LETTER, judge
+from gapless.consume.reader import at_once, load_units, read_units
+from gapless.consume.session import TransactionBrokenError, run
+from gapless.consume.terms import Terms
+from gapless.consume.unit import Batch, Spans, Unit
+from gapless.db.connect import is_transient
+from gapless.db.queries import query
+from gapless.errors import GaplessError
+from gapless.keys import Assignment, Partition
+from gapless.log.topics import require_topic
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+FAILURES_SHOWN = 5
+_ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+_NONE: Mapping[str, object] = MappingProxyType({})
+
+Place = tuple[int, int]  # partition and first offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedUnit:
+    """A unit that would fail, and the line that says most of why."""
+
+    topic: str
+    partition: int
+    offset: int
+    error: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Tried:
+    """What a dry run found. skipped: units that the handler asked to be skipped.
+
+    failures: the first FAILURES_SHOWN of those that failed.
+    """
+
+    events: int = 0
+    handled: int = 0
+    skipped: int = 0
+    failed: int = 0
+    failures: list[FailedUnit] = field(default_factory=list)
+
+
+class _EndedError(Exception):
+    """The handler ended the transaction: all that was done is gone, begin anew."""
+
+
+class Trial:
+    """A dry run of `handler` over `found`; `show` is told how many events are done.
+
+    An attempt that loses its transaction to a handler is made anew, and that handler's unit, known
+    by then, is not called again.
+    """
+
+    def __init__(
+        self,
+        conn: Connection[Any],
+        name: str,
+        handler: Handler,
+        terms: Terms,
+        found: Sequence[Range],
+        show: Callable[[int], None],
+    ) -> None:
+        assert handler.topic is not None
+        self._conn = conn
+        self._name = name
+        self._handler = handler
+        self._terms = terms
+        self._ranges = found
+        self._show = show
+        self._topic = require_topic(conn, handler.topic)
+        self._slow: set[Place] = set()  # claims whose units are to be handled one by one
+        self._enders: dict[Place, BaseException] = {}  # units that ended their transaction
+        self._xid = ""
+        self._tried = Tried()
+
+    def run(self) -> Tried:
+        """Handle all of it, and roll it back. Raises what a replay raises; nothing is left then."""
+        while not patiently(self._once):
+            pass
+        return self._tried
+
+    def _once(self) -> bool:
+        """Begin anew; tell whether it came to the end."""
+        self._tried = Tried()
+        try:
+            with _rolled_back(self._conn):
+                self._attempt()
+        except _EndedError:
+            return False
+        return True
+
+    def _attempt(self) -> None:
+        what = {
+            "group": self._name,
+            "topic": self._topic.name,
+            "partitions": [each.partition_id for each in self._ranges],
+            "starts": [each.start_offset for each in self._ranges],
+            "stops": [each.stop_offset for each in self._ranges],
+        }
+        self._ask("create_trial", what)
+        for each in self._ranges:
+            if each.events:
+                self._partition(each)
+
+    def _partition(self, part: Range) -> None:
+        partition = Partition(
+            group_id=self._name,
+            topic=self._topic.name,
+            topic_id=self._topic.topic_id,
+            partition_id=part.partition_id,
+        )
+        token = uuid4()
+        where = {"group": self._name, "topic_id": partition.topic_id}
+        epoch, _ = self._ask(
+            "take_part", {**where, "partition_id": part.partition_id, "token": token}
+        )
+        assignment = Assignment(partition=partition, epoch=epoch, token=token)
+        at = part.start_offset
+        while at < part.stop_offset:
+            size = min(self._terms.batch_size, part.stop_offset - at)
+            claimed = claim(
+                self._conn,
+                assignment,
+                Wanted(size, at_once(self._terms), self._terms.group_by),
+            )
+            if claimed.outcome != "claimed":
+                raise GaplessError(f"{partition} cannot be handled now: it is {claimed.outcome}")
+            self._xid = claimed.claim_xid
+            self._claim(partition, claimed)
+            at = claimed.last_offset + 1
+            self._tried.events += claimed.last_offset - claimed.first_offset + 1
+            self._show(self._tried.events)
+
+    def _claim(self, partition: Partition, claimed: Claim) -> None:
+        """Handle the units of a claim, all at once, or one by one if that fails."""
+        spans, units = load_units(self._conn, partition, claimed, self._terms)
+        place = (partition.partition_id, claimed.first_offset)
+        is_slow = place in self._slow
+        if not is_slow and self._try(lambda: self._together(units)) is not None:
+            is_slow = True
+            self._slow.add(place)
+            if not self._is_ours():
+                raise _EndedError
+        if is_slow:
+            self._one_by_one(partition, spans)
+        else:
+            self._tried.handled += len(spans)
+        # For good, when no handler runs: the next claim would check them all again.
+        self._ask("apply_constraints")
+
+    def _together(self, units: Iterator[Unit]) -> None:
+        if self._handler.batch:
+            call(self._handler, Batch(units), self._conn)
+        else:
+            call_each(self._handler, enumerate(units), self._conn)
+
+    def _one_by_one(self, partition: Partition, spans: Spans) -> None:
+        for unit in read_units(self._conn, partition, spans, self._terms):
+            place = (partition.partition_id, unit.first_offset)
+            error = self._enders.get(place)
+            if error is None:
+                error = self._try(lambda unit=unit: self._alone(unit))  # type: ignore[misc]
+                if error is not None and not self._is_ours():
+                    self._enders[place] = error
+                    raise _EndedError
+            self._count(unit, error)
+
+    def _alone(self, unit: Unit) -> None:
+        call(self._handler, Batch([unit]) if self._handler.batch else unit, self._conn)
+
+    def _count(self, unit: Unit, error: BaseException | None) -> None:
+        tried = self._tried
+        if error is None:
+            tried.handled += 1
+        elif judge(DEAD_LETTER, error, 1).state == "skip":
+            tried.skipped += 1
+        else:
+            tried.failed += 1
+            if len(tried.failures) < FAILURES_SHOWN:
+                tried.failures.append(
+                    FailedUnit(
+                        topic=unit.topic,
+                        partition=unit.partition,
+                        offset=unit.first_offset,
+                        error=str(Failure(error=error).params()["reason"]),
+                    )
+                )
+
+    def _try(self, do: Callable[[], None]) -> BaseException | None:
+        """Do it under a savepoint; return what made it fail, with nothing of it left."""
+        try:
+            with self._conn.transaction():
+                do()
+                # MUST stay undone: what refuses a COMMIT is one of the checks of a claim.
+                run(self._conn, "check_constraints")
+                self._require_ours()
+        except UnitFailedError as failed:
+            return failed.error
+        except TransactionBrokenError as error:
+            return error
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            return error
+        return None
+
+    def _require_ours(self) -> None:
+        if not self._is_ours():
+            raise TransactionBrokenError(_ENDED)
+
+    def _is_ours(self) -> bool:
+        """Tell whether the transaction that claimed is still the open one."""
+        if self._conn.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
+            return False
+        return self._ask("current_xid") == (self._xid,)
+
+    def _ask(self, name: str, params: Mapping[str, object] = _NONE) -> tuple[Any, ...]:
+        """Return the row of a query, whatever a handler made of the connection's rows."""
+        with self._conn.cursor(row_factory=tuple_row) as cursor:
+            row = cursor.execute(query("control", name), params).fetchone()
+        assert row is not None
+        return row
+
+
+@contextmanager
+def _rolled_back(conn: Connection[Any]) -> Iterator[None]:
+    """Open a transaction that is rolled back in the end, whatever happens.
+
+    Not in autocommit meanwhile: what a handler writes after a ROLLBACK of its own must not stay.
+    """
+    conn.autocommit = False
+    try:
+        with conn.transaction(force_rollback=True):
+            yield
+    finally:
+        if not conn.closed:
+            conn.rollback()
+            conn.autocommit = True
