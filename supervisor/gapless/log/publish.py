@@ -2,7 +2,7 @@
 
 A convenience over a plain INSERT into gapless.outbox_message_t: no lock, no offset, and no NOTIFY
 but the wake handshake. One event is one call of the SQL function gapless.publish(), some are one
-statement, many are a COPY.
+statement, many are a COPY. Those with a dedupe_key, and they alone, go other ways (keyed.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.log.event import NewEvent
+from gapless.log.keyed import Split, Tally, block_of, key_text, told
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
+_UNKEYED = ("publish_one", "publish_some")
 _Record = tuple[str | None, ...]  # the columns' values as text, in that order
 _Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
 _TEXT = (str, UUID)
@@ -75,9 +77,12 @@ def publish(
 
     what: a payload (anything json.dumps takes; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
-    fields: key, event_type, headers, host_id, user_id, transaction_id, for a plain payload.
-    Returns the transaction_id under which the events can be found. With an async connection,
-    `await` it. On an autocommit connection outside a transaction, all of `what` is one transaction.
+    fields: key, event_type, headers, host_id, user_id, transaction_id, dedupe_key, for a plain
+        payload. With a dedupe_key that an event of the topic had within its dedupe window, nothing
+        is stored, whatever the payload.
+    Returns the transaction_id under which the events can be found; with a dedupe_key as a
+    Published, which tells duplicates. With an async connection, `await` it. On an autocommit
+    connection outside a transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
     topic. The caller's transaction is then aborted, as by any failed statement.
     """
@@ -102,14 +107,19 @@ def _store(conn: Connection[Any], topic: str, events: _Events) -> UUID:
     with Cursor(conn, row_factory=tuple_row) as cursor:
         name, params, rest = _statement(topic, events)
         if name != "publish_many":
-            return _transaction_id(cursor.execute(query("log", name), params).fetchone())
+            row = cursor.execute(query("log", name), params).fetchone()
+            return _transaction_id(row) if name in _UNKEYED else told(row)
         with conn.transaction() if _is_alone(conn) else nullcontext():
             row = cursor.execute(query("log", name), params).fetchone()
             topic_id = _topic_id(row)
+            split = Split(rest)
             with cursor.copy(query("log", "copy_events")) as copy:
-                for event in rest:
-                    copy.write_row((topic_id, *_record(event)))
-        return _transaction_id(row)
+                for record in split.unkeyed(_record):
+                    copy.write_row((topic_id, *record))
+            tally = Tally(_transaction_id(row), cursor.rowcount)
+            for block in split.blocks(topic, _columns):
+                tally.add(cursor.execute(query("log", "publish_each"), block).fetchone())
+        return tally.told()
 
 
 async def _publish_async(conn: AsyncConnection[Any], topic: str, events: _Events) -> UUID:
@@ -127,15 +137,21 @@ async def _store_async(conn: AsyncConnection[Any], topic: str, events: _Events) 
         name, params, rest = _statement(topic, events)
         if name != "publish_many":
             await cursor.execute(query("log", name), params)
-            return _transaction_id(await cursor.fetchone())
+            row = await cursor.fetchone()
+            return _transaction_id(row) if name in _UNKEYED else told(row)
         async with conn.transaction() if _is_alone(conn) else nullcontext():
             await cursor.execute(query("log", name), params)
             row = await cursor.fetchone()
             topic_id = _topic_id(row)
+            split = Split(rest)
             async with cursor.copy(query("log", "copy_events")) as copy:
-                for event in rest:
-                    await copy.write_row((topic_id, *_record(event)))
-        return _transaction_id(row)
+                for record in split.unkeyed(_record):
+                    await copy.write_row((topic_id, *record))
+            tally = Tally(_transaction_id(row), cursor.rowcount)
+            for block in split.blocks(topic, _columns):
+                await cursor.execute(query("log", "publish_each"), block)
+                tally.add(await cursor.fetchone())
+        return tally.told()
 
 
 def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
@@ -147,20 +163,29 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _statement(topic: str, events: _Events) -> tuple[str, dict[str, Any], Iterator[object]]:
+def _statement(topic: str, events: _Events) -> tuple[str, dict[str, Any], Iterator[Any]]:
     """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
     Its row begins with the transaction_id; that of publish_many, before a COPY, has the topic's id.
     """
     if isinstance(events, list):
         one = dict(zip(_COLUMNS, _record(events[0]), strict=True))
+        key = events[0].dedupe_key
+        if key is not None:
+            return "publish_once", {"topic": topic, **one, "dedupe_key": key_text(key)}, iter(())
         return "publish_one", {"topic": topic, **one}, iter(())
-    head = list(islice(events, _COPY_ABOVE + 1))
+    head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
         return "publish_many", {"topic": topic}, chain(head, events)
-    records = [_record(event) for event in head]
-    columns = {name: _column(records, n) for n, name in enumerate(_COLUMNS)}
+    columns = _columns(head)
+    if [event.dedupe_key for event in head].count(None) < len(head):
+        return "publish_each", block_of(topic, head, columns), iter(())
     return "publish_some", {"topic": topic, **columns}, iter(())
+
+
+def _columns(events: Sequence[object]) -> dict[str, list[str | None] | None]:
+    records = [_record(event) for event in events]
+    return {name: _column(records, n) for n, name in enumerate(_COLUMNS)}
 
 
 def _column(records: Sequence[_Record], n: int) -> list[str | None] | None:

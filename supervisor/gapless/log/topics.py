@@ -36,15 +36,26 @@ def require_topic(conn: Connection, name: str) -> Topic:
 
 
 def ensure_topic(
-    conn: Connection, name: str, *, partitions: int, keep_s: float | None = None
+    conn: Connection,
+    name: str,
+    *,
+    partitions: int,
+    keep_s: float | None = None,
+    dedupe_window_s: float | None = None,
 ) -> Topic:
     """Return the topic, made with that many partitions if it is new.
 
     keep_s: for how long it keeps its events then, at least; None is for ever.
+    dedupe_window_s: for how long it remembers dedupe keys then; None is the default, 7 days.
 
     Raises UsageError when it exists with another number, or the name is not a topic name.
     """
-    params = {"name": name, "partitions": partitions, "keep_s": keep_s}
+    params = {
+        "name": name,
+        "partitions": partitions,
+        "keep_s": keep_s,
+        "window_s": dedupe_window_s,
+    }
     try:
         conn.execute(query("log", "create_topic"), params)
     except psycopg.errors.CheckViolation as error:
@@ -69,6 +80,19 @@ def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
             raise UsageError(str(error.diag.message_primary)) from error
         raise
     return require_topic(conn, name)
+
+
+def set_dedupe_window(conn: Connection, name: str, window_s: float) -> None:
+    """Set for how long a topic remembers dedupe keys; it counts at once, also for those it has.
+
+    Raises UsageError for an unknown topic, or a window that is not more than nothing.
+    """
+    try:
+        conn.execute(query("log", "set_dedupe_window"), {"name": name, "window_s": window_s})
+    except psycopg.Error as error:
+        if error.sqlstate in {"GL400", "GL404"}:
+            raise UsageError(str(error.diag.message_primary)) from error
+        raise
 
 
 def _explain(name: str, partitions: int, constraint: str | None) -> str:
