@@ -6,14 +6,20 @@ finds one without the other. Many events go in blocks, a statement each: COPY kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from itertools import chain, islice
 from typing import Any, Final, Self
 from uuid import UUID
 
+from psycopg import AsyncCursor, Cursor
+from psycopg.pq import TransactionStatus
+
+from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
 
+NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
 KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql
 _BLOCK = 200  # events in a statement
 _Record = tuple[str | None, ...]
@@ -49,7 +55,7 @@ class Published(UUID):
 
 
 class Tally:
-    """What became of events in several statements. Without any keyed one, publish() returns `own`."""
+    """What became of events in several statements; `own`: the transaction's own id."""
 
     def __init__(self, own: UUID, stored: int = 0) -> None:
         self._own = own
@@ -96,6 +102,33 @@ class Split:
             yield block_of(topic, block, columns(block))
 
 
+@contextmanager
+def all_or_none(cursor: Cursor[Any]) -> Iterator[None]:
+    """Abort the caller's transaction at any error, also one of our own, as an error in a COPY does.
+
+    Some statements are done by then, and who goes on and commits would have published a part.
+    """
+    try:
+        yield
+    except BaseException:
+        if cursor.connection.info.transaction_status == TransactionStatus.INTRANS:
+            with cursor.copy(query("log", "copy_events")):
+                raise
+        raise
+
+
+@asynccontextmanager
+async def all_or_none_async(cursor: AsyncCursor[Any]) -> AsyncIterator[None]:
+    """Do the same through an async connection."""
+    try:
+        yield
+    except BaseException:
+        if cursor.connection.info.transaction_status == TransactionStatus.INTRANS:
+            async with cursor.copy(query("log", "copy_events")):
+                raise
+        raise
+
+
 def told(row: Sequence[Any] | None) -> Published:
     """Return what the caller is told, from the row of publish_once or publish_each."""
     assert row is not None
@@ -111,7 +144,9 @@ def key_text(value: object) -> str | None:
         raise PublishError(f"dedupe_key must be text, not {type(value).__name__}")
     text = str(value)
     if not 0 < len(text) <= KEY_LENGTH_MAX:
-        raise PublishError(f"dedupe_key must have 1 to {KEY_LENGTH_MAX} characters, not {len(text)}")
+        raise PublishError(
+            f"dedupe_key must have 1 to {KEY_LENGTH_MAX} characters, not {len(text)}"
+        )
     if "\0" in text:
         raise PublishError(
             f"dedupe_key {text!r} has a NUL character, which PostgreSQL cannot store"
@@ -120,7 +155,7 @@ def key_text(value: object) -> str | None:
 
 
 def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, Any]:
-    """Return the parameters of publish_each. Before: all are NewEvents, `columns` is what they have."""
+    """Return the parameters of publish_each. `columns`: what the events have."""
     keys = [key_text(event.dedupe_key) for event in events]
     return {"topic": topic, **columns, "dedupe_key": keys}
 

@@ -22,12 +22,11 @@ from psycopg.rows import tuple_row
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
+from gapless.log import keyed
 from gapless.log.event import NewEvent
-from gapless.log.keyed import Split, Tally, block_of, key_text, told
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
-_UNKEYED = ("publish_one", "publish_some")
 _Record = tuple[str | None, ...]  # the columns' values as text, in that order
 _Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
 _TEXT = (str, UUID)
@@ -77,12 +76,10 @@ def publish(
 
     what: a payload (anything json.dumps takes; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
-    fields: key, event_type, headers, host_id, user_id, transaction_id, dedupe_key, for a plain
-        payload. With a dedupe_key that an event of the topic had within its dedupe window, nothing
-        is stored, whatever the payload.
-    Returns the transaction_id under which the events can be found; with a dedupe_key as a
-    Published, which tells duplicates. With an async connection, `await` it. On an autocommit
-    connection outside a transaction, all of `what` is one transaction.
+    fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window).
+    Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
+    which tells duplicates. With an async connection, `await` it. On an autocommit connection
+    outside a transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
     topic. The caller's transaction is then aborted, as by any failed statement.
     """
@@ -108,17 +105,18 @@ def _store(conn: Connection[Any], topic: str, events: _Events) -> UUID:
         name, params, rest = _statement(topic, events)
         if name != "publish_many":
             row = cursor.execute(query("log", name), params).fetchone()
-            return _transaction_id(row) if name in _UNKEYED else told(row)
+            return keyed.told(row) if name in keyed.NAMES else _transaction_id(row)
         with conn.transaction() if _is_alone(conn) else nullcontext():
             row = cursor.execute(query("log", name), params).fetchone()
             topic_id = _topic_id(row)
-            split = Split(rest)
+            split = keyed.Split(rest)
             with cursor.copy(query("log", "copy_events")) as copy:
                 for record in split.unkeyed(_record):
                     copy.write_row((topic_id, *record))
-            tally = Tally(_transaction_id(row), cursor.rowcount)
-            for block in split.blocks(topic, _columns):
-                tally.add(cursor.execute(query("log", "publish_each"), block).fetchone())
+            tally = keyed.Tally(_transaction_id(row), cursor.rowcount)
+            with keyed.all_or_none(cursor):
+                for block in split.blocks(topic, _columns):
+                    tally.add(cursor.execute(query("log", "publish_each"), block).fetchone())
         return tally.told()
 
 
@@ -138,19 +136,20 @@ async def _store_async(conn: AsyncConnection[Any], topic: str, events: _Events) 
         if name != "publish_many":
             await cursor.execute(query("log", name), params)
             row = await cursor.fetchone()
-            return _transaction_id(row) if name in _UNKEYED else told(row)
+            return keyed.told(row) if name in keyed.NAMES else _transaction_id(row)
         async with conn.transaction() if _is_alone(conn) else nullcontext():
             await cursor.execute(query("log", name), params)
             row = await cursor.fetchone()
             topic_id = _topic_id(row)
-            split = Split(rest)
+            split = keyed.Split(rest)
             async with cursor.copy(query("log", "copy_events")) as copy:
                 for record in split.unkeyed(_record):
                     await copy.write_row((topic_id, *record))
-            tally = Tally(_transaction_id(row), cursor.rowcount)
-            for block in split.blocks(topic, _columns):
-                await cursor.execute(query("log", "publish_each"), block)
-                tally.add(await cursor.fetchone())
+            tally = keyed.Tally(_transaction_id(row), cursor.rowcount)
+            async with keyed.all_or_none_async(cursor):
+                for block in split.blocks(topic, _columns):
+                    await cursor.execute(query("log", "publish_each"), block)
+                    tally.add(await cursor.fetchone())
         return tally.told()
 
 
@@ -170,16 +169,15 @@ def _statement(topic: str, events: _Events) -> tuple[str, dict[str, Any], Iterat
     """
     if isinstance(events, list):
         one = dict(zip(_COLUMNS, _record(events[0]), strict=True))
-        key = events[0].dedupe_key
-        if key is not None:
-            return "publish_once", {"topic": topic, **one, "dedupe_key": key_text(key)}, iter(())
+        if (key := keyed.key_text(events[0].dedupe_key)) is not None:
+            return "publish_once", {"topic": topic, **one, "dedupe_key": key}, iter(())
         return "publish_one", {"topic": topic, **one}, iter(())
     head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
         return "publish_many", {"topic": topic}, chain(head, events)
     columns = _columns(head)
     if [event.dedupe_key for event in head].count(None) < len(head):
-        return "publish_each", block_of(topic, head, columns), iter(())
+        return "publish_each", keyed.block_of(topic, head, columns), iter(())
     return "publish_some", {"topic": topic, **columns}, iter(())
 
 
