@@ -179,10 +179,7 @@ def _from_envelope(text: str) -> dict[str, Any]:
             continue
         if type(value) is not str:
             raise ValueError(f"{name} must be text")
-        fields[name] = _stored(name, value)
-    for name, checked in _CHECKS.items():
-        if name in fields:
-            fields[name] = checked(fields[name])
+        fields[name] = _CHECKS.get(name, str)(_stored(name, value))
     headers, text_of_headers = members.get("headers", (None, ""))
     if headers is not None:
         fields["headers"] = _headers(headers, text_of_headers)
