@@ -43,7 +43,8 @@ class Load:
         self._batch = _Batch(iter(()))
 
     def run(self, batch_size: int | None) -> int | None:
-        """Publish all; `batch_size` None is one transaction. Returns the xid of the last one.
+        """Publish all; `batch_size` None is one transaction. Returns the xid of the last one that
+        stored something.
 
         Raises UsageError at the first line that is wrong, and says what was published before it.
         """
@@ -51,7 +52,9 @@ class Load:
         try:
             for lines in Batches(self._lines, batch_size):
                 self._batch = _Batch(self._watched(lines))
-                xid, duplicates = self._publish(self._batch)
+                own, duplicates = self._publish(self._batch)
+                if duplicates < self._batch.count:
+                    xid = own
                 self.duplicates += duplicates
                 self.events += self._batch.count - duplicates
                 self.transactions += 1

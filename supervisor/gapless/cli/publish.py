@@ -187,7 +187,7 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
         )
 
 
-def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int:
+def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int | None:
     from gapless.cli.lines import parse_line  # noqa: PLC0415 - not for --help
     from gapless.log.catch_up import own_xid  # noqa: PLC0415 - not for --help
     from gapless.log.publish import publish  # noqa: PLC0415 - not for --help
@@ -203,6 +203,7 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) 
     say(str(transaction_id))
     if getattr(transaction_id, "duplicate", False):
         note("nothing was published: a duplicate of the event of this transaction_id")
+        return None  # nothing of it will ever be sequenced
     return xid
 
 
