@@ -43,8 +43,7 @@ class Load:
         self._batch = _Batch(iter(()))
 
     def run(self, batch_size: int | None) -> int | None:
-        """Publish all; `batch_size` None is one transaction. Returns the xid of the last one that
-        stored something.
+        """Publish all; `batch_size` None is one transaction. Returns the last xid with events.
 
         Raises UsageError at the first line that is wrong, and says what was published before it.
         """
