@@ -10,7 +10,7 @@
 --
 -- A dedupe_key has 1 to 500 characters. A producer may call this; it cannot read keys, nor make one
 -- without publishing the event.
--- locks: the key, until the transaction ends
+-- locks: the key, until the transaction ends; dedupe_state (SHARE) in those two isolation levels
 create or replace function gapless.publish_once(
   topic text, payload json, dedupe_key text, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
@@ -42,8 +42,9 @@ begin
   from gapless.topic t where t.topic_id = gapless.topic_id(publish_once.topic);
   if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
     -- MUST be the state of now: this fails (40001) if slots were turned after the caller's snapshot, for
-    -- that may not see keys of a slot that is only looked at.
-    perform from gapless.dedupe_state s for key share;
+    -- that may not see keys of a slot that is only looked at. KEY SHARE would not fail. Until the
+    -- transaction ends no slot is turned.
+    perform from gapless.dedupe_state s for share;
   end if;
   select s.* into strict state from gapless.dedupe_state s;
   slots := array_remove(array[state.closing, state.slot], null);
