@@ -40,9 +40,10 @@ begin
 end
 $$;
 
--- Likewise; if it is new, it keeps its events for that many seconds (null: for ever).
+-- Likewise; if it is new, it keeps its events for keep_s seconds (null: for ever), and remembers dedupe keys
+-- for window_s (null: the default).
 create or replace function gapless.create_topic(
-  name text, partitions int, keep_s double precision
+  name text, partitions int, keep_s double precision, window_s double precision default null
 )
 returns int
 language plpgsql
@@ -60,6 +61,9 @@ begin
   created_id := gapless.create_topic(create_topic.name, create_topic.partitions);
   update gapless.topic t set retention = make_interval(secs => create_topic.keep_s)
   where t.topic_id = created_id;
+  if create_topic.window_s is not null then
+    perform gapless.set_dedupe_window(create_topic.name, create_topic.window_s);
+  end if;
   return created_id;
 end
 $$;

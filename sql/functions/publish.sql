@@ -1,9 +1,10 @@
--- Publish one event in the caller's transaction; returns its transaction_id.
+-- Publish one event in the caller's transaction; returns its transaction_id. With a dedupe_key that an event
+-- of the topic has had, nothing is stored: the transaction_id is that event's (publish_once.sql).
 --   select gapless.publish('orders', '{"total": 5}', key => 'AA', event_type => 'order.created');
 create or replace function gapless.publish(
   topic text, payload json, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
-  transaction_id uuid default null
+  transaction_id uuid default null, dedupe_key text default null
 )
 returns uuid
 language plpgsql
@@ -13,6 +14,15 @@ declare
   id_of_topic int := gapless.topic_id(publish.topic);
   caused uuid := gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''));
 begin
+  if publish.dedupe_key is not null then
+    return (
+      select o.transaction_id
+      from gapless.publish_once(
+        publish.topic, publish.payload, publish.dedupe_key, publish.key, publish.event_type,
+        publish.headers, publish.host_id, publish.user_id, publish.transaction_id
+      ) o
+    );
+  end if;
   insert into gapless.outbox_message_t
     (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
   values (

@@ -8,6 +8,7 @@ select
     select count(*) from gapless.consumer_group g where g.topic_id = t.topic_id
   ) as groups,
   coalesce(justify_hours(t.retention)::text, 'forever') as retention,
+  justify_hours(t.dedupe_window)::text as dedupe_window,
   t.created_ts as created
 from gapless.topics t
 order by t.topic

@@ -129,6 +129,27 @@ select t.tgenabled::text
 from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
+-- name: dedupe
+-- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,
+-- and since when the keys of one are all too old.
+-- returns: gapless.cli.health.log:Dedupe
+select
+  (
+    select sum(pg_total_relation_size(i.inhrelid))::bigint from pg_inherits i
+    where i.inhparent = 'gapless.dedupe'::regclass
+  ) as bytes,
+  (
+    select extract(epoch from clock_timestamp() - s.since_ts)::float8
+    from gapless.dedupe_state s where s.closing is not null
+  ) as closing_s,
+  (
+    select max(
+      extract(epoch from clock_timestamp() - d.closed_ts)
+        - coalesce(gapless.dedupe_longest(d.slot), 0)
+    )::float8
+    from gapless.dedupe_slot d where d.closed_ts is not null
+  ) as overdue_s
+
 -- name: chunks
 -- Ids that the chunks still have room for, by the newest event that is visible.
 -- returns: gapless.cli.health.log:Chunks

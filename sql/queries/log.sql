@@ -66,23 +66,42 @@ select gapless.publish_some_from(
   %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[]
 )
 
--- name: publish_many_from
--- As publish_many; what was said before comes back, for tell_cause behind the COPY. In this order.
-select gapless.cause_uuid(%(cause)s), gapless.topic_id(%(topic)s), gapless.cause_uuid(%(cause)s),
-  current_setting('gapless.cause', true) as told,
-  nullif(current_setting('gapless.correlation', true), '') as told_correlation,
+-- name: tell
+-- Say what is published for, and return what was said before. In this order.
+select current_setting('gapless.cause', true) as cause,
+  nullif(current_setting('gapless.correlation', true), '') as correlation,
   gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
-
--- name: tell_cause
-select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
 -- name: copy_events
 copy gapless.outbox_message_t
   (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
 from stdin
 
+-- name: publish_once
+-- One event with a dedupe_key.
+select o.transaction_id, o.duplicate::int as duplicates, (not o.duplicate)::int as stored
+from gapless.publish_once(
+  %(topic)s, %(payload)s::json, %(dedupe_key)s, %(key)s, %(event_type)s, %(headers)s::jsonb,
+  %(host_id)s, %(user_id)s, %(transaction_id)s::uuid
+) o
+
+-- name: publish_each
+-- Some events, of which one or more have a dedupe_key; the first's transaction_id counts if nothing was
+-- stored.
+select
+  case
+    when bool_and(e.duplicate) then (array_agg(e.transaction_id))[1]
+    else gapless.own_transaction_id()
+  end as transaction_id,
+  count(*) filter (where e.duplicate) as duplicates,
+  count(*) filter (where not e.duplicate) as stored
+from gapless.publish_each(
+  %(topic)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
+  %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[], %(dedupe_key)b::text[]
+) e
+
 -- name: create_topic
-select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s)
+select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s, %(window_s)s)
 
 -- name: topic_is_ours
 -- Whether this transaction has made the topic.
@@ -145,6 +164,9 @@ select gapless.empty_default_chunk()
 -- name: drop_emptied_chunks
 select gapless.drop_emptied_chunks(%(patient)s)
 
+-- name: turn_dedupe_slots
+select gapless.turn_dedupe_slots()
+
 -- name: purge_history
 select letters + audits from gapless.purge_history(%(letters_s)s, %(audit_s)s)
 
@@ -155,3 +177,6 @@ from gapless.topic t where t.name = %(name)s
 
 -- name: set_retention
 select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
+
+-- name: set_dedupe_window
+select gapless.set_dedupe_window(%(name)s, %(window_s)s)

@@ -28,9 +28,10 @@ begin
   grant usage on sequence gapless.outbox_message_id_seq to gapless_producer;
   grant select on gapless.topic, gapless.migration to gapless_producer, gapless_consumer;
   grant execute on function
-    gapless.publish, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
+    gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_from,
+    gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
     gapless.partition_of, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
-    gapless.tell_cause, gapless.publish_from, gapless.publish_some_from, gapless.refuse_untold
+    gapless.tell_cause, gapless.refuse_untold
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
@@ -43,11 +44,13 @@ begin
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     to gapless_producer;
   revoke execute on function gapless.set_partitions, gapless.add_partitions from gapless_consumer;
+  -- It inserts as the owner; dedupe_find() is a part of it.
+  revoke execute on function gapless.publish_once, gapless.dedupe_find from gapless_consumer;
   -- What an operator does by hand; a handler's role may not.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
-    gapless.set_retention
+    gapless.set_retention, gapless.set_dedupe_window
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

@@ -8,7 +8,8 @@ select
   e.last_offsets,
   t.retention,
   t.created_ts,
-  t.topic_id
+  t.topic_id,
+  t.dedupe_window
 from gapless.topic t
 cross join lateral (
   select sum(p.last_offset)::bigint as events,

@@ -18,6 +18,7 @@ from gapless.consume.wait import wait_for
 from gapless.consume.wish import DeadLetter, Retry, Skip
 from gapless.errors import GaplessError, PublishError, WaitError
 from gapless.log.event import Event, NewEvent
+from gapless.log.keyed import Published
 from gapless.log.publish import publish
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Handler",
     "NewEvent",
     "PublishError",
+    "Published",
     "Retry",
     "Skip",
     "Unit",

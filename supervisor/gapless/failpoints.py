@@ -17,6 +17,8 @@ POINTS = frozenset(
         # a producer's helper
         "publish.before",
         "publish.after",
+        # events with a dedupe_key: after each statement
+        "keyed.stored",
         # the sequencer: its turn, and its role
         "sequence.before",
         "sequence.after",
@@ -30,6 +32,7 @@ POINTS = frozenset(
         "retention.dropped",
         "retention.forgotten",
         "retention.detached",
+        "retention.turned",
         # a worker's step: the fast path, the careful one, units tried alone, those given up
         "step.claimed",
         "step.fetched",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.log import publish
+from gapless.log import record as publish
 
 KEYS = st.text() | st.integers() | st.none() | st.booleans() | st.floats(allow_nan=False)
 LEAVES = (

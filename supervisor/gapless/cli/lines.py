@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from uuid import UUID
 
-from gapless.errors import UsageError
+from gapless.errors import PublishError, UsageError
 from gapless.log.event import NewEvent
+from gapless.log.keyed import key_text
 
 LINE_BYTES_MAX = 256 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _BLANKS = " \t\r\n"
-_TEXT_FIELDS = ("key", "event_type", "host_id", "user_id", "transaction_id")
+_TEXT_FIELDS = ("key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key")
 _FIELDS = ("payload", *_TEXT_FIELDS, "headers")
 
 
@@ -178,9 +179,7 @@ def _from_envelope(text: str) -> dict[str, Any]:
             continue
         if type(value) is not str:
             raise ValueError(f"{name} must be text")
-        fields[name] = _stored(name, value)
-    if "transaction_id" in fields:
-        fields["transaction_id"] = uuid_text(fields["transaction_id"])
+        fields[name] = _CHECKS.get(name, str)(_stored(name, value))
     headers, text_of_headers = members.get("headers", (None, ""))
     if headers is not None:
         fields["headers"] = _headers(headers, text_of_headers)
@@ -201,6 +200,17 @@ def uuid_text(text: str) -> str:
         return str(UUID(text))
     except ValueError:
         raise ValueError(f"transaction_id {text!r} is not a UUID") from None
+
+
+def dedupe_key(text: str) -> str:
+    """Return a key that publish() takes; or raise ValueError."""
+    try:
+        return str(key_text(text))
+    except PublishError as error:
+        raise ValueError(str(error)) from None
+
+
+_CHECKS = {"transaction_id": uuid_text, "dedupe_key": dedupe_key}
 
 
 def _stored(name: str, text: str) -> str:

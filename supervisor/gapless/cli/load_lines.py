@@ -26,10 +26,14 @@ _PROBED_EVENTS_MAX = 100  # publish() takes COPY, which names the row, for fewer
 
 
 class Load:
-    """One run over a file. `events`, `transactions` and `last_line` count what is committed."""
+    """One run over a file. `events`, `transactions` and `last_line` count what is committed.
+
+    duplicates: lines with a dedupe_key that was there before; they are not among `events`.
+    """
 
     def __init__(self, conn: Connection[Any], topic: str, lines: Lines, bar: Bar) -> None:
         self.events = 0
+        self.duplicates = 0
         self.transactions = 0
         self.last_line = 0
         self._conn = conn
@@ -39,7 +43,7 @@ class Load:
         self._batch = _Batch(iter(()))
 
     def run(self, batch_size: int | None) -> int | None:
-        """Publish all; `batch_size` None is one transaction. Returns the xid of the last one.
+        """Publish all; `batch_size` None is one transaction. Returns the last xid with events.
 
         Raises UsageError at the first line that is wrong, and says what was published before it.
         """
@@ -47,8 +51,11 @@ class Load:
         try:
             for lines in Batches(self._lines, batch_size):
                 self._batch = _Batch(self._watched(lines))
-                xid = self._publish(self._batch)
-                self.events += self._batch.count
+                own, duplicates = self._publish(self._batch)
+                if duplicates < self._batch.count:
+                    xid = own
+                self.duplicates += duplicates
+                self.events += self._batch.count - duplicates
                 self.transactions += 1
                 self.last_line = self._batch.line
         except PublishError as error:
@@ -65,10 +72,15 @@ class Load:
             raise
         return xid
 
-    def _publish(self, batch: _Batch) -> int:
+    @property
+    def and_duplicates(self) -> str:
+        """What is to be said of duplicates after all else; nothing when there was none."""
+        return f"; {count(self.duplicates, 'duplicate')} left out" if self.duplicates else ""
+
+    def _publish(self, batch: _Batch) -> tuple[int, int]:
         with self._conn.transaction():
-            publish(self._conn, self._topic, batch.events())
-            return own_xid(self._conn)
+            published = publish(self._conn, self._topic, batch.events())
+            return own_xid(self._conn), getattr(published, "duplicates", 0)
 
     def _watched(self, lines: Iterator[Line]) -> Iterator[Line]:
         for n, line in enumerate(lines, start=1):
@@ -96,7 +108,7 @@ class Load:
 
     def _so_far(self) -> str:
         if not self.events:
-            return "nothing was published"
+            return f"nothing was published{self.and_duplicates}"
         published = count(self.events, "event")
         return f"{published} published, up to line {self.last_line}; nothing after it"
 

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 HELP = "publish one event, or JSON lines from a file or a pipe"
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
-user_id and transaction_id. With --payload-only or --key-field the whole line is the payload.
+user_id, transaction_id and dedupe_key. With --payload-only or --key-field the whole line is the
+payload.
 
 examples:
   gapless publish orders '{"total": 5}' --key AA --type order.placed
+  gapless publish orders '{"total": 5}' --dedupe-key order-17
   gapless publish orders --file events.jsonl
   producer | gapless publish orders - --key-field customer
 """
@@ -41,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("payload", nargs="?", help="the JSON text of one event; - is --file -")
     parser.add_argument("--file", metavar="FILE", help="JSON lines; - is standard input")
     _add_fields(parser)
+    parser.add_argument(
+        "--dedupe-key",
+        metavar="KEY",
+        help="publish nothing if the topic had an event with it within its dedupe window; the "
+        "lines of a file have their own",
+    )
     lines = parser.add_argument_group("with --file")
     lines.add_argument(
         "--payload-only", action="store_true", help="the whole line is the payload of an event"
@@ -109,6 +117,8 @@ def _shape(args: argparse.Namespace) -> Shape:
         raise UsageError("give one payload, or --file FILE, or --file - for standard input")
     if args.file is None and (args.payload_only or args.key_field):
         raise UsageError("--payload-only and --key-field are for --file")
+    if args.file is not None and args.dedupe_key is not None:
+        raise UsageError("--dedupe-key is for one event; lines have a dedupe_key each")
     if args.partitions is not None and not args.create:
         raise UsageError("--partitions is for --create: a topic keeps the number it was made with")
     if args.key is not None and args.key_field is not None:
@@ -120,7 +130,7 @@ def _shape(args: argparse.Namespace) -> Shape:
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    from gapless.cli.lines import uuid_text  # noqa: PLC0415 - not for --help
+    from gapless.cli.lines import dedupe_key, uuid_text  # noqa: PLC0415 - not for --help
 
     names = ("key", "event_type", "host_id", "user_id")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
@@ -129,6 +139,11 @@ def _defaults(args: argparse.Namespace) -> dict[str, Any]:
             defaults["transaction_id"] = uuid_text(args.transaction_id)
         except ValueError as error:
             raise UsageError(f"--transaction-id: {error}") from None
+    if args.dedupe_key is not None:
+        try:
+            defaults["dedupe_key"] = dedupe_key(args.dedupe_key)
+        except ValueError as error:
+            raise UsageError(f"--dedupe-key: {error}") from None
     if args.header:
         defaults["headers"] = dict(map(_header, args.header))
     return {name: value for name, value in defaults.items() if value is not None}
@@ -172,7 +187,7 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
         )
 
 
-def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int:
+def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int | None:
     from gapless.cli.lines import parse_line  # noqa: PLC0415 - not for --help
     from gapless.log.catch_up import own_xid  # noqa: PLC0415 - not for --help
     from gapless.log.publish import publish  # noqa: PLC0415 - not for --help
@@ -186,6 +201,9 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) 
         transaction_id = publish(conn, args.topic, event)
         xid = own_xid(conn)
     say(str(transaction_id))
+    if getattr(transaction_id, "duplicate", False):
+        note("nothing was published: a duplicate of the event of this transaction_id")
+        return None  # nothing of it will ever be sequenced
     return xid
 
 
@@ -200,7 +218,7 @@ def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: Lines
     per_s = load_.events / max(monotonic() - began_s, 0.001)
     note(
         f"published {count(load_.events, 'event')} in {count(load_.transactions, 'transaction')}, "
-        f"{per_s:,.0f}/s"
+        f"{per_s:,.0f}/s{load_.and_duplicates}"
     )
     return xid
 

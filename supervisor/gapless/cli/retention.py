@@ -96,6 +96,16 @@ def add_retention(parser: argparse.ArgumentParser, *, overrun: bool = False) -> 
     )
 
 
+def add_dedupe_window(parser: argparse.ArgumentParser) -> None:
+    """Declare for how long a topic remembers dedupe keys."""
+    parser.add_argument(
+        "--dedupe-window",
+        metavar="AGE",
+        help="an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h "
+        "(a new topic: 7d)",
+    )
+
+
 def changed(args: argparse.Namespace, before: Retention) -> Retention:
     """Return a topic's retention with what the command line says. Raises UsageError."""
     from gapless.log.retention import Retention  # noqa: PLC0415 - not for --help
@@ -113,13 +123,22 @@ def parse_age(text: str) -> int | None:
 
     if text == "forever":
         return None
-    found = _AGE.fullmatch(text)
-    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
-    if not 0 < seconds <= _AGE_S_MAX:
+    if (seconds := _seconds(text)) is None:
         raise UsageError(
             f"--retention {text!r}: a whole number with its unit (90s, 15m, 12h, 7d), or forever"
         )
     return seconds
+
+
+def parse_window(text: str | None) -> int | None:
+    """Parse the value of --dedupe-window; None: it was not given. Raises UsageError."""
+    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+
+    if text is not None and _seconds(text) is None:
+        raise UsageError(
+            f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
+        )
+    return None if text is None else _seconds(text)
 
 
 def age(seconds: float | None) -> str:
@@ -132,6 +151,12 @@ def age(seconds: float | None) -> str:
         number, left = divmod(left, unit_s)
         parts += [f"{number}{unit}"] if number else []
     return "".join(parts) or f"{seconds:g}s"
+
+
+def _seconds(text: str) -> int | None:
+    found = _AGE.fullmatch(text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    return seconds if 0 < seconds <= _AGE_S_MAX else None
 
 
 def _row(chunk: Chunk) -> ChunkRow:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, whole
-from gapless.cli.retention import add_retention, age, changed, parse_age
+from gapless.cli.retention import (
+    add_dedupe_window,
+    add_retention,
+    age,
+    changed,
+    parse_age,
+    parse_window,
+)
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, note, say, show
 from gapless.db.queries import query
@@ -29,19 +36,21 @@ examples:
   gapless topics show orders --json
   gapless topics alter orders --partitions 32
   gapless topics alter orders --retention 7d
+  gapless topics alter orders --dedupe-window 24h
 """
 PARTITIONS_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
-    """A line of `topics list`."""
+    """A line of `topics list`; dedupe_window: for so long dedupe keys are remembered."""
 
     topic: str
     partitions: int
     events: int
     groups: int
     retention: str
+    dedupe_window: str
     created: datetime
 
 
@@ -83,13 +92,16 @@ def add_arguments(parser: Parser) -> None:
     creation.add_argument("name", help="letters, digits, dots, dashes and underscores")
     add_partitions(creation)
     add_retention(creation)
+    add_dedupe_window(creation)
     change = verbs.add_parser(
-        "alter", help="change partitions or retention while everything runs; repeat freely"
+        "alter",
+        help="change partitions, retention or dedupe window while everything runs; repeat freely",
     )
     change.set_defaults(act=_alter)
     change.add_argument("name")
     add_partitions(change, "the new number, more or fewer")
     add_retention(change, overrun=True)
+    add_dedupe_window(change)
     showing = verbs.add_parser("show", help="show the offsets of a topic's partitions")
     showing.set_defaults(act=_show)
     showing.add_argument("name")
@@ -115,8 +127,10 @@ def add_partitions(parser: argparse.ArgumentParser, help_: str = _SHARING) -> No
     )
 
 
-def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, bool]:
-    """Return the topic, and whether it was made just now.
+def ensure(
+    conn: Connection[Any], name: str, loaded: Loaded, window_s: int | None = None
+) -> tuple[Topic, bool]:
+    """Return the topic, and whether it was made just now, then with this dedupe window.
 
     Raises UsageError, with both numbers, for one with another number of partitions than somebody
     asked for; the default asks for nothing.
@@ -128,7 +142,11 @@ def ensure(conn: Connection[Any], name: str, loaded: Loaded) -> tuple[Topic, boo
         return before, False
     settings = loaded.settings
     return create_topic(
-        conn, name, partitions=settings.total_partitions, keep_s=settings.retention_s
+        conn,
+        name,
+        partitions=settings.total_partitions,
+        keep_s=settings.retention_s,
+        dedupe_window_s=window_s,
     )
 
 
@@ -146,10 +164,15 @@ def _alter(args: argparse.Namespace) -> int:
     from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
 
     kept = (args.retention, args.archive, args.overrun) != (None, None, None)
-    if args.partitions is None and not kept:
-        raise UsageError("what is to change? --partitions, --retention, --archive or --overrun")
+    if args.partitions is None and not kept and args.dedupe_window is None:
+        raise UsageError(
+            "what is to change? --partitions, --retention, --archive, --overrun or --dedupe-window"
+        )
+    window_s = parse_window(args.dedupe_window)
     if kept:
         _alter_retention(args)
+    if window_s is not None:
+        _alter_window(args, window_s)
     if args.partitions is None:
         return 0
     loaded = load(args)
@@ -189,6 +212,14 @@ def _alter_retention(args: argparse.Namespace) -> None:
     )
 
 
+def _alter_window(args: argparse.Namespace, window_s: int) -> None:
+    from gapless.log.topics import set_dedupe_window  # noqa: PLC0415 - not for --help
+
+    with open_connection(args, "topics") as conn:
+        set_dedupe_window(conn, args.name, window_s)
+    say(f"topic {args.name} remembers dedupe keys for {age(window_s)}")
+
+
 def _tell(changes: Sequence[ChangeRow]) -> None:
     """Say on stderr which groups are not done with a change."""
     for each in changes:
@@ -203,9 +234,10 @@ def _create(args: argparse.Namespace) -> int:
     flags: dict[str, object] = {"total_partitions": args.partitions}
     if args.retention is not None:
         flags["retention_s"] = parse_age(args.retention) or ""
+    window_s = parse_window(args.dedupe_window)
     loaded = load(args, flags)
     with open_connection(args, "topics", loaded.settings) as conn:
-        topic, is_new = ensure(conn, args.name, loaded)
+        topic, is_new = ensure(conn, args.name, loaded, window_s)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     say(f"{what} {topic.name} with {count(topic.partitions, 'partition')}")
     return 0

@@ -40,6 +40,7 @@ class NewEvent:
     payload: anything json.dumps takes; `bytes` are JSON text already and stored as they are.
     key: orders events, same key same partition; default host_id, else the transaction.
     transaction_id: makes a unit of its own; default the publishing database transaction.
+    dedupe_key: 1 to 500 characters; the topic takes one event with it within its dedupe window.
     """
 
     payload: object
@@ -49,6 +50,7 @@ class NewEvent:
     host_id: str | None = None
     user_id: str | None = None
     transaction_id: UUID | str | None = None
+    dedupe_key: str | None = None
 
 
 class Event:

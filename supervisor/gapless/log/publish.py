@@ -2,14 +2,14 @@
 
 A convenience over a plain INSERT into gapless.outbox_message_t: no lock, no offset, and no NOTIFY
 but the wake handshake. One event is one call of the SQL function gapless.publish(), some are one
-statement, many are a COPY.
+statement, many are a COPY. What a handler publishes is published for the unit at hand (log.cause).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from itertools import chain, islice
 from typing import Any, overload
 from uuid import UUID
@@ -22,36 +22,14 @@ from psycopg.rows import tuple_row
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
+from gapless.log import keyed
 from gapless.log.cause import Origin, current_origin
 from gapless.log.event import NewEvent
+from gapless.log.record import COLUMNS, columns, record
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
-_COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
-_Record = tuple[str | None, ...]  # the columns' values as text, in that order
 _Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
-_Told = dict[str, str | None]  # cause and correlation, or nothing
-_TEXT = (str, UUID)
-_JSON_TEXT = (bytes, bytearray)
-
-
-def _encoder() -> Callable[[object], str]:
-    """Return what json.dumps() does, made once.
-
-    It makes an encoder for each call, and encode() one of C for each: as dear as 500 bytes of text.
-    What contains itself ends in a RecursionError instead of a ValueError.
-    """
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    make: Any = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode()
-    try:
-        chunks = make(
-            None, encoder.default, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3
-        )
-    except TypeError:  # no such thing on this Python, or another
-        return encoder.encode
-    return lambda value: "".join(chunks(value, 0))
-
-
-_encode = _encoder()
+_Told = dict[str, str | None]  # cause and correlation; empty outside of handlers
 
 
 @overload
@@ -87,12 +65,13 @@ def publish(
 
     what: a payload (anything json.dumps takes; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
-    fields: key, event_type, headers, host_id, user_id, transaction_id, for a plain payload.
+    fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window).
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
-        is handling, if any; a handler with batch=True that does not loop over its batch says it.
-    Returns the transaction_id under which the events can be found; what is published for a unit
-    has one that follows from the unit, the same at every attempt. With an async connection,
-    `await` it. On an autocommit connection outside a transaction, all of `what` is one transaction.
+        is handling, if any. A handler with batch=True that does not loop over its batch says it.
+    Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
+    which tells duplicates. For a unit it follows from the unit, the same at every attempt. With an
+    async connection, `await` it. On an autocommit connection outside a transaction, all of `what`
+    is one transaction.
     Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
     topic. The caller's transaction is then aborted, as by any failed statement.
     """
@@ -104,7 +83,7 @@ def publish(
 
 
 def _told(origin: Origin | None) -> _Told:
-    """Return what the statements say of the cause; nothing outside of handlers."""
+    """Return what the statements say of the cause."""
     if origin is None:
         return {}
     correlation = origin.correlation
@@ -117,27 +96,38 @@ def _told(origin: Origin | None) -> _Told:
 def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: _Told) -> UUID:
     hit("publish.before")
     try:
-        published = _store(conn, topic, events, told)
+        # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
+        with Cursor(conn, row_factory=tuple_row) as cursor:
+            published = _store(cursor, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-def _store(conn: Connection[Any], topic: str, events: _Events, told: _Told) -> UUID:
-    # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
-    with Cursor(conn, row_factory=tuple_row) as cursor:
-        name, params, rest = _statement(topic, events, told)
-        if not name.startswith("publish_many"):
-            return _transaction_id(cursor.execute(query("log", name), params).fetchone())
-        with conn.transaction() if _is_alone(conn) else nullcontext():
-            row = _row(cursor.execute(query("log", name), params).fetchone())
+def _store(cursor: Cursor[Any], topic: str, events: _Events, told: _Told) -> UUID:
+    name, params, rest = _statement(topic, events, told)
+    if name in _AT_ONCE:
+        return _transaction_id(cursor.execute(query("log", name), params).fetchone())
+    conn = cursor.connection
+    with conn.transaction() if _is_alone(conn) else nullcontext():
+        before = _row(cursor.execute(query("log", "tell"), told).fetchone()) if told else None
+        row = _row(cursor.execute(query("log", name), params).fetchone())
+        if name in keyed.NAMES:
+            published: UUID = keyed.told(row)
+        else:
+            split = keyed.Split(rest)
             with cursor.copy(query("log", "copy_events")) as copy:
-                for event in rest:
-                    copy.write_row(_copied(row, event))
-            if told:
-                cursor.execute(query("log", "tell_cause"), _told_before(row))
-        return _transaction_id(row)
+                for copied in split.unkeyed(partial(_copied, *row[1:])):
+                    copy.write_row(copied)
+            tally = keyed.Tally(_transaction_id(row), cursor.rowcount)
+            with keyed.all_or_none(cursor):
+                for block in split.blocks(topic, columns):
+                    tally.add(cursor.execute(query("log", "publish_each"), block).fetchone())
+            published = tally.told()
+        if before is not None:
+            cursor.execute(query("log", "tell"), _told_before(before))
+    return published
 
 
 async def _publish_async(
@@ -145,30 +135,41 @@ async def _publish_async(
 ) -> UUID:
     hit("publish.before")
     try:
-        published = await _store_async(conn, topic, events, told)
+        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+            published = await _store_async(cursor, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-async def _store_async(
-    conn: AsyncConnection[Any], topic: str, events: _Events, told: _Told
-) -> UUID:
-    async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-        name, params, rest = _statement(topic, events, told)
-        if not name.startswith("publish_many"):
-            await cursor.execute(query("log", name), params)
-            return _transaction_id(await cursor.fetchone())
-        async with conn.transaction() if _is_alone(conn) else nullcontext():
-            await cursor.execute(query("log", name), params)
-            row = _row(await cursor.fetchone())
+async def _store_async(cursor: AsyncCursor[Any], topic: str, events: _Events, told: _Told) -> UUID:
+    async def ask(name: str, params: dict[str, Any]) -> tuple[Any, ...]:
+        await cursor.execute(query("log", name), params)
+        return _row(await cursor.fetchone())
+
+    name, params, rest = _statement(topic, events, told)
+    if name in _AT_ONCE:
+        return _transaction_id(await ask(name, params))
+    conn = cursor.connection
+    async with conn.transaction() if _is_alone(conn) else nullcontext():
+        before = await ask("tell", told) if told else None
+        row = await ask(name, params)
+        if name in keyed.NAMES:
+            published: UUID = keyed.told(row)
+        else:
+            split = keyed.Split(rest)
             async with cursor.copy(query("log", "copy_events")) as copy:
-                for event in rest:
-                    await copy.write_row(_copied(row, event))
-            if told:
-                await cursor.execute(query("log", "tell_cause"), _told_before(row))
-        return _transaction_id(row)
+                for copied in split.unkeyed(partial(_copied, *row[1:])):
+                    await copy.write_row(copied)
+            tally = keyed.Tally(_transaction_id(row), cursor.rowcount)
+            async with keyed.all_or_none_async(cursor):
+                for block in split.blocks(topic, columns):
+                    tally.add(await ask("publish_each", block))
+            published = tally.told()
+        if before is not None:
+            await ask("tell", _told_before(before))
+    return published
 
 
 def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
@@ -180,30 +181,39 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 
 
+_AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
+"""The queries that are all there is to do; around the others a cause is told, and untold."""
+
+
 def _statement(
     topic: str, events: _Events, told: _Told
-) -> tuple[str, dict[str, Any], Iterator[object]]:
+) -> tuple[str, dict[str, Any], Iterator[Any]]:
     """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
-    Its row begins with the transaction_id; that of publish_many, before a COPY, has the topic's id.
+    Its row begins with the transaction_id; that of publish_many, before a COPY, has what _copied()
+    begins with.
     """
-    params: dict[str, Any] = {"topic": topic, **told}
     end = "_from" if told else ""
     if isinstance(events, list):
-        one = dict(zip(_COLUMNS, _record(events[0]), strict=True))
-        return f"publish_one{end}", {**params, **one}, iter(())
-    head = list(islice(events, _COPY_ABOVE + 1))
+        one = {"topic": topic, **dict(zip(COLUMNS, record(events[0]), strict=True))}
+        if (key := keyed.key_text(events[0].dedupe_key)) is not None:
+            return "publish_once", {**one, "dedupe_key": key}, iter(())
+        return f"publish_one{end}", {**one, **told}, iter(())
+    head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
-        return f"publish_many{end}", params, chain(head, events)
-    records = [_record(event) for event in head]
-    columns = {name: _column(records, n) for n, name in enumerate(_COLUMNS)}
-    return f"publish_some{end}", {**params, **columns}, iter(())
+        return "publish_many", {"topic": topic}, chain(head, events)
+    some = columns(head)
+    if [event.dedupe_key for event in head].count(None) < len(head):
+        return "publish_each", keyed.block_of(topic, head, some), iter(())
+    return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
 
 
-def _column(records: Sequence[_Record], n: int) -> list[str | None] | None:
-    """Return what the records have in a column; None when nobody has anything."""
-    column = [record[n] for record in records]
-    return column if any(value is not None for value in column) else None
+def _copied(topic_id: Any, caused: Any, event: object) -> tuple[Any, ...]:
+    """Return what a COPY writes of an event; a COPY that names a column leaves its default out."""
+    made = record(event)
+    if caused is None or made[-1] is not None:
+        return (topic_id, *made)
+    return (topic_id, *made[:-1], caused)
 
 
 def _events(what: object, fields: dict[str, Any]) -> _Events:
@@ -237,53 +247,6 @@ def _new_event(payload: object, fields: dict[str, Any]) -> NewEvent:
         ) from None
 
 
-def _record(event: object) -> _Record:
-    """Return what an event has for _COLUMNS. MUST be quick: a COPY calls it for each event."""
-    if not isinstance(event, NewEvent):
-        raise PublishError(f"many events must all be NewEvents, not {type(event).__name__}")
-    return (
-        _json(event.payload, "payload"),
-        _text(event.key, "key"),
-        _text(event.event_type, "event_type"),
-        None if event.headers is None else _json(event.headers, "headers"),
-        _text(event.host_id, "host_id"),
-        _text(event.user_id, "user_id"),
-        _uuid(event.transaction_id),
-    )
-
-
-def _text(value: object, name: str) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, _TEXT):
-        raise PublishError(f"{name} must be text, not {type(value).__name__}")
-    text = str(value)
-    if "\0" in text:
-        raise PublishError(f"{name} {text!r} has a NUL character, which PostgreSQL cannot store")
-    return text
-
-
-def _json(value: object, name: str) -> str:
-    if isinstance(value, _JSON_TEXT):
-        try:
-            return value.decode()
-        except UnicodeDecodeError as error:
-            raise PublishError(f"{name}: JSON text must be UTF-8: {error}") from error
-    try:
-        return _encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise PublishError(f"{name} is not JSON: {error}") from error
-
-
-def _uuid(value: UUID | str | None) -> str | None:
-    if value is None:
-        return None
-    try:
-        return str(value if isinstance(value, UUID) else UUID(value))
-    except (ValueError, AttributeError, TypeError) as error:
-        raise PublishError(f"transaction_id {value!r} is not a UUID") from error
-
-
 def _explain(error: psycopg.Error | UnicodeEncodeError) -> Exception:
     """Turn what the event caused into a PublishError; leave everything else as it is."""
     if isinstance(error, UnicodeEncodeError):
@@ -303,9 +266,8 @@ def _explain(error: psycopg.Error | UnicodeEncodeError) -> Exception:
 
 
 def _transaction_id(row: tuple[Any, ...] | None) -> UUID:
-    assert row is not None
     # Whether a UUID arrives as one is up to the adapters of the caller's connection.
-    return UUID(str(row[0]))
+    return UUID(str(_row(row)[0]))
 
 
 def _row(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
@@ -313,14 +275,5 @@ def _row(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
     return row
 
 
-def _copied(row: tuple[Any, ...], event: object) -> tuple[object, ...]:
-    """Return what a COPY writes of an event; `row`: as publish_many returns it."""
-    record = _record(event)
-    caused = row[2]  # a COPY that names a column leaves its default out
-    if caused is None or record[-1] is not None:
-        return (row[1], *record)
-    return (row[1], *record[:-1], caused)
-
-
 def _told_before(row: tuple[Any, ...]) -> _Told:
-    return {"cause": row[3], "correlation": row[4]}
+    return {"cause": row[0], "correlation": row[1]}

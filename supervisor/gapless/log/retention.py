@@ -90,6 +90,8 @@ def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
         if _try(conn, "drop_emptied_chunks", patient=patient) is not None:
             break
     hit("retention.detached")
+    _repeat(conn, "turn_dedupe_slots")
+    hit("retention.turned")
     _repeat(conn, "purge_history", letters_s=keep.letters_s, audit_s=keep.audit_s)
     return dropped
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 from psycopg import Connection
@@ -44,35 +46,55 @@ def missing(conn: Connection, name: str) -> str:
 
 
 def ensure_topic(
-    conn: Connection, name: str, *, partitions: int, keep_s: float | None = None
+    conn: Connection,
+    name: str,
+    *,
+    partitions: int,
+    keep_s: float | None = None,
+    dedupe_window_s: float | None = None,
 ) -> Topic:
     """Return the topic, made with that many partitions if it is new.
 
     keep_s: for how long it keeps its events then, at least; None is for ever.
+    dedupe_window_s: for how long it remembers dedupe keys then; None is the default, 7 days.
 
     Raises UsageError when it exists with another number, or the name is not a topic name.
     """
-    return create_topic(conn, name, partitions=partitions, keep_s=keep_s)[0]
+    return create_topic(
+        conn, name, partitions=partitions, keep_s=keep_s, dedupe_window_s=dedupe_window_s
+    )[0]
 
 
 def create_topic(
-    conn: Connection, name: str, *, partitions: int, keep_s: float | None = None
+    conn: Connection,
+    name: str,
+    *,
+    partitions: int,
+    keep_s: float | None = None,
+    dedupe_window_s: float | None = None,
 ) -> tuple[Topic, bool]:
     """Do as ensure_topic(); return also whether it was made just now, and by us."""
+    params = {
+        "name": name,
+        "partitions": partitions,
+        "keep_s": keep_s,
+        "window_s": dedupe_window_s,
+    }
     with conn.transaction():
-        _create(conn, name, partitions, keep_s)
+        _create(conn, params)
         topic = require_topic(conn, name)
         # Several may have found none; one of them has made it.
         made = conn.execute(query("log", "topic_is_ours"), {"topic_id": topic.topic_id}).fetchone()
     return topic, made == (True,)
 
 
-def _create(conn: Connection, name: str, partitions: int, keep_s: float | None) -> None:
-    params = {"name": name, "partitions": partitions, "keep_s": keep_s}
+def _create(conn: Connection, params: Mapping[str, Any]) -> None:
     try:
         conn.execute(query("log", "create_topic"), params)
     except psycopg.errors.CheckViolation as error:
-        raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
+        raise UsageError(
+            _explain(params["name"], params["partitions"], error.diag.constraint_name)
+        ) from error
     except psycopg.Error as error:
         if error.sqlstate == "GL409":
             raise UsageError(
@@ -94,6 +116,19 @@ def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
             raise UsageError(str(error.diag.message_primary)) from error
         raise
     return require_topic(conn, name)
+
+
+def set_dedupe_window(conn: Connection, name: str, window_s: float) -> None:
+    """Set for how long a topic remembers dedupe keys; it counts at once, also for those it has.
+
+    Raises UsageError for an unknown topic, or a window that is not more than nothing.
+    """
+    try:
+        conn.execute(query("log", "set_dedupe_window"), {"name": name, "window_s": window_s})
+    except psycopg.Error as error:
+        if error.sqlstate in {"GL400", "GL404"}:
+            raise UsageError(str(error.diag.message_primary)) from error
+        raise
 
 
 def _explain(name: str, partitions: int, constraint: str | None) -> str:

@@ -132,6 +132,7 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
 # What is not a worker of an exactly-once handler, or its supervisor, has its crash points tried where
 # its own tests are: their files, below tests/.
 ELSEWHERE = {
+    "keyed": "stage/log/test_dedupe.py",
     "deliver": "stage/consume/test_deliver.py",
     "sink": "stage/spark/test_sink.py",
     "pipeline": "spark/test_pipeline.py",

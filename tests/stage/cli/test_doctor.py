@@ -12,7 +12,7 @@ from gapless.log.topics import ensure_topic
 NAMES = (
     "connection server-version primary pooler clock wake-up encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base members partitions leases retention"
+    "chunks default-chunk sequencer re-base members partitions leases retention dedupe"
 ).split()
 
 

@@ -25,8 +25,9 @@ def test_topics(gapless) -> None:
     assert (row["topic"], row["partitions"], row["events"], row["groups"]) == ("orders", 3, 5, 0)
     assert row["created"].endswith("Z")
     head, line = gapless("topics", "list").lines
-    assert head.split() == ["TOPIC", "PARTITIONS", "EVENTS", "GROUPS", "RETENTION", "CREATED"]
-    assert line.split()[:5] == ["orders", "3", "5", "0", "forever"]
+    assert head.split() == "TOPIC PARTITIONS EVENTS GROUPS RETENTION DEDUPE-WINDOW CREATED".split()
+    assert line.split()[:7] == ["orders", "3", "5", "0", "forever", "7", "days"]
+    assert row["dedupe_window"] == "7 days"
 
 
 def test_the_partitions_of_a_topic(gapless, conn: psycopg.Connection) -> None:

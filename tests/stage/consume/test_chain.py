@@ -12,6 +12,7 @@ import pytest
 from psycopg import Connection
 
 import gapless
+import gapless.testing
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.unit import Batch, Unit

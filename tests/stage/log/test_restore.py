@@ -282,6 +282,30 @@ def test_into_another_database_of_the_same_cluster(
         assert sequence(source) == 30 + 1, "the old log goes on by itself"
 
 
+@pytest.mark.parametrize("closing", [False, True], ids=["one slot", "two slots"])
+def test_dedupe_keys_are_remembered(
+    conn: Connection, dsn: str, new_server: str, topic: Topic, closing: bool
+) -> None:
+    """Also while slots are being turned: what they waited for is not in the new cluster."""
+    first = publish(conn, "outbox", 1, dedupe_key="a")
+    with connect(dsn, role="open") as held:
+        if closing:
+            _burn_xids(conn, _next_xid(conn) + 20_000)
+            held.execute("begin; select pg_current_xact_id()")
+            conn.execute("update gapless.dedupe_state set since_ts = '2000-01-01'")
+            while conn.execute("select gapless.turn_dedupe_slots()").fetchone() == (True,):
+                pass
+        with _restored(dsn, new_server) as restored, connect(restored, role="test") as there:
+            again = publish(there, "outbox", 2, dedupe_key="a")
+            assert again == first
+            while there.execute("select gapless.turn_dedupe_slots()").fetchone() == (True,):
+                pass
+            assert there.execute("select closing from gapless.dedupe_state").fetchone() == (None,)
+            assert publish(there, "outbox", 2, dedupe_key="a") == first
+            publish(there, "outbox", 3, dedupe_key="b")
+            assert sequence(there) == 2
+
+
 def test_an_empty_log(
     conn: Connection, dsn: str, new_server: str, topic: Topic, ledger: Ledger
 ) -> None:

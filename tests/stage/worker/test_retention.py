@@ -11,7 +11,13 @@ from support.chunks import SIZE, small_chunks
 from support.patience import patience
 
 SOON = {"retention_s": 1, "retention_check_s": 1}
-STEPS = ("retention.closed", "retention.dropped", "retention.forgotten", "retention.detached")
+STEPS = (
+    "retention.closed",
+    "retention.dropped",
+    "retention.forgotten",
+    "retention.detached",
+    "retention.turned",
+)
 CHUNKS = 2
 
 

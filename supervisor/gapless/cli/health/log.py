@@ -14,6 +14,7 @@ from gapless.status import snapshot
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 
 _SHOWN_MAX = 5
+_TURN_S_MAX = 3600.0  # so long the keys of publishers may be kept longer than wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,15 @@ class Chunks:
     chunks_ahead: int
     room: int
     is_default_used: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dedupe:
+    """Keys of publishers: what they take, since when a slot is left, or could have been emptied."""
+
+    bytes: int
+    closing_s: float | None
+    overdue_s: float | None
 
 
 def wake_trigger(patient: Patient) -> Iterator[Finding]:
@@ -152,3 +162,24 @@ def retention(patient: Patient) -> Iterator[Finding]:
         )
     else:
         yield ok("retention", f"{count(len(found), 'chunk')} of the log, nobody holds one back")
+
+
+def dedupe(patient: Patient) -> Iterator[Finding]:
+    """Whether keys of publishers that are too old are dropped."""
+    found = rows(patient.conn, Dedupe, query("doctor", "dedupe"))[0]
+    text = f"dedupe keys take {found.bytes / 1024**2:,.1f} MB"
+    if (found.closing_s or 0.0) > _TURN_S_MAX:
+        yield warning(
+            "dedupe",
+            f"{text}; new ones are stored twice, for a transaction is open since "
+            f"{found.closing_s:,.0f} s ago, or nobody does the housekeeping",
+            "end that transaction (see horizon), and start a supervisor: gapless run",
+        )
+    elif (found.overdue_s or 0.0) > _TURN_S_MAX:
+        yield warning(
+            "dedupe",
+            f"{text}; some should have been dropped {found.overdue_s:,.0f} s ago",
+            "start a supervisor (gapless run), or gapless retention --apply",
+        )
+    else:
+        yield ok("dedupe", text)

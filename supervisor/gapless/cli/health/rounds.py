@@ -34,6 +34,7 @@ _LOG = (
     log.partitions,
     log.leases,
     log.retention,
+    log.dedupe,
 )
 
 

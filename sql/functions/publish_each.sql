@@ -1,0 +1,49 @@
+-- Publish many events in the order given, each with a dedupe_key or without, as publish_once() and
+-- publish() do; a row for each (message_id is null for one without). The arrays are as long as
+-- payloads, or null where no event has anything; texts, as the Python publish() has them.
+--   select * from gapless.publish_each('orders', array['1', '2'], dedupe_keys => array['a', 'b']);
+create or replace function gapless.publish_each(
+  topic text, payloads text[], keys text[] default null, event_types text[] default null,
+  headers text[] default null, host_ids text[] default null, user_ids text[] default null,
+  transaction_ids text[] default null, dedupe_keys text[] default null
+)
+returns table (transaction_id uuid, message_id bigint, duplicate boolean)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  id_of_topic int := gapless.topic_id(publish_each.topic);
+  caused uuid := gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''));
+  event record;
+begin
+  for event in
+    select * from unnest(
+      publish_each.payloads, publish_each.keys, publish_each.event_types, publish_each.headers,
+      publish_each.host_ids, publish_each.user_ids, publish_each.transaction_ids,
+      publish_each.dedupe_keys
+    ) u (payload, key, event_type, headers, host_id, user_id, transaction_id, dedupe_key)
+  loop
+    if event.dedupe_key is not null then
+      select o.transaction_id, o.message_id, o.duplicate
+      into transaction_id, message_id, duplicate
+      from gapless.publish_once(
+        publish_each.topic, event.payload::json, event.dedupe_key, event.key, event.event_type,
+        event.headers::jsonb, event.host_id, event.user_id, event.transaction_id::uuid
+      ) o;
+    else
+      insert into gapless.outbox_message_t
+        (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
+      values (
+        id_of_topic, event.payload::json, event.key, event.event_type, event.headers::jsonb,
+        event.host_id, event.user_id, coalesce(event.transaction_id::uuid, caused)
+      );
+      transaction_id := coalesce(
+        event.transaction_id::uuid, gapless.own_transaction_id()
+      );
+      message_id := null;
+      duplicate := false;
+    end if;
+    return next;
+  end loop;
+end
+$$;
