@@ -1,0 +1,138 @@
+"""A standby that is promoted while it lacks the last seconds: what was given is given again.
+
+Offsets, ids and xids of what was lost go to other events. A receiver that dedupes by a unit's key
+must not take the one for the other; what survived keeps its key, however often it is handled.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+import gapless
+from gapless.consume.unit import Unit
+from gapless.db.embedded.account import server_account
+from gapless.db.embedded.cluster import Cluster
+from gapless.db.embedded.server import throwaway_cluster
+from gapless.db.migrate import migrate
+from gapless.errors import WaitError
+from gapless.log.sequence import create_chunks, sequence
+from gapless.log.topics import ensure_topic
+from gapless.testing import drain
+from support.servers import until
+
+
+class Mailbox:
+    """What a receiver elsewhere saw: keys with the events under them."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, list[str], UUID]] = []
+
+    def deliver(self, dsn: str, *, refuse: str = "", group: str = "mail") -> None:
+        """Handle what is there as an at-least-once group does."""
+
+        @gapless.handler(topic="orders", group=group, delivery="at-least-once")
+        def send(unit: Unit) -> None:
+            names = [str(event.event_type) for event in unit]
+            self.seen.append((unit.idempotency_key, names, unit.transaction_id))
+            if refuse in names:
+                raise ValueError("refused")
+
+        drain(dsn, send)
+
+    def keys(self) -> dict[str, set[str]]:
+        """The keys under which each event was seen."""
+        found: dict[str, set[str]] = {}
+        for key, names, _ in self.seen:
+            for name in names:
+                found.setdefault(name, set()).add(key)
+        return found
+
+
+def say(conn: Connection[Any], name: str) -> UUID:
+    return gapless.publish(conn, "orders", {}, key="k", event_type=name)
+
+
+@contextmanager
+def promoted(copy: Cluster) -> Iterator[Connection[Any]]:
+    """Start what was copied as a standby, and promote it."""
+    (copy.data_dir / "standby.signal").touch()
+    server_account().give(copy.data_dir / "standby.signal")
+    copy.start()
+    try:
+        with psycopg.connect(copy.dsn(), autocommit=True) as conn:
+            assert conn.execute("select pg_is_in_recovery()").fetchone() == (True,)
+            assert conn.execute("select pg_promote()").fetchone() == (True,)
+            assert until(lambda: conn.execute("select pg_is_in_recovery()").fetchone() == (False,))
+            yield conn
+    finally:
+        copy.stop("immediate")
+
+
+def copy_of(old: Cluster) -> Cluster:
+    """A standby as it is now; `old` does not run."""
+    folder = old.data_dir.parent / "standby"
+    folder.mkdir()
+    subprocess.run(["cp", "-a", old.data_dir, folder / "data"], check=True)
+    server_account().give(folder)
+    return Cluster(old.bindir, folder / "data", throwaway=True)
+
+
+def install(conn: Connection[Any]) -> None:
+    migrate(conn)
+    create_chunks(conn)
+    ensure_topic(conn, "orders", partitions=1)
+
+
+@pytest.mark.chaos
+def test_what_is_given_again_has_another_key() -> None:
+    box = Mailbox()
+    with throwaway_cluster() as old:
+        with psycopg.connect(old.dsn(), autocommit=True) as conn:
+            install(conn)
+            ids = {name: say(conn, name) for name in ("first", "refused", "third")}
+            sequence(conn)
+            box.deliver(old.dsn(), refuse="refused")
+        old.stop("fast")
+        standby = copy_of(old)
+        old.start()
+        with psycopg.connect(old.dsn(), autocommit=True) as conn:
+            lost = {name: say(conn, name) for name in ("lost", "lost too")}
+            sequence(conn)
+            box.deliver(old.dsn())
+        old.stop("immediate")
+
+        with promoted(standby) as conn:
+            later = {name: say(conn, name) for name in ("later", "latest")}
+            sequence(conn)
+            box.deliver(standby.dsn())
+            same = set(lost.values()) & set(later.values())
+            assert not same, "a derived transaction_id of something that was lost"
+            with pytest.raises(WaitError) as caught:
+                gapless.wait_for(conn, "mail", lost["lost"], 0)
+            assert caught.value.state == "unknown"
+            assert gapless.wait_for(conn, "mail", later["later"], 10) == "handled"
+            assert gapless.wait_for(conn, "mail", ids["first"], 10) == "handled"
+
+            # What survived is handled once more: set aside before, and by a new group.
+            conn.execute("select gapless.redrive_letter('mail', 'orders', 0, 2, 'ann')")
+            box.deliver(standby.dsn())
+            box.deliver(standby.dsn(), group="mail2")
+            read = conn.execute("select transaction_id from gapless.read('orders', 0)").fetchall()
+            assert [row[0] for row in read] == [*ids.values(), *later.values()]
+    offsets = {(names[0], key.split("@")[1]) for key, names, _ in box.seen}
+    assert {("lost", "4"), ("later", "4~2"), ("lost too", "5"), ("latest", "5~2")} <= offsets
+    keys = {
+        name: {key for key in found if key.startswith("mail/")}
+        for name, found in box.keys().items()
+    }
+    assert all(len(found) == 1 for found in keys.values()), keys
+    assert len(set.union(*keys.values())) == len(keys), "one key, two events"
+    assert [id_ for _, names, id_ in box.seen if names == ["refused"]] == [ids["refused"]] * 3
