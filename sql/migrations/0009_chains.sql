@@ -18,8 +18,44 @@ alter table gapless.outbox_message_t
         placing '8' from 13) placing '8' from 17)::uuid
   end;
 
-create index outbox_message_correlation on gapless.outbox_message_t (correlation)
+-- Of the events that are there none has a correlation: only chunks that are still written to get the
+-- index, for to build it a chunk is read while publishers wait. Whoever looks for a correlation begins
+-- at chains_from. Chunks made later have it from the parent.
+alter table gapless.log_config add column chains_from bigint not null default 0;
+create index outbox_message_correlation on only gapless.outbox_message_t (correlation)
   where correlation is not null;
+
+do $$
+declare
+  next_id bigint := (select s.last_value + s.is_called::int from gapless.outbox_message_id_seq s);
+  chunk record;
+begin
+  for chunk in
+    select c.relname, b.from_id, b.upto
+    from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid
+    cross join lateral (
+      select (regexp_match(x.bound, 'FROM \(''?(\d+)''?\)'))[1]::bigint as from_id,
+        (regexp_match(x.bound, 'TO \(''?(\d+)''?\)'))[1]::bigint as upto
+      from (select pg_get_expr(c.relpartbound, c.oid)) as x (bound)
+    ) b
+    where i.inhparent = 'gapless.outbox_message_t'::regclass
+  loop
+    continue when chunk.upto <= next_id;
+    execute format(
+      'create index %I on gapless.%I (correlation) where correlation is not null',
+      chunk.relname || '_correlation', chunk.relname
+    );
+    execute format(
+      'alter index gapless.outbox_message_correlation attach partition gapless.%I',
+      chunk.relname || '_correlation'
+    );
+    if chunk.from_id <= next_id then
+      update gapless.log_config set chains_from = chunk.from_id;
+    end if;
+  end loop;
+end
+$$;
 
 alter table gapless.dead_letter_event
   add column cause text,

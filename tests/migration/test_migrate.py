@@ -101,8 +101,8 @@ def test_a_changed_function_is_applied_again_with_its_grants(conn: Connection) -
     require_schema(conn)
     restored = conn.execute(
         "select gapless.partition_of('aa', 8), has_function_privilege('gapless_producer',"
-        " 'gapless.transaction_uuid(xid8)', 'execute'),"
-        " has_function_privilege('public', 'gapless.transaction_uuid(xid8)', 'execute')"
+        " 'gapless.transaction_uuid(xid8, int)', 'execute'),"
+        " has_function_privilege('public', 'gapless.transaction_uuid(xid8, int)', 'execute')"
     ).fetchone()
     assert restored == (5, True, False)
 
