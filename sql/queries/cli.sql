@@ -14,6 +14,7 @@ select
     select count(*) from gapless.consumer_group g where g.topic_id = t.topic_id
   ) as groups,
   coalesce(justify_hours(t.retention)::text, 'forever') as retention,
+  extract(epoch from t.retention)::float8 as retention_s,
   t.created_ts as created
 from gapless.topics t
 order by t.topic

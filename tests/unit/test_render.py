@@ -103,7 +103,7 @@ def test_a_fold_never_hides_trouble() -> None:
     first = next(n for n, line in enumerate(lines) if line.startswith("partition ")) + 1
     assert lines[first].startswith("! billing/orders/50 ")
     assert lines[first + 1].split()[:2] == ["billing/orders/51", "nobody"]
-    assert "1 of 64 partitions have nobody to work on them" in lines
+    assert "1 of 64 partitions has nobody to work on them" in lines
 
 
 def test_pages_show_every_partition_once() -> None:

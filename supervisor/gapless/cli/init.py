@@ -9,7 +9,8 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, needs_owner, open_connection
-from gapless.cli.screen import count, note, say
+from gapless.cli.parser import add_json
+from gapless.cli.screen import count, note, say, tell
 from gapless.cli.topics import add_partitions, ensure
 from gapless.db.queries import query
 from gapless.errors import UsageError
@@ -35,6 +36,7 @@ _CHUNK_PAUSE_S = 0.1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_partitions(parser)
+    add_json(parser)
     parser.add_argument(
         "--sql", action="store_true", help="print the SQL that would run, and run nothing"
     )
@@ -61,19 +63,20 @@ def _init(args: argparse.Namespace) -> int:
             say(text.rstrip() or "-- nothing to do: the gapless schema is up to date")
             return 0
         _refuse_mismatch(conn, loaded)
-        done = _describe(migrate(conn), conn.info.dbname)
+        changes = migrate(conn)
+        done = _describe(changes, conn.info.dbname)
         done += _chunks(conn, loaded)
         topic, is_new = ensure(conn, _TOPIC, loaded)
         if is_new:
             done.append(f"created topic {topic.name} with {count(topic.partitions, 'partition')}")
         dbname = conn.info.dbname
-    for line in done:
-        say(line)
-    if not done:
-        say(
-            f'nothing to do: the gapless schema in database "{dbname}" is up to date, '
-            f"topic {topic.name} has {count(topic.partitions, 'partition')}"
-        )
+    text = "\n".join(done) or (
+        f'nothing to do: the gapless schema in database "{dbname}" is up to date, '
+        f"topic {topic.name} has {count(topic.partitions, 'partition')}"
+    )
+    migrations = [change.name for change in changes if change.kind == "migrations"]
+    what = {"migrations": migrations, "created_topic": topic.name if is_new else None}
+    tell(args, text, database=dbname, changed=bool(done), **what)
     return 0
 
 
