@@ -136,7 +136,7 @@ def test_show_tells_of_other_units_of_the_transaction(gapless, conn, dsn) -> Non
     assert {row["error"] for row in rows} == {
         'psycopg.errors.InvalidTextRepresentation: invalid input syntax for type integer: "x"'
     }
-    first, *others = (f"billing/orders/{row['partition']}/{row['offset']}" for row in rows)
+    first, *others = (f"billing/orders/{row['partition']}@{row['offset']}" for row in rows)
     shown = gapless("dlq", "show", first).out
     assert all(f"  elsewhere       {other} (dead)" in shown for other in others)
     same = gapless("dlq", "show", first, "--json").json["same_transaction"]
