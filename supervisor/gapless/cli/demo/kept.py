@@ -23,6 +23,7 @@ from gapless.db.queries import query
 
 OWN_SERVER = "demo"
 _HANDLERS = "gapless.cli.demo.handlers"
+_COLUMN = 56  # where what is said of a command begins
 
 
 def settle(server_dsn: str, demo_dsn: str) -> str:
@@ -46,23 +47,26 @@ def settle(server_dsn: str, demo_dsn: str) -> str:
 
 def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: bool) -> None:
     """Say what to do with a demo that was kept."""
-    row = conn.execute(query("demo", "newest_letter")).fetchone()
-    place = spell(*row) if row else "PLACE"
     steps = [
         (f"export GAPLESS_DSN='{url_of(dsn)}'", ""),
         ("gapless tail flights -n 5", "look at the events"),
-        (f"gapless dlq show {place}", "what was refused, and why; gapless dlq lists them"),
         (f"gapless run {_HANDLERS} --no-console &", "a supervisor; the same again: another one"),
-        ("kill -9 $!", "break it, then gapless status: the other one goes on"),
-        (f"gapless dlq redrive {place}", "handled again; mended before, it goes through"),
+        ("kill -9 $!", "break it: gapless status shows who goes on"),
     ]
+    row = conn.execute(query("demo", "newest_letter")).fetchone()
+    if row is not None:
+        place = spell(*row)
+        steps += [
+            (f"gapless dlq show {place}", "what was refused, and why; gapless dlq lists all"),
+            (f"gapless dlq redrive {place}", "handled again; README mends it before"),
+        ]
     if own_server:
         steps.append(
-            (f"gapless server stop --name {OWN_SERVER}", "the data stay; start brings them back")
+            (f"gapless server stop --name {OWN_SERVER}", "the data stay for the next start")
         )
     screen.print("\nKept for you. Next:")
     for command, what in steps:
-        text = f"  {command}" + (f"   # {what}" if what else "")
+        text = f"  {command:<{_COLUMN}}  # {what}" if what else f"  {command}"
         screen.print(text, highlight=False, soft_wrap=True, markup=False)
 
 

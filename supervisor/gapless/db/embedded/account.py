@@ -38,8 +38,8 @@ class Account:
         """Raise ConnectError for a user id without a name, as some containers run: initdb fails."""
         if self.name == str(self.uid):
             raise ConnectError(
-                f"PostgreSQL makes its data only for a user with a name, and user id {self.uid} has "
-                "none here: add it to /etc/passwd, or give the DSN of a server"
+                f"PostgreSQL makes its data only for a user with a name, and user id {self.uid} "
+                "has none here: add it to /etc/passwd, or give the DSN of a server"
             )
 
     def give(self, path: Path) -> None:
