@@ -227,7 +227,8 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
     unserved = sum(1 for row in snapshot.partitions if row.state == "unserved")
     if unserved and snapshot.members:
         of_all = some(len(snapshot.partitions), "partition")
-        yield f"{unserved} of {of_all} {'has' if unserved == 1 else 'have'} nobody to work on them"
+        have, them = ("has", "it") if unserved == 1 else ("have", "them")
+        yield f"{unserved} of {of_all} {have} nobody to work on {them}"
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"
