@@ -80,7 +80,8 @@ def _figures(setup: Setup, what: str, results: dict[str, tuple[Drained, ...]]) -
     (one, *_) = rates.values()
     return [
         Figure(
-            what=f"{what} handler, {name} partitions and workers",
+            what=f"{what} handler, {name} "
+            + ("partition and worker" if name == "1" else "partitions and workers"),
             unit="events/s",
             ours=values,
             baseline=one,

@@ -9,6 +9,7 @@ select
   ) as groups,
   coalesce(justify_hours(t.retention)::text, 'forever') as retention,
   justify_hours(t.dedupe_window)::text as dedupe_window,
+  extract(epoch from t.retention)::float8 as retention_s,
   t.created_ts as created
 from gapless.topics t
 order by t.topic

@@ -24,10 +24,10 @@ where t.name = 'flights'
 
 
 -- name: dead_letters
--- What was refused and why: the last line of the exception, without what is one flight's alone.
+-- What was refused and why, without what is one flight's alone.
 select d.group_id,
   regexp_replace(
-    regexp_replace(substring(d.exception from '[^\n]*$'), '^\S+Error: [^:]*: ', ''),
+    regexp_replace(d.reason, '^\S+Error: [^:]*: ', ''),
     'at \d\S*', 'at a time'
   ) as reason,
   count(distinct d.transaction_id), count(*)
@@ -36,3 +36,18 @@ join gapless.topic t using (topic_id)
 where t.name = 'flights'
 group by 1, 2
 order by 4 desc, 2
+
+-- name: newest_letter
+-- The place of the newest dead letter: its first event.
+select d.group_id, t.name, d.partition_id, d.first_offset
+from gapless.dead_letter_queue d
+join gapless.topic t using (topic_id)
+where t.name = 'flights' and d.status = 'dead'
+order by d.created_ts desc
+limit 1
+
+-- name: end_sessions
+-- End all sessions of a database but this one.
+select pg_terminate_backend(a.pid)
+from pg_stat_activity a
+where a.datname = %(database)s and a.pid <> pg_backend_pid()

@@ -1,4 +1,4 @@
--- Dead letters with the name of their topic; error is the last line of the exception.
+-- Dead letters with the name of their topic; error is the line of it that says most.
 create or replace view gapless.letters as
 select
   d.group_id,
@@ -8,7 +8,7 @@ select
   d.key,
   d.event_type,
   d.transaction_id,
-  substring(d.exception from '[^\n]*$') as error,
+  d.reason as error,
   d.sqlstate,
   d.attempts,
   d.status,

@@ -2,7 +2,8 @@
 
 Publish in your own transaction:
 
-    gapless.publish(conn, "orders", {"total": 5}, key="AA", event_type="order.created")
+    with gapless.connect() as conn:
+        gapless.publish(conn, "orders", {"total": 5}, key="AA", event_type="order.created")
 
 Handle each event exactly once, in order:
 
@@ -16,6 +17,7 @@ from gapless.consume.handler import Handler, handler
 from gapless.consume.unit import Batch, Unit
 from gapless.consume.wait import wait_for
 from gapless.consume.wish import DeadLetter, Retry, Skip
+from gapless.db.find import connect
 from gapless.errors import GaplessError, PublishError, WaitError
 from gapless.log.event import Event, NewEvent
 from gapless.log.keyed import Published
@@ -34,6 +36,7 @@ __all__ = [
     "Skip",
     "Unit",
     "WaitError",
+    "connect",
     "handler",
     "publish",
     "wait_for",

@@ -103,7 +103,7 @@ def test_a_fold_never_hides_trouble() -> None:
     first = next(n for n, line in enumerate(lines) if line.startswith("partition ")) + 1
     assert lines[first].startswith("! billing/orders/50 ")
     assert lines[first + 1].split()[:2] == ["billing/orders/51", "nobody"]
-    assert "1 of 64 partitions have nobody to work on them" in lines
+    assert "1 of 64 partitions has nobody to work on it" in lines
 
 
 def test_pages_show_every_partition_once() -> None:
@@ -187,6 +187,12 @@ def test_nothing_drives_the_terminal() -> None:
         (look([replace(standing(0), owner=None)]), "evicted"),
         (look([standing(0, lag=3, lag_s=None)]), "?"),
         (look([standing(0, dead_letters=COUNT_MAX)]), "10k+"),
+        (
+            look([standing(0, None, target=None)], members=[presence("host-c")]),
+            "1 of 1 partition has nobody to work on it",
+        ),
+        (look([standing(0, paused_ts=NOON)]), "paused: 1 partition of billing; gapless resume"),
+        (look([standing(0, waiting=1)]), "set aside: 1 event waits for another attempt"),
     ],
 )
 def test_trouble_is_said_in_words(shot: Snapshot, said: str) -> None:

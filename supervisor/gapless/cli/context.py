@@ -10,6 +10,7 @@ import argparse
 import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.errors import InsufficientPrivilege
 
-    from gapless.db.embedded.server import EmbeddedServer
     from gapless.settings import Loaded, Settings
 
 _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
@@ -27,8 +27,7 @@ _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 # Who connected to what last, for the message of an error that escapes: by then it may be closed.
 _newest: list[str] = []
 
-# Our share in the embedded server: it runs for as long as this process, and its children, live.
-_servers: list[EmbeddedServer] = []
+_told_of: set[Path] = set()  # embedded servers that were named on the screen
 
 
 def load(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
@@ -53,19 +52,20 @@ def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FL
 
 def configured_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
     """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere."""
-    from gapless.settings import dsn_is_configured  # noqa: PLC0415 - not for --help
+    from gapless.db.find import configured_dsn as configured  # noqa: PLC0415 - not for --help
 
-    dsn = (settings or load_settings(args)).dsn
-    if not dsn_is_configured(os.environ, dsn):
-        return None
-    _refuse_nonsense(dsn or "")
-    return dsn or ""
+    return configured(settings or load_settings(args))
 
 
 def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str:
     """Return the DSN to use; without one, start the embedded server for as long as we live."""
-    dsn = configured_dsn(args, settings)
-    return _embedded_dsn() if dsn is None else dsn
+    from gapless.db.find import find  # noqa: PLC0415 - not for --help
+
+    found = find(settings or load_settings(args))
+    if found.directory is not None and found.directory not in _told_of:
+        _told_of.add(found.directory)
+        note(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
+    return found.dsn
 
 
 def open_connection(
@@ -91,15 +91,6 @@ def open_connection(
     return conn
 
 
-def _embedded_dsn() -> str:
-    if not _servers:
-        from gapless.db.embedded.server import acquire  # noqa: PLC0415 - not for --help
-
-        _servers.append(acquire())
-        note(f"no DSN is configured: using the embedded PostgreSQL of {_servers[0].directory}")
-    return _servers[0].dsn
-
-
 def where() -> str:
     """Say who was connected to what last: `role "x" in database "y"`."""
     return _newest[-1] if _newest else "this role"
@@ -111,12 +102,3 @@ def needs_owner(error: InsufficientPrivilege) -> str:
         f"{where()}: {error.diag.message_primary}: do this as the role that owns the schema "
         "gapless, or the database where there is none yet"
     )
-
-
-def _refuse_nonsense(dsn: str) -> None:
-    from gapless.db.connect import complaint_about  # noqa: PLC0415 - not for --help
-    from gapless.errors import ConfigError  # noqa: PLC0415 - not for --help
-
-    complaint = complaint_about(dsn)
-    if complaint is not None:
-        raise ConfigError(complaint)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.place import Target, start
+from gapless.cli.place import Target, place, range_of, start
 from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, say, show
+from gapless.cli.screen import count, note, say, show, tell, to_json
 from gapless.db.queries import query
+from gapless.errors import UsageError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -21,6 +22,7 @@ EXAMPLES = """\
 examples:
   gapless groups
   gapless groups show billing
+  gapless groups show billing/orders
   gapless groups create billing orders --start latest
   gapless groups create audit orders --start 2026-03-01T00:00Z
 """
@@ -75,17 +77,20 @@ def add_arguments(parser: Parser) -> None:
         default=Target(end="earliest"),
         help="where it begins: earliest (default), latest, an offset, a time",
     )
+    add_json(creation)
     removal = verbs.add_parser(
         "remove", help="forget a group, its offsets and dead letters; without --yes only say what"
     )
     removal.set_defaults(act=_remove)
     removal.add_argument("group")
     removal.add_argument("--yes", action="store_true", help="do it")
+    add_json(removal)
     showing = verbs.add_parser("show", help="show offsets, lag and owner of each partition")
     showing.set_defaults(act=_show)
-    showing.add_argument("group")
+    showing.add_argument("place", type=place, metavar="GROUP[/TOPIC]")
     showing.add_argument("--topic", help="only this one of its topics")
     add_json(showing)
+    showing.set_defaults(partition=None)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -105,7 +110,6 @@ def _list(args: argparse.Namespace) -> int:
 def _create(args: argparse.Namespace) -> int:
     from psycopg.errors import CheckViolation  # noqa: PLC0415 - not for --help
 
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
     from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
 
     name = f"group {args.group} of topic {args.topic}"
@@ -118,7 +122,7 @@ def _create(args: argparse.Namespace) -> int:
             group=args.group,
             topic=args.topic,
         ):
-            say(f"nothing to do: there is a {name}")
+            _told(args, f"nothing to do: there is a {name}", created=False)
             return 0
         try:
             _create_at(conn, args.group, args.topic, args.start)
@@ -127,8 +131,13 @@ def _create(args: argparse.Namespace) -> int:
                 f'"{args.group}" is not a group name: use 1 to 249 letters, digits, dots, dashes '
                 "and underscores"
             ) from error
-    say(f"created {name}, from {args.start}")
+    _told(args, f"created {name}, from {args.start}", created=True)
     return 0
+
+
+def _told(args: argparse.Namespace, text: str, *, created: bool) -> None:
+    start = str(args.start) if created else None
+    tell(args, text, group=args.group, topic=args.topic, created=created, start=start)
 
 
 def _create_at(conn: Connection[Any], group: str, topic: str, place: Target) -> None:
@@ -143,7 +152,6 @@ def _create_at(conn: Connection[Any], group: str, topic: str, place: Target) -> 
 
 
 def _remove(args: argparse.Namespace) -> int:
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
 
     with open_connection(args, "groups") as conn:
         found = [
@@ -153,30 +161,43 @@ def _remove(args: argparse.Namespace) -> int:
             raise UsageError(f'there is no group "{args.group}": gapless groups lists them')
         topics = ", ".join(row.topic for row in found)
         letters = count(sum(row.dead_letters for row in found), "dead letter")
+        what = {
+            "group": args.group,
+            "topics": [row.topic for row in found],
+            "dead_letters": sum(row.dead_letters for row in found),
+        }
         if not args.yes:
             note(
                 f"nothing was changed: group {args.group} of {topics} has {letters}; "
                 "--yes removes it"
             )
+            if args.json:
+                say(to_json({**what, "removed": False}))
             return 0
         conn.execute(query("control", "drop_group"), {"group": args.group})
-    say(f"removed group {args.group} of {topics}, and {letters}")
+    tell(args, f"removed group {args.group} of {topics}, and {letters}", **what, removed=True)
     return 0
 
 
-def _show(args: argparse.Namespace) -> int:
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-
-    with open_connection(args, "groups") as conn:
-        found = rows(
-            conn,
-            GroupPartitionRow,
-            query("cli", "group_partitions"),
-            group=args.group,
-            topic=args.topic,
+def _topic_of(args: argparse.Namespace) -> dict[str, object]:
+    """Return the group, and the topic if one was said. Raises UsageError."""
+    where = range_of(args)
+    if where.pop("partition") is not None:
+        raise UsageError(
+            f"{args.place}: a group, or one of its topics, is shown with all partitions"
         )
+    return where
+
+
+def _show(args: argparse.Namespace) -> int:
+
+    where = _topic_of(args)
+    with open_connection(args, "groups") as conn:
+        found = rows(conn, GroupPartitionRow, query("cli", "group_partitions"), **where)
     if not found:
-        of_topic = f' of topic "{args.topic}"' if args.topic else ""
-        raise UsageError(f'there is no group "{args.group}"{of_topic}: gapless groups lists them')
+        of_topic = f' of topic "{where["topic"]}"' if where["topic"] else ""
+        raise UsageError(
+            f'there is no group "{where["group"]}"{of_topic}: gapless groups lists them'
+        )
     show(GroupPartitionRow, found, as_json=args.json)
     return 0

@@ -9,7 +9,8 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, needs_owner, open_connection
-from gapless.cli.screen import count, note, say
+from gapless.cli.parser import add_json
+from gapless.cli.screen import count, note, say, tell
 from gapless.cli.topics import add_partitions, ensure
 from gapless.db.queries import query
 from gapless.errors import UsageError
@@ -40,6 +41,7 @@ _CHUNK_PAUSE_S = 0.1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_partitions(parser, "make the topic of the configuration (outbox), with so many")
+    add_json(parser)
     parser.add_argument(
         "--sql", action="store_true", help="print the SQL that would run, and run nothing"
     )
@@ -66,20 +68,28 @@ def _init(args: argparse.Namespace) -> int:
             say(text.rstrip() or "-- nothing to do: the gapless schema is up to date")
             return 0
         _refuse_mismatch(conn, loaded)
-        done = _describe(migrate(conn), conn.info.dbname)
+        changes = migrate(conn)
+        done = _describe(changes, conn.info.dbname)
         done += _chunks(conn, loaded)
-        there = ""
+        there, is_new = "", False
         if _asks_topic(loaded):
             topic, is_new = ensure(conn, loaded.settings.topic, loaded)
             there = f"topic {topic.name} with {count(topic.partitions, 'partition')}"
             if is_new:
                 done.append(f"created {there}")
         dbname = conn.info.dbname
-    for line in done:
-        say(line)
-    if not done:
-        what = f'the gapless schema in database "{dbname}" is up to date'
-        say(f"nothing to do: {what}" + (f", there is {there}" if there else ""))
+    what = f'the gapless schema in database "{dbname}" is up to date'
+    nothing = f"nothing to do: {what}" + (f", there is {there}" if there else "")
+    migrations = [change.name for change in changes if change.kind == "migrations"]
+    created = loaded.settings.topic if is_new else None
+    tell(
+        args,
+        "\n".join(done) or nothing,
+        database=dbname,
+        changed=bool(done),
+        migrations=migrations,
+        created_topic=created,
+    )
     return 0
 
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "retention": "gapless.cli.retention",
     "pipeline": "gapless.cli.pipeline",
     "doctor": "gapless.cli.doctor",
+    "server": "gapless.cli.server",
     "demo": "gapless.cli.demo.command",
     "uninstall": "gapless.cli.uninstall",
 }
@@ -43,7 +44,9 @@ COMMANDS = {
 _DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
 _DATABASE_HELP = """\
 The database is the first of these that is said: --dsn, GAPLESS_DSN, dsn: in the configuration,
-libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a server of its own.
+libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a server of its own:
+gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLESS_PG_BINDIR the bin
+folder of the PostgreSQL). Exit codes: docs/exit-codes.md.
 """
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -89,7 +92,11 @@ def _run(words: list[str]) -> int:
         epilog=getattr(module, "EXAMPLES", None),
     )
     module.add_arguments(own)
+    rest: list[str] = []
+    if getattr(module, "TAKES_THE_REST", False) and "--" in words:
+        words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
     args = parser.parse_args(words)
+    args.rest = rest
     for option, default in GLOBALS.items():
         if not hasattr(args, option):
             setattr(args, option, default)

@@ -6,7 +6,7 @@ import argparse
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.place import add_range, describe, range_of
+from gapless.cli.place import add_range, describe, range_of, refuse_offset
 from gapless.cli.screen import count, say, to_json
 from gapless.db.queries import query
 
@@ -16,7 +16,7 @@ It holds over restarts, until gapless resume. The partition keeps its place in t
 
 examples:
   gapless pause billing
-  gapless pause billing --topic orders --partition 3 --reason "bad deploy"
+  gapless pause billing/orders/3 --reason "bad deploy"
 """
 
 
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Pause."""
+    refuse_offset(args)
     where = range_of(args)
     with open_connection(args, "pause") as conn:
         row = conn.execute(query("control", "pause"), {**where, "reason": args.reason}).fetchone()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import note, say, show
+from gapless.cli.screen import count, note, say, show, tell
 
 HELP = "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
 EXAMPLES = """\
@@ -60,6 +60,7 @@ def add_arguments(parser: Parser) -> None:
     resetting.set_defaults(act=_reset)
     resetting.add_argument("name")
     resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
+    add_json(resetting)
     for each in (listing, running):
         each.add_argument(
             "--file", type=Path, default=Path("pipelines.yml"), help="default: pipelines.yml"
@@ -108,7 +109,7 @@ def _run(args: argparse.Namespace) -> int:
         tell=note,
         wait=None if args.once else lambda seconds: not stop.wait(seconds),
     )
-    say(f"{args.name}: {events:,} events")
+    say(f"{args.name}: {count(events, 'event')}")
     return 0
 
 
@@ -132,7 +133,7 @@ def _verify(args: argparse.Namespace) -> int:
     if problems:
         note(f"{args.name} is not complete: see PROBLEM")
     else:
-        note(f"{args.name} is complete: {events:,} events, each once")
+        note(f"{args.name} is complete: {count(events, 'event')}, each once")
     return 1 if problems else 0
 
 
@@ -141,5 +142,5 @@ def _reset(args: argparse.Namespace) -> int:
 
     with open_connection(args, "pipeline") as conn:
         reset(conn, args.name, args.to)
-    say(f"{args.name} goes on at the {args.to} event")
+    tell(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
     return 0

@@ -11,8 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, open_connection, where
-from gapless.cli.parser import whole
-from gapless.cli.screen import count, note, say
+from gapless.cli.parser import add_json, whole
+from gapless.cli.screen import count, note, say, tell, to_json
 from gapless.cli.topics import add_partitions, ensure
 from gapless.errors import UsageError
 
@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="return when the events have offsets; does the sequencer's work if nobody does",
     )
+    add_json(parser)
     parser.add_argument("--create", action="store_true", help="create the topic if it is missing")
     add_partitions(parser)
 
@@ -200,8 +201,16 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) 
     with conn.transaction():
         transaction_id = publish(conn, args.topic, event)
         xid = own_xid(conn)
-    say(str(transaction_id))
-    if getattr(transaction_id, "duplicate", False):
+    is_duplicate = getattr(transaction_id, "duplicate", False)
+    tell(
+        args,
+        str(transaction_id),
+        transaction_id=transaction_id,
+        events=0 if is_duplicate else 1,
+        transactions=0 if is_duplicate else 1,
+        duplicate=is_duplicate,
+    )
+    if is_duplicate:
         note("nothing was published: a duplicate of the event of this transaction_id")
         return None  # nothing of it will ever be sequenced
     return xid
@@ -215,6 +224,8 @@ def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: Lines
     with Bar(args.topic, lines.bytes_total) as bar:
         load_ = Load(conn, args.topic, lines, bar)
         xid = load_.run(None if args.one_transaction else args.batch)
+    if args.json:
+        say(to_json({"events": load_.events, "transactions": load_.transactions}))
     per_s = load_.events / max(monotonic() - began_s, 0.001)
     note(
         f"published {count(load_.events, 'event')} in {count(load_.transactions, 'transaction')}, "

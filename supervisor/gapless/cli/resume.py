@@ -6,7 +6,7 @@ import argparse
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.place import add_range, describe, range_of
+from gapless.cli.place import add_range, describe, range_of, refuse_offset
 from gapless.cli.screen import say, to_json
 from gapless.db.queries import query
 
@@ -16,7 +16,7 @@ It ends every pause in that range, also one that a killed gapless seek --pause l
 
 examples:
   gapless resume billing
-  gapless resume billing --topic orders --partition 3
+  gapless resume billing/orders/3
 """
 
 
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Resume."""
+    refuse_offset(args)
     where = range_of(args)
     with open_connection(args, "resume") as conn:
         row = conn.execute(query("control", "resume"), {**where, "holder": None}).fetchone()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.screen import count, note, show
+from gapless.cli.screen import count, note, only_json, say, show, to_json
 
 if TYPE_CHECKING:
     from gapless.log.retention import Chunk, Retention
@@ -38,6 +38,7 @@ class ChunkRow:
     chunk: str
     events: int | None
     size: str
+    bytes: int = only_json()
     newest: datetime | None
     goes: bool
     why_it_stays: str
@@ -56,7 +57,9 @@ def main(args: argparse.Namespace) -> int:
     settings = load_settings(args)
     with open_connection(args, "retention", settings) as conn:
         chunks = plan_retention(conn)
-        show(ChunkRow, [_row(chunk) for chunk in chunks], as_json=args.json, empty="no chunk yet")
+        if not (args.json and args.apply):
+            rows = [_row(chunk) for chunk in chunks]
+            show(ChunkRow, rows, as_json=args.json, empty="no chunk yet")
         if args.apply:
             dropped = apply_retention(
                 conn,
@@ -64,6 +67,8 @@ def main(args: argparse.Namespace) -> int:
                     letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s
                 ),
             )
+            if args.json:
+                say(to_json({"dropped": dropped}))
             note(f"dropped the events of {count(len(dropped), 'chunk')}")
             return 0
     going = [chunk for chunk in chunks if chunk.goes]
@@ -165,6 +170,7 @@ def _row(chunk: Chunk) -> ChunkRow:
         chunk=chunk.chunk,
         events=chunk.events,
         size=_size(chunk.bytes),
+        bytes=chunk.bytes,
         newest=chunk.newest,
         goes=chunk.goes,
         why_it_stays=why if why or chunk.goes else "an older chunk stays",

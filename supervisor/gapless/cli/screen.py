@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, field, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -53,6 +54,16 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def tell(args: argparse.Namespace, text: str, **what: object) -> None:
+    """Say what was done in words, or with --json as an object."""
+    say(to_json(what) if args.json else text)
+
+
+def only_json() -> Any:
+    """Declare a field for scripts: a number where people are told it in units."""
+    return field(metadata={"only_json": True})
+
+
 def note(text: str) -> None:
     """Print a line of chatter, to stderr."""
     sys.stdout.flush()
@@ -68,12 +79,13 @@ def show(
 ) -> None:
     """Print records as a table, a column for each field, or as a JSON list of objects.
 
-    `empty` is said on stderr, in place of a table without rows.
+    `empty` is said on stderr, in place of a table without rows. A field made by `only_json` is in
+    no table.
     """
     if as_json:
         say(to_json([asdict(record) for record in records], indent=2))
     elif records or not empty:
-        names = [field.name for field in fields(kind)]
+        names = [each.name for each in fields(kind) if not each.metadata.get("only_json")]
         print_table(
             [name.upper().replace("_", "-") for name in names],
             [[getattr(record, name) for name in names] for record in records],

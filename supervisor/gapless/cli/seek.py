@@ -21,7 +21,7 @@ from gapless.cli.place import add_range, moment, range_of, transaction
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, note, show
 from gapless.db.queries import query
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, UsageError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -33,7 +33,7 @@ What is handled again leaves the dead letter queue; what is skipped does not ent
 
 examples:
   gapless seek billing --time 2026-03-01T12:00:00Z
-  gapless seek billing --topic orders --partition 3 --offset 1200 --pause --yes
+  gapless seek billing/orders/3@1200 --pause --yes
   gapless seek billing --latest --yes
 """
 _ENDS = {"earliest": "the oldest event there is", "latest": "what is published from now on"}
@@ -58,12 +58,10 @@ class Move:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_range(parser)
-    place = parser.add_argument_group("where to (one of)").add_mutually_exclusive_group(
-        required=True
-    )
+    place = parser.add_argument_group("where to (one of)").add_mutually_exclusive_group()
     for end, meaning in _ENDS.items():
         place.add_argument(f"--{end}", dest="end", action="store_const", const=end, help=meaning)
-    place.add_argument("--offset", type=whole(1), metavar="N", help="this offset")
+    place.add_argument("--offset", type=whole(1), metavar="N", help="this offset, as behind an @")
     place.add_argument(
         "--time",
         type=moment,
@@ -92,13 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show what a seek would do, or do it."""
-    what = {
-        **range_of(args),
-        "end": args.end,
-        "offset": args.offset,
-        "time": args.time,
-        "transaction": args.transaction,
-    }
+    what = {**range_of(args), **_target(args)}
     with open_connection(args, "seek") as conn:
         moves = rows(conn, Move, query("control", "plan_seek"), **what)
         if args.apply and args.pause:
@@ -116,6 +108,21 @@ def main(args: argparse.Namespace) -> int:
             + (" (with --pause: workers are at it)" if any(move.worker for move in moves) else "")
         )
     return 0
+
+
+def _target(args: argparse.Namespace) -> dict[str, object]:
+    """Return where to go: what exactly one of the options says, or the place itself."""
+    said = {name: getattr(args, name) for name in ("end", "offset", "time", "transaction")}
+    has_one = any(value is not None for value in said.values())
+    offset = args.place.offset
+    if has_one and offset is not None:
+        raise UsageError(f"{args.place} says where to: leave the other option out")
+    if not has_one and offset is None:
+        raise UsageError(
+            "where to? --earliest, --latest, --offset, --time, --transaction, or "
+            "GROUP/TOPIC/PARTITION@OFFSET"
+        )
+    return said if has_one else {**said, "offset": offset}
 
 
 class _Paused:
@@ -169,7 +176,7 @@ class _Paused:
             ended = conn.execute(query("control", "resume"), self._own()).fetchone()
         if ended is None:
             note(
-                f"could not end the pause: group {self._args.group} may still be paused, "
+                f"could not end the pause: group {self._args.place.group} may still be paused, "
                 "and nothing moved; gapless resume ends it"
             )
         elif ended[0]:

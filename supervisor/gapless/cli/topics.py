@@ -19,7 +19,7 @@ from gapless.cli.retention import (
     parse_window,
 )
 from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, say, show
+from gapless.cli.screen import count, note, only_json, show, tell
 from gapless.db.queries import query
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class TopicRow:
     groups: int
     retention: str
     dedupe_window: str
+    retention_s: float | None = only_json()
     created: datetime
 
 
@@ -93,6 +94,7 @@ def add_arguments(parser: Parser) -> None:
     add_partitions(creation)
     add_retention(creation)
     add_dedupe_window(creation)
+    add_json(creation)
     change = verbs.add_parser(
         "alter",
         help="change partitions, retention or dedupe window while everything runs; repeat freely",
@@ -102,6 +104,7 @@ def add_arguments(parser: Parser) -> None:
     add_partitions(change, "the new number, more or fewer")
     add_retention(change, overrun=True)
     add_dedupe_window(change)
+    add_json(change)
     showing = verbs.add_parser("show", help="show the offsets of a topic's partitions")
     showing.set_defaults(act=_show)
     showing.add_argument("name")
@@ -161,7 +164,6 @@ def _list(args: argparse.Namespace) -> int:
 
 def _alter(args: argparse.Namespace) -> int:
     from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-    from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
 
     kept = (args.retention, args.archive, args.overrun) != (None, None, None)
     if args.partitions is None and not kept and args.dedupe_window is None:
@@ -169,25 +171,27 @@ def _alter(args: argparse.Namespace) -> int:
             "what is to change? --partitions, --retention, --archive, --overrun or --dedupe-window"
         )
     window_s = parse_window(args.dedupe_window)
+    done: dict[str, object] = {"topic": args.name}
+    lines = []
     if kept:
-        _alter_retention(args)
+        lines.append(_alter_retention(args, done))
     if window_s is not None:
-        _alter_window(args, window_s)
-    if args.partitions is None:
-        return 0
+        lines.append(_alter_window(args, window_s, done))
+    if args.partitions is not None:
+        lines.append(_alter_partitions(args, done))
+    tell(args, "\n".join(lines), **done)
+    return 0
+
+
+def _alter_partitions(args: argparse.Namespace, done: dict[str, object]) -> str:
+    """Change the number; say what was done, in words and in `done`."""
+    from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
+
     loaded = load(args)
     with open_connection(args, "topics", loaded.settings) as conn:
         before = require_topic(conn, args.name).partitions
         topic = set_partitions(conn, args.name, args.partitions)
         changes = rows(conn, ChangeRow, query("cli", "changes"), topic=args.name)
-    if before == topic.partitions:
-        say(f"nothing to do: topic {topic.name} has {count(topic.partitions, 'partition')}")
-    else:
-        say(
-            f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: "
-            "events that are there are finished where they are, then the same keys go on in the "
-            "new ones"
-        )
     _tell(changes)
     asked = loaded.settings.total_partitions
     if loaded.sources["totalPartitions"] != "default" and asked != topic.partitions:
@@ -195,16 +199,29 @@ def _alter(args: argparse.Namespace) -> int:
             f"warning: totalPartitions is {asked} in {loaded.sources['totalPartitions']}: gapless "
             f"run refuses the topic with it; write {topic.partitions}, or leave it out"
         )
-    return 0
+    done |= {"partitions_before": before, "partitions": topic.partitions}
+    if before == topic.partitions:
+        return f"nothing to do: topic {topic.name} has {count(topic.partitions, 'partition')}"
+    return (
+        f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: "
+        "events that are there are finished where they are, then the same keys go on in the "
+        "new ones"
+    )
 
 
-def _alter_retention(args: argparse.Namespace) -> None:
+def _alter_retention(args: argparse.Namespace, done: dict[str, object]) -> str:
+    """Change how long events are kept; say what was done, in words and in `done`."""
     from gapless.log.retention import find_retention, set_retention  # noqa: PLC0415 - see above
 
     with open_connection(args, "topics") as conn:
         after = changed(args, find_retention(conn, args.name))
         set_retention(conn, args.name, after)
-    say(
+    done |= {
+        "retention_s": after.keep_s,
+        "archive": after.archive,
+        "overrun": list(after.overrun or ()),
+    }
+    return (
         f"topic {args.name} keeps its events "
         + ("for ever" if after.keep_s is None else f"for {age(after.keep_s)}, at least")
         + (f", until pipeline {after.archive} has archived them" if after.archive else "")
@@ -212,12 +229,14 @@ def _alter_retention(args: argparse.Namespace) -> None:
     )
 
 
-def _alter_window(args: argparse.Namespace, window_s: int) -> None:
+def _alter_window(args: argparse.Namespace, window_s: int, done: dict[str, object]) -> str:
+    """Change the window; say what was done, in words and in `done`."""
     from gapless.log.topics import set_dedupe_window  # noqa: PLC0415 - not for --help
 
     with open_connection(args, "topics") as conn:
         set_dedupe_window(conn, args.name, window_s)
-    say(f"topic {args.name} remembers dedupe keys for {age(window_s)}")
+    done["dedupe_window_s"] = window_s
+    return f"topic {args.name} remembers dedupe keys for {age(window_s)}"
 
 
 def _tell(changes: Sequence[ChangeRow]) -> None:
@@ -239,7 +258,8 @@ def _create(args: argparse.Namespace) -> int:
     with open_connection(args, "topics", loaded.settings) as conn:
         topic, is_new = ensure(conn, args.name, loaded, window_s)
     what = "created topic" if is_new else "nothing to do: there is a topic"
-    say(f"{what} {topic.name} with {count(topic.partitions, 'partition')}")
+    text = f"{what} {topic.name} with {count(topic.partitions, 'partition')}"
+    tell(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
     return 0
 
 

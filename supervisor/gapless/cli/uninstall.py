@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import needs_owner, open_connection
+from gapless.cli.parser import add_json
 from gapless.cli.rows import rows
-from gapless.cli.screen import note, say
+from gapless.cli.screen import count, note, tell
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 
@@ -34,6 +35,7 @@ class Losses:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -42,13 +44,15 @@ def main(args: argparse.Namespace) -> int:
         dbname = conn.info.dbname
         installed = conn.execute(query("cli", "is_installed")).fetchone()
         if installed is None or not installed[0]:
-            say(f'nothing to do: database "{dbname}" has no gapless schema')
+            text = f'nothing to do: database "{dbname}" has no gapless schema'
+            tell(args, text, database=dbname, removed=False)
             return 0
         note(f'database "{dbname}" would lose {_describe(conn)}')
         if not args.yes:
             _ask(dbname)
         _drop(conn)
-    say(f'removed schema gapless from database "{dbname}"; the roles gapless_* stay')
+    text = f'removed schema gapless from database "{dbname}"; the roles gapless_* stay'
+    tell(args, text, database=dbname, removed=True)
     return 0
 
 
@@ -61,10 +65,11 @@ def _describe(conn: Connection[Any]) -> str:
         psycopg.Error
     ):  # another version's schema, or half of one: it can be dropped all the same
         return "schema gapless; how much is in it cannot be seen"
-    running = f"; {lost.members} supervisors are running on it" if lost.members else ""
+    are = "is" if lost.members == 1 else "are"
+    running = f"; {count(lost.members, 'supervisor')} {are} running on it" if lost.members else ""
     return (
-        f"{lost.topics} topics with {lost.events} events, {lost.groups} groups, "
-        f"{lost.dead_letters} dead letters{running}"
+        f"{count(lost.topics, 'topic')} with {count(lost.events, 'event')}, "
+        f"{count(lost.groups, 'group')}, {count(lost.dead_letters, 'dead letter')}{running}"
     )
 
 

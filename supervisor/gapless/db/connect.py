@@ -135,10 +135,14 @@ def _backend_pid(conn: Connection) -> int:
     return int(row[0])
 
 
-def _explain(dsn: str, error: psycopg.Error) -> str:
+def reason_for(error: psycopg.Error) -> str:
+    """Say in one line that PostgreSQL could not be connected to, and why."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    reason = " ".join(line.strip() for line in lines)
-    return complaint_about(dsn) or f"cannot connect to PostgreSQL: {reason}"
+    return f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"
+
+
+def _explain(dsn: str, error: psycopg.Error) -> str:
+    return complaint_about(dsn) or reason_for(error)
 
 
 def _without_secrets(complaint: str) -> str:

@@ -78,10 +78,14 @@ def missing_grant(conn: Connection[Any]) -> str | None:
 
 
 def _explain(demand: Demand) -> str:
-    supervisors = "supervisor" if demand.supervisors == 1 else "supervisors"
+    partitions = f"{demand.partitions} partition" + (
+        "s take" if demand.partitions != 1 else " takes"
+    )
+    workers = f"{demand.workers} worker" + ("s" if demand.workers != 1 else "")
+    supervisors = f"{demand.supervisors} supervisor" + ("s" if demand.supervisors != 1 else "")
     return (
-        f"{demand.partitions} partitions take {demand.workers} workers with a session each, and "
-        f"{demand.supervisors} {supervisors} take {SESSIONS_PER_SUPERVISOR} each: "
+        f"{partitions} {workers} with a session each, and "
+        f"{supervisors} take {SESSIONS_PER_SUPERVISOR} each: "
         f"{demand.workers} + {SESSIONS_PER_SUPERVISOR * demand.supervisors} = {demand.needed} "
         f"sessions, but the server admits {demand.admitted} (max_connections "
         f"{demand.max_connections} less {demand.reserved} reserved); raise max_connections, or let "

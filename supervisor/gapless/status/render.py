@@ -20,7 +20,7 @@ from gapless.status.history import History
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.tables import Facts, fold, member_table, partition_table
 from gapless.status.view import View, Wanted, arrange, share
-from gapless.status.words import ASCII, UNICODE, Glyphs, age, clean, count, counted, cut, rate
+from gapless.status.words import ASCII, UNICODE, Glyphs, age, clean, count, counted, cut, rate, some
 
 ERRORS_MAX = 12
 NEWS_MAX = 100
@@ -226,17 +226,20 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
         yield "this log came from another server: its next sequencer run goes over all of it once"
     unserved = sum(1 for row in snapshot.partitions if row.state == "unserved")
     if unserved and snapshot.members:
-        yield f"{unserved} of {len(snapshot.partitions)} partitions have nobody to work on them"
+        of_all = some(len(snapshot.partitions), "partition")
+        have, them = ("has", "it") if unserved == 1 else ("have", "them")
+        yield f"{unserved} of {of_all} {have} nobody to work on {them}"
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"
     paused = [row for row in snapshot.partitions if row.paused_ts is not None]
     if paused:
         groups = ", ".join(sorted({row.group_id for row in paused}))
-        yield f"paused: {len(paused)} partitions of {groups}; gapless resume lets them go on"
+        yield f"paused: {some(len(paused), 'partition')} of {groups}; gapless resume ends it"
     if snapshot.waiting or snapshot.parked:
-        wait = f"{count(snapshot.waiting)} events wait for another attempt"
-        behind = f", {count(snapshot.parked)} are parked behind one" if snapshot.parked else ""
+        waiting, parked = snapshot.waiting, snapshot.parked
+        wait = f"{some(waiting, 'event')} wait{'s' if waiting == 1 else ''} for another attempt"
+        behind = f", {count(parked)} parked behind one" if parked else ""
         yield f"set aside: {wait}{behind}"
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"

@@ -177,7 +177,8 @@ class Change:
     def __str__(self) -> str:
         return (
             f"{self.group_id}/{self.topic}: from {self.partitions_before} to {self.partitions} "
-            f"partitions, {self.events} events to finish first"
+            f"partition{'s' if self.partitions != 1 else ''}, {self.events} "
+            f"event{'s' if self.events != 1 else ''} to finish first"
         )
 
 

@@ -66,6 +66,11 @@ def count(number: float) -> str:
     raise AssertionError(number)
 
 
+def some(number: int, noun: str) -> str:
+    """Write how many there are of something: `1 partition`, `8 partitions`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def counted(number: int) -> str:
     """Write what was counted up to COUNT_MAX only."""
     return f"{count(number).replace('.0', '')}+" if number >= COUNT_MAX else count(number)

@@ -28,9 +28,9 @@ WRONG_WORDS = [
     (["tail", "t", "--from", "0"], "'0' is not earliest, latest, or an offset from 1"),
     (["tail", "t", "--from", "yesterday"], "is not earliest, latest, or an offset from 1"),
     (["groups", "create", "g", "t", "--from", "now"], "'now' is not earliest, latest"),
-    (["dlq", "show", "g/t/0"], "'g/t/0' is not GROUP/TOPIC/PARTITION/OFFSET"),
-    (["dlq", "show", "g/t/0/x"], "is not GROUP/TOPIC/PARTITION/OFFSET"),
-    (["dlq", "show", f"g/t/0/{10**30}"], "is not GROUP/TOPIC/PARTITION/OFFSET"),
+    (["dlq", "show", "g/t/0"], "'g/t/0' is not GROUP/TOPIC/PARTITION@OFFSET"),
+    (["dlq", "show", "g/t/0/x"], "is not GROUP/TOPIC/PARTITION@OFFSET"),
+    (["dlq", "show", f"g/t/0/{10**30}"], "is not GROUP/TOPIC/PARTITION@OFFSET"),
     (["dlq", "list", "--limit", "0"], "0 must be from 1"),
     (["status", "--interval", "0"], "0 must be from 0.1 to 3600"),
     (["status", "--interval", "nan"], "nan must be from"),
@@ -74,7 +74,7 @@ UNKNOWN_NAMES = [
     (["publish", "nosuch", "1"], 'topic "nosuch" does not exist: gapless topics create nosuch'),
     (["publish", "orders", "1", "--create", "--partitions", "5"], "has 4 partitions"),
     (["tail", "orders", "--partition", "4"], "has partitions 0 to 3, no 4"),
-    (["dlq", "show", "g/orders/0/1"], "there is no dead letter g/orders/0/1"),
+    (["dlq", "show", "g/orders/0/1"], "there is no dead letter g/orders/0@1"),
 ]  # fmt: skip
 
 

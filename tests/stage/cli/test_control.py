@@ -81,7 +81,7 @@ def test_one_partition_as_json(gapless, orders) -> None:
         (("seek", "billing", "--time", "3000-01-01"), "3000-01-01T00:00:00.000Z is in the future"),
         (("seek", "billing", "--time", "noon"), "'noon' is not a time: write it as 2026-03-01T12"),
         (("seek", "billing", "--transaction", "x"), "'x' is not a transaction_id"),
-        (("seek", "billing"), "one of the arguments --earliest --latest --offset"),
+        (("seek", "billing"), "where to? --earliest, --latest, --offset"),
         (("seek", "billing", "--topic", "x", "--latest"), "does not consume topic"),
         (("seek", "billing", "--partition", "4", "--latest"), "has no partition 4 of topic"),
     ],

@@ -136,7 +136,7 @@ def test_show_tells_of_other_units_of_the_transaction(gapless, conn, dsn) -> Non
     assert {row["error"] for row in rows} == {
         'psycopg.errors.InvalidTextRepresentation: invalid input syntax for type integer: "x"'
     }
-    first, *others = (f"billing/orders/{row['partition']}/{row['offset']}" for row in rows)
+    first, *others = (f"billing/orders/{row['partition']}@{row['offset']}" for row in rows)
     shown = gapless("dlq", "show", first).out
     assert all(f"  elsewhere       {other} (dead)" in shown for other in others)
     same = gapless("dlq", "show", first, "--json").json["same_transaction"]
@@ -144,12 +144,12 @@ def test_show_tells_of_other_units_of_the_transaction(gapless, conn, dsn) -> Non
 
 
 def test_show(gapless, letters) -> None:
-    done = gapless("dlq", "show", "billing/orders/0/2")
+    done = gapless("dlq", "show", "billing/orders/0@2")
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
     assert "\x9b" not in done.out
     for part in (
-        "dead letter billing/orders/0/1 to 2",
+        "dead letter billing/orders/0@1 to 2",
         "state           dead",
         "events          2 of transaction ",
         "parked behind   nothing",
@@ -161,11 +161,11 @@ def test_show(gapless, letters) -> None:
         "the \\x1b[31m last line",
     ):
         assert part in done.out
-    assert "key             \\x1b[31m" in gapless("dlq", "show", "billing/orders/0/4").out
+    assert "key             \\x1b[31m" in gapless("dlq", "show", "billing/orders/0@4").out
 
 
 def test_show_as_json(gapless, letters) -> None:
-    done = gapless("dlq", "show", "billing/orders/0/2", "--json")
+    done = gapless("dlq", "show", "billing/orders/0@2", "--json")
     unit = done.json
     assert (unit["group"], unit["offset"], unit["last_offset"]) == ("billing", 1, 2)
     assert [event["offset"] for event in unit["events"]] == [1, 2]
@@ -175,12 +175,12 @@ def test_show_as_json(gapless, letters) -> None:
 
 
 def test_redrive_one(gapless, letters, conn) -> None:
-    done = gapless("dlq", "redrive", "billing/orders/0/2")
+    done = gapless("dlq", "redrive", "billing/orders/0@2")
     assert (done.code, done.out, done.err) == (0, "to be handled again: 1 unit\n", "")
     assert states(conn) == {1: "waiting", 4: "dead"}
     before = conn.execute("select * from gapless.dead_letter order by 4").fetchall()
-    complaint = gapless("dlq", "redrive", "billing/orders/0/1").complaint()
-    assert complaint.startswith("billing/orders/0/1 was redriven already, by ")
+    complaint = gapless("dlq", "redrive", "billing/orders/0@1").complaint()
+    assert complaint.startswith("billing/orders/0@1 was redriven already, by ")
     assert complaint.endswith("it waits for the worker of its partition")
     conn.execute("set gapless.finished = 'x'")
     conn.execute(
@@ -189,7 +189,7 @@ def test_redrive_one(gapless, letters, conn) -> None:
     )
     assert (
         "4 was redriven already, by ?: it was handled 20"
-        in gapless("dlq", "redrive", "billing/orders/0/4").complaint()
+        in gapless("dlq", "redrive", "billing/orders/0@4").complaint()
     )
     after = conn.execute("select * from gapless.dead_letter order by 4").fetchall()
     assert before[0] == after[0]
@@ -203,43 +203,43 @@ def test_redrive_many_is_a_dry_run_first(gapless, letters, conn) -> None:
     )
     assert gapless("dlq", "redrive", "--all", "--dry-run", "--yes", "--json").json == {
         "dry_run": True,
-        "units": ["billing/orders/0/1", "billing/orders/0/4"],
+        "units": ["billing/orders/0@1", "billing/orders/0@4"],
     }
     assert states(conn) == {1: "dead", 4: "dead"}
     done = gapless("dlq", "redrive", "--all", "--yes", "--json")
     assert done.json == {
         "redrive": 2,
         "not": {},
-        "units": {"billing/orders/0/1": "asked", "billing/orders/0/4": "asked"},
+        "units": {"billing/orders/0@1": "asked", "billing/orders/0@4": "asked"},
     }
     assert states(conn) == {1: "waiting", 4: "waiting"}
     assert gapless("dlq", "redrive", "--all", "--yes").err == "gapless: no dead letters\n"
 
 
 def test_discard(gapless, letters, conn) -> None:
-    done = gapless("dlq", "discard", "billing/orders/0/1", "--reason", "test data")
+    done = gapless("dlq", "discard", "billing/orders/0@1", "--reason", "test data")
     assert (done.code, done.out) == (0, "discarded: 1 unit\n")
     assert states(conn) == {1: "discarded", 4: "dead"}
-    shown = gapless("dlq", "show", "billing/orders/0/1").out
+    shown = gapless("dlq", "show", "billing/orders/0@1").out
     assert "state           discarded by " in shown
     assert "Z: test data\n" in shown
     for verb in (("redrive",), ("discard", "--reason", "again")):
-        complaint = gapless("dlq", verb[0], "billing/orders/0/2", *verb[1:]).complaint()
-        assert "billing/orders/0/1 was discarded already, by " in complaint
+        complaint = gapless("dlq", verb[0], "billing/orders/0@2", *verb[1:]).complaint()
+        assert "billing/orders/0@1 was discarded already, by " in complaint
         assert complaint.endswith(": test data")
-    assert "--reason" in gapless("dlq", "discard", "billing/orders/0/4").complaint()
+    assert "--reason" in gapless("dlq", "discard", "billing/orders/0@4").complaint()
     assert (
         "--reason must say"
-        in gapless("dlq", "discard", "billing/orders/0/4", "--reason", " ").complaint()
+        in gapless("dlq", "discard", "billing/orders/0@4", "--reason", " ").complaint()
     )
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("show", "billing/orders/0/3"), "there is no dead letter billing/orders/0/3: gapless dlq"),
-        (("redrive", "billing/orders/0/4", "billing/orders/0/3"), "there is no dead letter"),
-        (("redrive", "nonsense"), "'nonsense' is not GROUP/TOPIC/PARTITION/OFFSET"),
+        (("show", "billing/orders/0@3"), "there is no dead letter billing/orders/0@3: gapless dlq"),
+        (("redrive", "billing/orders/0@4", "billing/orders/0@3"), "there is no dead letter"),
+        (("redrive", "nonsense"), "'nonsense' is not GROUP/TOPIC/PARTITION@OFFSET"),
         (("redrive",), "which ones? gapless dlq redrive PLACE, a filter, or --all"),
         (("redrive", "--all", "--key", "a"), "say places, or filters, or --all"),
         (("list", "--since", "soon"), "'soon' is not a time"),
@@ -263,17 +263,17 @@ def test_parked(gapless, letters, conn) -> None:
             [offset],
         )
     assert (
-        "parked behind   1 unit, 1 event: 4\n" in gapless("dlq", "show", "billing/orders/0/1").out
+        "parked behind   1 unit, 1 event: 4\n" in gapless("dlq", "show", "billing/orders/0@1").out
     )
     assert (
-        "state           parked behind billing/orders/0/1\n"
-        in gapless("dlq", "show", "billing/orders/0/4").out
+        "state           parked behind billing/orders/0@1\n"
+        in gapless("dlq", "show", "billing/orders/0@4").out
     )
-    assert gapless("dlq", "redrive", "billing/orders/0/4").complaint() == (
-        "billing/orders/0/4 is parked behind billing/orders/0/1: "
+    assert gapless("dlq", "redrive", "billing/orders/0@4").complaint() == (
+        "billing/orders/0@4 is parked behind billing/orders/0@1: "
         "redrive or discard that one, and it follows"
     )
-    gapless("dlq", "discard", "billing/orders/0/1", "--reason", "known")
+    gapless("dlq", "discard", "billing/orders/0@1", "--reason", "known")
     assert states(conn) == {1: "discarded", 4: "waiting"}
 
 
@@ -289,19 +289,19 @@ def test_export_mend_import_redrive(gapless, letters, conn, tmp_path, dsn) -> No
     assert "File exists" in gapless("dlq", "export", str(file)).complaint()
 
     file.write_text(lines[1].replace('"payload": 2', '"payload": {"n": 12345678901234567890.10}'))
-    gapless("dlq", "discard", "billing/orders/0/4", "--reason", "broken")
+    gapless("dlq", "discard", "billing/orders/0@4", "--reason", "broken")
     assert "1 unit would be taken in" in gapless("dlq", "import", str(file), "--dry-run").err
     assert states(conn)[4] == "discarded"
     done = gapless("dlq", "import", str(file))
     assert (done.code, done.out, done.err) == (0, "mended: 1 unit\n", "")
     assert states(conn) == {1: "dead", 4: "dead"}
-    gapless("dlq", "redrive", "billing/orders/0/4")
+    gapless("dlq", "redrive", "billing/orders/0@4")
     stored = "select payload::text from gapless.dead_letter_event where c_offset = 4"
     assert conn.execute(stored).fetchone() == ('{"n": 12345678901234567890.10}',)
     done = gapless("dlq", "import", str(file))
     assert done.code == 1
     assert done.out == "waiting: 1 unit\n"
-    assert "line 1: billing/orders/0/4: left alone (waiting)" in done.err
+    assert "line 1: billing/orders/0@4: left alone (waiting)" in done.err
 
 
 def test_half_a_surrogate_pair_comes_back_in_a_payload_and_nowhere_else(

@@ -71,8 +71,8 @@ def test_options_stand_before_and_between_the_other_words(gapless, tmp_path) -> 
     assert gapless("dlq", "export", "--state", "dead", str(letters), "--debug").code == 0
     assert letters.exists()
     assert gapless("dlq", "import", "--json", "--dry-run", str(letters)).code == 0
-    complaint = gapless("dlq", "redrive", "a/b/0/1", "--dry-run", "a/b/0/2").complaint()
-    assert "a/b/0/1" in complaint
+    complaint = gapless("dlq", "redrive", "a/b/0/1", "--dry-run", "a/b/0@2").complaint()
+    assert "a/b/0@1" in complaint
     assert "no module 'no'" in gapless("replay", "--from", "earliest", "no:h").complaint()
     assert "unrecognized arguments: --frm" in gapless("replay", "--frm", "no:h").complaint()
 

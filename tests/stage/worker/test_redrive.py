@@ -110,6 +110,6 @@ def test_killed_in_the_handler_of_a_redriven_unit(fleet: Fleet) -> None:
     process = redrive(fleet, "g/t/0/1")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "g/t/0/1 was redriven already, by " in err
+    assert "g/t/0@1 was redriven already, by " in err
     until(lambda: fleet.value(REDRIVEN) == 1, "it is handled", timeout_s=60)
     assert [entry.c_offset for entry in entries(fleet.conn)[0]] == [1]

@@ -30,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also run two pipelines on Spark: a Parquet archive, and a table hour by hour",
     )
     parser.add_argument(
-        "--keep", action="store_true", help="keep the database, and say how to look at it"
+        "--keep",
+        action="store_true",
+        help="keep the database, in place of one kept before on the demo's own server, let that "
+        "server run, and say what to do next",
     )
 
 

@@ -15,11 +15,14 @@ from psycopg import Connection
 from rich.console import Console
 
 from gapless.cli.demo.flights import flights
+from gapless.cli.demo.kept import OWN_SERVER, settle, tell_next, tell_of_keeping
 from gapless.cli.demo.pipelines import run_pipelines
 from gapless.cli.demo.producers import start_producers
 from gapless.cli.demo.report import measure, print_report
 from gapless.cli.demo.stage import Crew, crew, fresh_database, install
 from gapless.db.connect import connect
+from gapless.db.embedded.control import stay
+from gapless.db.embedded.server import EmbeddedServer, acquire
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 
@@ -33,39 +36,41 @@ def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
     screen = Console()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-demo-")))
-        server = configured_dsn
-        if server is None:
-            from gapless.db.embedded.server import embedded  # noqa: PLC0415 - only without --dsn
-
-            screen.print("Starting a PostgreSQL of its own …")
-            server = stack.enter_context(embedded(name="demo"))
+        own = None if configured_dsn is not None else stack.enter_context(_own_server(screen))
+        server = configured_dsn if own is None else own.dsn
+        assert server is not None
         dsn = stack.enter_context(fresh_database(server, keep=args.keep))
-        agreed = _play(stack, screen, args, dsn, folder)
-        if args.keep:
-            _show_around(screen, dsn, own_server=configured_dsn is None)
+        agreed = _play(screen, args, dsn, folder)
+        if not args.keep:
+            tell_of_keeping(screen)
+        else:
+            if own is not None:
+                dsn = settle(server, dsn)
+                stay(own)
+            with connect(dsn, role="demo") as conn:
+                tell_next(screen, conn, dsn, own_server=own is not None)
     return 0 if agreed else 1
 
 
-def _play(
-    stack: contextlib.ExitStack,
-    screen: Console,
-    args: argparse.Namespace,
-    dsn: str,
-    folder: Path,
-) -> bool:
-    conn = stack.enter_context(connect(dsn, role="demo"))
-    install(conn)
-    truth = flights("truth").compute(args.flights)
-    with crew(dsn, folder) as supervisors:
-        screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
-        _wait_until_joined(conn, supervisors)
-        with _show(screen, dsn, conn) as show:
-            _run(conn, supervisors, show, start_producers(dsn, args.flights, args.speed))
-        screen.print("Draining …")
-    checks = flights("verify").verify(conn, truth)
-    if args.spark:
-        checks += run_pipelines(screen, conn, dsn, folder, args.flights)
-    return print_report(screen, checks, measure(conn))
+def _own_server(screen: Console) -> EmbeddedServer:
+    screen.print("Starting a PostgreSQL of its own …")
+    return acquire(name=OWN_SERVER)
+
+
+def _play(screen: Console, args: argparse.Namespace, dsn: str, folder: Path) -> bool:
+    with connect(dsn, role="demo") as conn:
+        install(conn)
+        truth = flights("truth").compute(args.flights)
+        with crew(dsn, folder) as supervisors:
+            screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
+            _wait_until_joined(conn, supervisors)
+            with _show(screen, dsn, conn) as show:
+                _run(conn, supervisors, show, start_producers(dsn, args.flights, args.speed))
+            screen.print("Draining …")
+        checks = flights("verify").verify(conn, truth)
+        if args.spark:
+            checks += run_pipelines(screen, conn, dsn, folder, args.flights)
+        return print_report(screen, checks, measure(conn))
 
 
 def _wait_until_joined(conn: Connection[Any], supervisors: Crew) -> None:
@@ -132,13 +137,3 @@ def _lines(conn: Connection[Any]) -> Callable[[], None]:
         sys.stderr.write(f"{published:,} events published, lag {lag:,}\n")
 
     return look
-
-
-def _show_around(screen: Console, dsn: str, *, own_server: bool) -> None:
-    screen.print(f"\nKept for you to look at: [bold]{dsn}[/]", highlight=False, soft_wrap=True)
-    screen.print(f'  gapless status --dsn "{dsn}"', highlight=False, soft_wrap=True)
-    screen.print(f'  gapless tail flights --dsn "{dsn}"', highlight=False, soft_wrap=True)
-    if own_server and sys.stdin.isatty():
-        screen.print("The server runs as long as this does. Press Enter to end it.")
-        with contextlib.suppress(EOFError, KeyboardInterrupt):
-            input()

@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 
 from gapless.cli.dlq.change import discard, redrive
-from gapless.cli.dlq.filters import OPEN, add_filters, place
+from gapless.cli.dlq.filters import OPEN, add_filters
 from gapless.cli.dlq.show import list_units, show_unit
 from gapless.cli.dlq.transfer import export, import_
 from gapless.cli.parser import Parser, add_json, whole
+from gapless.cli.place import event_place
 
 HELP = "what was set aside, and why: list, show, redrive, discard, export, import"
 EXAMPLES = """\
 A unit is what was published together: it is shown, redriven and discarded as a whole. PLACE is
-GROUP/TOPIC/PARTITION/OFFSET of any of its events.
+GROUP/TOPIC/PARTITION@OFFSET of any of its events.
 
 examples:
   gapless dlq list --group billing --error "division by zero"
-  gapless dlq show billing/orders/3/17
-  gapless dlq redrive billing/orders/3/17
+  gapless dlq show billing/orders/3@17
+  gapless dlq redrive billing/orders/3@17
   gapless dlq redrive --group billing --since 2026-03-01T12:00Z --yes
-  gapless dlq discard billing/orders/3/17 --reason "test data"
+  gapless dlq discard billing/orders/3@17 --reason "test data"
   gapless dlq export --group billing > letters.jsonl
 """
 
@@ -41,7 +42,7 @@ def add_arguments(parser: Parser) -> None:
     add_json(listing)
     showing = verbs.add_parser("show", help="show one with payload, error and what waits behind it")
     showing.set_defaults(act=show_unit)
-    showing.add_argument("place", type=place, metavar="PLACE", help="as in the list")
+    showing.add_argument("place", type=event_place, metavar="PLACE", help="as in the list")
     add_json(showing)
     redriving = verbs.add_parser("redrive", help="have units handled again, in order, once")
     redriving.set_defaults(act=redrive)
@@ -60,7 +61,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _add_choice(parser: argparse.ArgumentParser, *, states: tuple[str, ...]) -> None:
-    parser.add_argument("places", type=place, nargs="*", metavar="PLACE", help="these, at once")
+    parser.add_argument(
+        "places", type=event_place, nargs="*", metavar="PLACE", help="these, at once"
+    )
     add_filters(parser, states=states)
     parser.add_argument("--all", action="store_true", help=f"all that are {states[0]}")
     parser.add_argument("--yes", action="store_true", help="do it, for a filter or --all")

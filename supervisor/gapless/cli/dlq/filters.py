@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from uuid import UUID
 
 from gapless.cli.parser import whole
-from gapless.cli.place import moment
+from gapless.cli.place import Place, moment, spell
 from gapless.cli.rows import rows
 from gapless.db.queries import query
 from gapless.errors import UsageError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 OPEN = ("dead", "waiting", "parked")
 STATES = (*OPEN, "redriven", "discarded")
 EVENTS_MAX = 1_000_000
-_NUMBER = re.compile("[0-9]{1,18}")
 _FILTERS = ("group", "topic", "partition", "key", "error", "since", "until", "states")
 
 
@@ -45,7 +43,7 @@ class UnitRow:
 
     @property
     def place(self) -> str:
-        return f"{self.group}/{self.topic}/{self.partition}/{self.offset}"
+        return spell(self.group, self.topic, self.partition, self.offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,7 @@ class Unit:
 
     @property
     def place(self) -> str:
-        return f"{self.group}/{self.topic}/{self.partition}/{self.offset}"
+        return spell(self.group, self.topic, self.partition, self.offset)
 
     @property
     def where(self) -> dict[str, object]:
@@ -139,20 +137,8 @@ class Kin:
 
     def __str__(self) -> str:
         parked = f", {self.behind} parked behind it" if self.behind else ""
-        return f"{self.group}/{self.topic}/{self.partition}/{self.offset} ({self.state}{parked})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Any offset of a unit."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        return f"{self.group}/{self.topic}/{self.partition}/{self.offset}"
+        place = spell(self.group, self.topic, self.partition, self.offset)
+        return f"{place} ({self.state}{parked})"
 
 
 def add_filters(parser: argparse.ArgumentParser, *, states: Sequence[str]) -> None:
@@ -228,13 +214,3 @@ def events_of(conn: Connection[Any], unit: Unit, *, limit: int = EVENTS_MAX) -> 
         last_offset=unit.last_offset,
         limit=limit,
     )
-
-
-def place(text: str) -> Place:
-    """Read GROUP/TOPIC/PARTITION/OFFSET."""
-    parts = text.split("/")
-    if len(parts) != 4 or not all(_NUMBER.fullmatch(part) for part in parts[2:]):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not GROUP/TOPIC/PARTITION/OFFSET, such as billing/orders/3/17"
-        )
-    return Place(group=parts[0], topic=parts[1], partition=int(parts[2]), offset=int(parts[3]))

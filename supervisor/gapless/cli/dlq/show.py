@@ -20,6 +20,7 @@ from gapless.cli.dlq.filters import (
     find,
     require,
 )
+from gapless.cli.place import spell
 from gapless.cli.rows import rows
 from gapless.cli.screen import cell, count, plain, safe_json, say, show, stamp, to_json
 from gapless.db.queries import query
@@ -149,7 +150,7 @@ def _print_event(event: LetterEvent, *, alone: bool) -> None:
 
 
 def _place(unit: Unit, other: Ahead | Behind) -> str:
-    return f"{unit.group}/{unit.topic}/{other.partition}/{other.offset}"
+    return spell(unit.group, unit.topic, other.partition, other.offset)
 
 
 def _line(name: str, text: str) -> str:

@@ -11,15 +11,16 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection
 from gapless.cli.dlq.change import me
-from gapless.cli.dlq.filters import Place, events_of, find, require
+from gapless.cli.dlq.filters import events_of, find, require
 from gapless.cli.dlq.show import unit_json
+from gapless.cli.place import Place, spell
 from gapless.cli.progress import Steps
 from gapless.cli.screen import count, note, say, to_json
 from gapless.db.queries import query
@@ -59,8 +60,7 @@ def import_(args: argparse.Namespace) -> int:
     wanted = [unit for unit in units if not unit.is_blank]
     with open_connection(args, "dlq") as conn:
         if args.dry_run:
-            note(f"nothing was changed: {count(len(wanted), 'unit')} would be taken in")
-            return 0
+            return _would(args, wanted)
         counts: Counter[str] = Counter()
         # To publish twice would double events; to mend twice changes nothing.
         rest = (
@@ -83,6 +83,13 @@ def import_(args: argparse.Namespace) -> int:
         for outcome, number in sorted(counts.items()):
             say(f"{outcome}: {count(number, 'unit')}")
     return 0 if set(counts) <= {"mended", "published"} else 1
+
+
+def _would(args: argparse.Namespace, units: Sequence[_Line]) -> int:
+    note(f"nothing was changed: {count(len(units), 'unit')} would be taken in")
+    if args.json:
+        say(to_json({"dry_run": True, "units": [unit.place for unit in units]}))
+    return 0
 
 
 class _Line:
@@ -109,7 +116,7 @@ class _Line:
 
     @property
     def place(self) -> str:
-        return f"{self.group}/{self.topic}/{self.partition}/{self.offset}"
+        return spell(self.group, self.topic, self.partition, self.offset)
 
     def put_back(self, conn: Connection[Any]) -> str:
         """Put the unit back as a dead one; say what became of it."""

@@ -128,7 +128,7 @@ def partitions(patient: Patient) -> Iterator[Finding]:
         text = f"{standing.name} does not go on: {plain(standing.error or '')}"
         yield level("partitions", text, "see docs/operations.md, When a partition stops")
     if len(ill) > _SHOWN_MAX:
-        more = f"{len(ill) - _SHOWN_MAX} more partitions do not go on"
+        more = f"{count(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
         yield warning("partitions", more, "gapless status shows all")
     yield from _paused(look)
     unserved = sum(standing.is_troubled for standing in look.partitions) - len(ill)

@@ -196,9 +196,9 @@ def _run(
             run(conn, name, handler, terms, tell)
     except BaseException:
         note(
-            f"replay {name} is not finished: {begun.done + did:,} of {begun.events:,} events are "
-            f"done; go on with gapless replay {args.handler} --continue {name}, or forget it with "
-            f"gapless replay --remove {name}"
+            f"replay {name} is not finished: {begun.done + did:,} of "
+            f"{count(begun.events, 'event')} done; go on with gapless replay "
+            f"{args.handler} --continue {name}, or forget it with gapless replay --remove {name}"
         )
         raise
     return _finish(conn, args, name, did)

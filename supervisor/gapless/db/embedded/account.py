@@ -34,6 +34,14 @@ class Account:
     name: str
     is_ours: bool
 
+    def require_name(self) -> None:
+        """Raise ConnectError for a user id without a name, as some containers run: initdb fails."""
+        if self.name == str(self.uid):
+            raise ConnectError(
+                f"PostgreSQL makes its data only for a user with a name, and user id {self.uid} "
+                "has none here: add it to /etc/passwd, or give the DSN of a server"
+            )
+
     def give(self, path: Path) -> None:
         """Make the account the owner of one file or folder that this process has just made."""
         if not self.is_ours:

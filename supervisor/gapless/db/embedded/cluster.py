@@ -93,6 +93,7 @@ class Cluster:
 
         What an interrupted initdb has left under the folder's name is moved out of the way.
         """
+        self._account.require_name()
         parent = self.data_dir.parent
         for left_by_a_killed_one in parent.glob(".making-*"):
             shutil.rmtree(left_by_a_killed_one)

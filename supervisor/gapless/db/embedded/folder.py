@@ -7,6 +7,7 @@
     keeper.lock   the keeper holds it as long as it lives; its process id is in it
     start.lock    whoever looks for the server, and starts it if need be, holds it meanwhile
     state.json    the server's DSN once it takes connections, or why it did not start
+    stay          is there while the server is to run although nobody uses it
 
 The locks are flock(2)'s: the kernel releases them however their holder ends.
 """
@@ -64,6 +65,10 @@ class Folder:
     @property
     def start_lock(self) -> Path:
         return self.root / "start.lock"
+
+    @property
+    def stay(self) -> Path:
+        return self.root / "stay"
 
     @property
     def _state(self) -> Path:

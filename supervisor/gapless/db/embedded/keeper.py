@@ -6,7 +6,8 @@
 moment without an owner. It makes the data folder when there is none, starts the server as its
 child, and tells the DSN in state.json. Then it looks for the exclusive lock on users.lock: when it
 gets it, nobody is left, however they ended. Who comes now waits for that lock while the server
-stops. A server that crashes is started again; one that somebody stopped on purpose is not.
+stops. With the file `stay` there (control.py) it does not look: the server runs until it is told to
+stop. A server that crashes is started again; one that somebody stopped on purpose is not.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class Keeper:
 
     def _start_and_keep(self) -> None:
         cluster = self._cluster()
+        self._folder.stay.unlink(missing_ok=True)  # that was said to a keeper before
         # A server whose keeper was killed, on its way down or (not on Linux) left alone.
         cluster.stop()
         if not cluster.is_made:
@@ -108,7 +110,8 @@ class Keeper:
         started_s = time.monotonic()
         while not self._asked_to_stop and self._folder.still_has(self._lock):
             # Once we have it, it is ours until this process ends: who comes waits until then.
-            if try_lock(self._folder.users_lock, EXCLUSIVE) is not None:
+            stays = self._folder.stay.exists()
+            if not stays and try_lock(self._folder.users_lock, EXCLUSIVE) is not None:
                 return
             if cluster.exit_code == 0:
                 return

@@ -1,0 +1,91 @@
+"""Find the database: the one that was said first, else the server that gapless starts itself.
+
+The order is that of every command: a DSN in the call, GAPLESS_DSN (or the values file), `dsn` of
+the configuration, libpq's own environment; without any, the embedded server's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from gapless.db.connect import complaint_about, reason_for
+from gapless.errors import ConfigError, ConnectError
+from gapless.settings import Settings, dsn_is_configured, load
+
+if TYPE_CHECKING:
+    from gapless.db.embedded.server import EmbeddedServer
+
+# Our share in the embedded server: it runs for as long as this process, and its children, live.
+_servers: list[EmbeddedServer] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where the database is; directory: of the embedded server, if it is that one."""
+
+    dsn: str
+    directory: Path | None = None
+
+
+def connect(
+    dsn: str | None = None,
+    *,
+    config: str | os.PathLike[str] | None = None,
+    autocommit: bool = False,
+) -> Connection[TupleRow]:
+    """Connect to the database that every gapless command would find; a plain psycopg connection.
+
+    The database is the first of these that is said: `dsn`, GAPLESS_DSN, `dsn` of the file `config`
+    (and its values.yml), libpq's own environment (PGHOST, PGSERVICE, ...). Without any, it is the
+    embedded server's, which is started if need be, and runs at least until this process ends.
+    In `with`, the transaction commits at the end, and the connection is closed.
+    Raises ConfigError or ConnectError with one line.
+    """
+    path = None if config is None else Path(config)
+    settings = load(path, environ=os.environ, overrides={"dsn": dsn}).settings
+    found = find(settings)
+    try:
+        return psycopg.connect(
+            found.dsn,
+            autocommit=autocommit,
+            connect_timeout=settings.connect_timeout_s,
+            fallback_application_name="gapless",
+        )
+    except psycopg.OperationalError as error:
+        raise ConnectError(reason_for(error)) from error
+
+
+def find(settings: Settings) -> Found:
+    """Return where the database is; starts the embedded server where nobody said anything."""
+    dsn = configured_dsn(settings)
+    return embedded_database() if dsn is None else Found(dsn=dsn)
+
+
+def configured_dsn(settings: Settings) -> str | None:
+    """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere.
+
+    Raises ConfigError for one that libpq cannot read.
+    """
+    if not dsn_is_configured(os.environ, settings.dsn):
+        return None
+    dsn = settings.dsn or ""
+    complaint = complaint_about(dsn)
+    if complaint is not None:
+        raise ConfigError(complaint)
+    return dsn
+
+
+def embedded_database() -> Found:
+    """Start or join the embedded server; it runs at least until this process ends."""
+    if not _servers:
+        from gapless.db.embedded.server import acquire  # noqa: PLC0415 - only where nobody said any
+
+        _servers.append(acquire())
+    return Found(dsn=_servers[0].dsn, directory=_servers[0].directory)

@@ -1,0 +1,148 @@
+"""What README and docs print can be typed as it stands there: every block of code is run.
+
+README is run with nothing but what it says. The other pages suppose that its shop is there: schema,
+topic, tables, and a supervisor.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import gapless
+from docs.blocks import PAGES, ROOT, Block, UndecidedError, blocks_of
+from docs.terminal import Terminal
+from gapless.db.embedded.server import stop
+
+PATIENCE_S = 60
+README = ROOT / "README.md"
+_TOP = 60  # lines: two screens
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_decided(page: Path) -> None:
+    blocks_of(page)
+
+
+def test_an_undecided_block_is_a_mistake(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for text in ("```\ngapless init\n```\n", "```toml\na = 1\n```\n"):
+        page.write_text(text)
+        with pytest.raises(UndecidedError, match=r"page.md line 1: .*not run: WHY"):
+            blocks_of(page)
+        page.write_text(f"<!-- not run: it takes an hour -->\n{text}")
+        (block,) = blocks_of(page)
+        assert block.why_not == "it takes an hour"
+
+
+def test_the_first_thing_that_runs_comes_within_two_screens() -> None:
+    first = next(block for block in blocks_of(README) if block.why_not is None)
+    assert first.line <= _TOP
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that root's server, which runs as nobody, can enter."""
+    made = Path(tempfile.mkdtemp(prefix="gapless-docs-", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    for name in ("default", "demo"):
+        stop(made / "home" / name)
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def terminal(folder: Path) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def open_one(**env: str) -> Terminal:
+        opened.append(Terminal(folder, GAPLESS_HOME=str(folder / "home"), **env))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_readme_runs(terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = terminal()
+    said = {}
+    for block in _to_run(README):
+        if "kill %1" in block.text:  # the walk ends: what it promises must have come true
+            _wait_until(lambda: "no dead letters" in shell.type("gapless dlq list 2>&1"))
+        said[block] = _run(block, shell, {}, lambda: shell.type("gapless server url").strip())
+    assert any("All agrees with the file" in text for text in said.values())
+    assert "background" not in shell.say("GAPLESS_DSN")
+    dsn = shell.type("gapless server url").strip()
+    with psycopg.connect(dsn, autocommit=True) as conn:  # one from Python, two from SQL
+        _wait_until(lambda: conn.execute("select * from bill").fetchall() == [("AA", 5)] * 3)
+    assert "nothing yet" not in shell.type("gapless server status --name demo")
+    shell.type("gapless server start --name demo")
+    kept = shell.type('GAPLESS_DSN="$(gapless server url --name demo)" gapless topics')
+    assert "flights" in kept, "the demo that was kept survives a stop"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES[1:] if any(b.why_not is None for b in blocks_of(page))],
+    ids=lambda page: page.name,
+)  # fmt: skip
+def test_a_page_runs(
+    page: Path, terminal: Callable[..., Terminal], dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = terminal(GAPLESS_DSN=dsn)
+    monkeypatch.syspath_prepend(str(shell.folder))
+    monkeypatch.delitem(__import__("sys").modules, "shop", raising=False)
+    with gapless.connect(dsn) as conn:
+        names = {"gapless": gapless, "conn": conn, "dsn": dsn}
+        if page.name == "operations.md":
+            _open_the_shop(shell)
+        for block in _to_run(page):
+            _run(block, shell, names, lambda: dsn)
+
+
+def _to_run(page: Path) -> list[Block]:
+    return [block for block in blocks_of(page) if block.why_not is None]
+
+
+def _open_the_shop(shell: Terminal) -> None:
+    shop = next(block for block in blocks_of(README) if block.text.startswith("# shop.py"))
+    (shell.folder / "shop.py").write_text(shop.text)
+    shell.type("gapless topics create orders\npython shop.py\ngapless run shop.py")
+
+
+def _run(
+    block: Block, shell: Terminal, names: dict[str, object], find_dsn: Callable[[], str]
+) -> str:
+    if block.language == "sh":
+        return shell.type(block.text)
+    if block.language == "sql":
+        with psycopg.connect(find_dsn(), autocommit=True) as conn:
+            conn.execute(block.text.encode())
+        return ""
+    first = block.text.split("\n", 1)[0]
+    if first.startswith("# ") and first.endswith(".py"):
+        (shell.folder / first.removeprefix("# ")).write_text(block.text)
+        return ""
+    names.setdefault("gapless", gapless)
+    before = set(names)
+    exec(compile(block.text, str(block), "exec"), names)
+    for name in set(names) - before:
+        if name.startswith("test_"):
+            names[name](names["dsn"])  # type: ignore[operator]
+    return ""
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.2)
