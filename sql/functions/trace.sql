@@ -119,6 +119,7 @@ declare
   above int[] := array_fill(0, array[n]);      -- the parent's number, 0: none
   depth int[] := array_fill(0, array[n]);
   leads boolean[] := array_fill(false, array[n]);    -- to one that was asked for
+  beside boolean[] := array_fill(false, array[n]);   -- below one that leads there
   stays boolean[] := array_fill(false, array[n]);
   nearest int[] := array_fill(0, array[n]);    -- itself, or the one above it that stays
   size int[] := array_fill(0, array[n]);       -- of what stays: itself, and all below
@@ -145,11 +146,15 @@ begin
       steps := steps + 1;
     end loop;
   end loop;
-  -- Nearest to what was asked for, then to the roots.
+  for i in 1..n loop
+    beside[i] := leads[i] or (above[i] > 0 and beside[above[i]]);
+  end loop;
+  -- Nearest to what was asked for, then to the roots; what is of another root comes last.
   for k in
     select x.i
-    from unnest(asked, leads, depth) with ordinality as x (is_asked, does_lead, at_depth, i)
-    order by not x.is_asked, not x.does_lead,
+    from unnest(asked, leads, beside, depth) with ordinality
+      as x (is_asked, does_lead, is_beside, at_depth, i)
+    order by not x.is_asked, not x.does_lead, not x.is_beside,
       case when x.does_lead then -x.at_depth else x.at_depth end, x.i
     limit nodes_max
   loop
@@ -158,7 +163,8 @@ begin
   for i in 1..n loop
     k := above[i];
     depth[i] := case when k > 0 and stays[k] then depth[k] + 1 else 0 end;
-    stays[i] := stays[i] and depth[i] < 50;
+    -- What led to the one that was asked for may begin anew; nothing else without what it came of.
+    stays[i] := stays[i] and depth[i] < 50 and (k = 0 or stays[k] or leads[i]);
     nearest[i] := case when stays[i] then i when k > 0 then nearest[k] else 0 end;
     continue when stays[i];
     if nearest[i] > 0 then
