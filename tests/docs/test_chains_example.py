@@ -30,5 +30,7 @@ def test_the_example_runs(conn: Connection, dsn: str, tmp_path: Path) -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == (printed, "")
-    row = conn.execute("select count(distinct xid) from gapless.outbox_message_t where cause ~ '^b'")
+    row = conn.execute(
+        "select count(distinct xid) from gapless.outbox_message_t where cause ~ '^b'"
+    )
     assert row.fetchone() == (1,), "one batch, one transaction"

@@ -95,7 +95,7 @@ class Tree:
         return [self._record(root) for root in self.roots]
 
     def _unit(self, unit: Node, first: str, later: str) -> Iterator[str]:
-        """Draw a unit, and what is below it; `first` is before its own line, `later` before more."""
+        """Draw a unit, `first` before its own line, and what is below it, `later` before that."""
         yield first + _unit_line(unit)
         branches: list[tuple[str, list[Node]]] = [
             (f"{plain(known['group'])}: {_done(known)}", self.below[unit.node, known["group"]])
@@ -146,9 +146,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the tree."""
     asked: UUID = args.transaction_id
     with open_connection(args, "trace") as conn:
-        found = rows(
-            conn, Node, query("cli", "trace"), transaction_id=asked, units_max=args.limit
-        )
+        found = rows(conn, Node, query("cli", "trace"), transaction_id=asked, units_max=args.limit)
         if not found:
             with conn.cursor() as cursor:
                 cursor.execute(query("cli", "transaction_fate"), {"transaction_id": asked})
