@@ -115,35 +115,10 @@ create or replace function gapless.wait_for(
   group_id text, transaction_id uuid, timeout interval default '10 s'
 )
 returns text
-language plpgsql
+language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  give_up timestamptz := clock_timestamp() + timeout;
-  pause_s double precision := 0.002;
-  state text;
-begin
-  if timeout is null then    -- or it would never give up
-    raise exception 'gapless.wait_for() needs a timeout' using errcode = 'GL400';
-  end if;
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'gapless.wait_for() needs READ COMMITTED, not %: it would never see the group go on',
-      upper(current_setting('transaction_isolation'))
-      using errcode = 'GL409';
-  end if;
-  if gapless.xid_of(transaction_id) = pg_current_xact_id_if_assigned()
-    and gapless.timeline_of(transaction_id) = greatest(gapless.timeline(), 1)
-  then
-    raise exception 'commit first: this transaction cannot wait for itself' using errcode = 'GL409';
-  end if;
-  loop
-    state := gapless.transaction_state(group_id, transaction_id);
-    if state in ('handled', 'dead', 'elsewhere', 'rolled-back') or clock_timestamp() >= give_up then
-      return state;
-    end if;
-    perform pg_sleep(least(pause_s, extract(epoch from give_up - clock_timestamp())));
-    pause_s := least(pause_s * 1.5, 0.05);
-  end loop;
-end
+  select w.state
+  from gapless.wait_through(array[wait_for.group_id], wait_for.transaction_id, wait_for.timeout) w
 $$;

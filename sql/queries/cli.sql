@@ -114,6 +114,18 @@ select
   (select count(*) from gapless.dead_letter_queue) as dead_letters,
   (select count(*) from gapless.member) as members
 
+-- name: trace
+-- returns: gapless.cli.trace:Node
+select
+  t.node, t.parent, t.is_asked, t.group_id as "group", t.cause, t.detached, t.topic,
+  t.partition_id as partition, t.first_offset, t.last_offset, t.events, t.event_types, t.keys,
+  t.published_as as transaction_id, t.published_ts as published, t.state, t.groups, t.left_out
+from gapless.trace(%(transaction_id)s, %(units_max)s) t
+order by t.node
+
+-- name: transaction_fate
+select gapless.transaction_fate(%(transaction_id)s::uuid)
+
 -- name: is_installed
 select to_regnamespace('gapless') is not null
 

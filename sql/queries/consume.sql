@@ -145,6 +145,7 @@ select gapless.forget_deliveries(
 )
 
 -- name: wait_for
-select gapless.wait_for(
-  %(group_id)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
+select state, group_id
+from gapless.wait_through(
+  %(groups)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
 )

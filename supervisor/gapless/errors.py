@@ -40,11 +40,15 @@ class PublishError(UsageError):
 
 
 class WaitError(GaplessError):
-    """A group has not handled what was waited for; `state` as gapless.transaction_state() says."""
+    """A group has not handled what was waited for; `state` as gapless.transaction_state() says.
 
-    def __init__(self, message: str, *, state: str) -> None:
+    group: the one that has not, of those that were named.
+    """
+
+    def __init__(self, message: str, *, state: str, group: str) -> None:
         super().__init__(message)
         self.state = state
+        self.group = group
 
 
 class HoleError(GaplessError):

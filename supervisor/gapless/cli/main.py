@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "gapless.cli.run",
     "publish": "gapless.cli.publish",
     "tail": "gapless.cli.tail",
+    "trace": "gapless.cli.trace",
     "topics": "gapless.cli.topics",
     "groups": "gapless.cli.groups",
     "status": "gapless.cli.status",

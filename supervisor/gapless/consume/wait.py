@@ -1,14 +1,14 @@
-"""Read your writes: wait until a group has handled what was published.
+"""Read your writes: wait until a group has handled what was published, or several have, in a chain.
 
-The server waits (sql/functions/transaction_state.sql), in short calls, so that no snapshot is held
+The server waits (sql/functions/chain_state.sql), in short calls, so that no snapshot is held
 for long and Ctrl-C is heard; the connection may be of either kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from time import monotonic
-from typing import Any, Literal, NoReturn, cast, overload
+from typing import Any, Literal, NamedTuple, NoReturn, cast, overload
 from uuid import UUID
 
 import psycopg
@@ -36,80 +36,107 @@ _REASONS = {
 }
 
 
+class _Wanted(NamedTuple):
+    """What is waited for, as the query's parameters."""
+
+    groups: list[str]
+    transaction_id: str
+
+
 @overload
 def wait_for(
-    conn: Connection[Any], group: str, transaction_id: UUID | str, timeout_s: float = ...
+    conn: Connection[Any],
+    group: str,
+    transaction_id: UUID | str,
+    timeout_s: float = ...,
+    *,
+    through: Iterable[str] = ...,
 ) -> Handled: ...
 @overload
 def wait_for(
-    conn: AsyncConnection[Any], group: str, transaction_id: UUID | str, timeout_s: float = ...
+    conn: AsyncConnection[Any],
+    group: str,
+    transaction_id: UUID | str,
+    timeout_s: float = ...,
+    *,
+    through: Iterable[str] = ...,
 ) -> Awaitable[Handled]: ...
 def wait_for(
     conn: Connection[Any] | AsyncConnection[Any],
     group: str,
     transaction_id: UUID | str,
     timeout_s: float = 10.0,
+    *,
+    through: Iterable[str] = (),
 ) -> Handled | Awaitable[Handled]:
     """Return when `group` has passed all events of a published transaction, in all its partitions.
 
     transaction_id: what publish() returned. With an async connection, `await` it.
-    Returns "handled", or "dead" when some of its events are dead letters or were discarded. What
-    waits to be tried again is waited for.
+    through: the groups before `group` in a chain, in order; it may end with `group` itself. Then
+    the first of them has to handle the events of the transaction; each one after it the same, and
+    what the one before it published for what it had to handle; all this in the topics it covers. A
+    group that publishes nothing ends the chain: the rest has nothing to do.
+    Returns "handled", or "dead" when some of these events are dead letters or were discarded, and
+    nothing is left that could follow. What waits to be tried again is waited for.
     timeout_s: 0, or less, is one look. Raises WaitError after it, or at once when it can never
-    happen (`state` says why); UsageError for an unknown group, inside the publishing transaction,
-    or above READ COMMITTED.
+    happen (`state` says why, `group` of which group); UsageError for an unknown group, inside the
+    publishing transaction, or above READ COMMITTED.
     """
     try:
         give_up_s = monotonic() + max(0.0, timeout_s)
     except TypeError as error:
         raise UsageError(f"timeout_s={timeout_s!r}: a number of seconds") from error
-    params = {"group_id": group, "transaction_id": str(_uuid(transaction_id))}
+    wanted = _Wanted(_path(group, through), str(_uuid(transaction_id)))
     if isinstance(conn, AsyncConnection):
-        return _wait_async(conn, params, give_up_s)
+        return _wait_async(conn, wanted, give_up_s)
     while True:
         try:
             with Cursor(conn, row_factory=tuple_row) as cursor:
-                cursor.execute(query("consume", "wait_for"), _slice(params, give_up_s))
+                cursor.execute(query("consume", "wait_for"), _slice(wanted, give_up_s))
                 row = cursor.fetchone()
         except psycopg.Error as error:
             _explain(error)
-        if (handled := _verdict(row, params, give_up_s)) is not None:
+        if (handled := _verdict(row, wanted, give_up_s)) is not None:
             return handled
 
 
-async def _wait_async(
-    conn: AsyncConnection[Any], params: dict[str, str], give_up_s: float
-) -> Handled:
+async def _wait_async(conn: AsyncConnection[Any], wanted: _Wanted, give_up_s: float) -> Handled:
     while True:
         try:
             async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-                await cursor.execute(query("consume", "wait_for"), _slice(params, give_up_s))
+                await cursor.execute(query("consume", "wait_for"), _slice(wanted, give_up_s))
                 row = await cursor.fetchone()
         except psycopg.Error as error:
             _explain(error)
-        if (handled := _verdict(row, params, give_up_s)) is not None:
+        if (handled := _verdict(row, wanted, give_up_s)) is not None:
             return handled
 
 
-def _slice(params: dict[str, str], give_up_s: float) -> dict[str, object]:
-    return {**params, "timeout_s": min(max(give_up_s - monotonic(), 0.0), _CALL_S_MAX)}
+def _slice(wanted: _Wanted, give_up_s: float) -> dict[str, object]:
+    return {**wanted._asdict(), "timeout_s": min(max(give_up_s - monotonic(), 0.0), _CALL_S_MAX)}
 
 
-def _verdict(
-    row: tuple[Any, ...] | None, params: dict[str, str], give_up_s: float
-) -> Handled | None:
+def _verdict(row: tuple[Any, ...] | None, wanted: _Wanted, give_up_s: float) -> Handled | None:
     """Return how it ended, None to go on. Raises WaitError when that cannot help."""
     assert row is not None
     state: str = row[0]
     if state in _DONE:
         return cast("Handled", state)
     if state in _HOPELESS or monotonic() >= give_up_s:
+        what = "" if row[1] == wanted.groups[0] else "what came of "
         raise WaitError(
-            f"group {params['group_id']} has not handled transaction "
-            f"{params['transaction_id']}: {_REASONS[state]}",
+            f"group {row[1]} has not handled {what}transaction "
+            f"{wanted.transaction_id}: {_REASONS[state]}",
             state=state,
+            group=row[1],
         )
     return None
+
+
+def _path(group: str, through: Iterable[str]) -> list[str]:
+    """Return the groups to wait for, in order, `group` last."""
+    before = [through] if isinstance(through, str) else list(through)
+    return before if before and before[-1] == group else [*before, group]
 
 
 def _uuid(value: UUID | str) -> UUID:

@@ -223,6 +223,43 @@ def test_dead_letter(place: Place, spread: bool) -> None:
         )
 
 
+def _chain(place: Place, events: int) -> str:
+    """Let `events` events of the log's be a chain: what came of one transaction."""
+    root = "11111111-2222-3333-4444-555555555555"
+    place.conn.execute(
+        "insert into gapless.outbox_message_t (key, payload, cause, correlation)"
+        " select 'k' || n, '1', 'g/outbox/0@1', %s::uuid from generate_series(1, %s) n",
+        [root, events],
+    )
+    sequence(place.conn)
+    return root
+
+
+def test_trace(place: Place) -> None:
+    root = _chain(place, 20)
+
+    def run(conn: Connection, n: int) -> None:
+        rows = conn.execute("select * from gapless.trace(%s)", [root]).fetchall()
+        assert len(rows) == 4
+
+    _check(place, run, looked_up_max=60)
+
+
+def test_chain_state(place: Place) -> None:
+    _chain(place, 20)
+    told = publish(place.conn, "outbox", 1)
+    sequence(place.conn)
+    place.conn.execute("select gapless.create_group('idle', 'outbox')")
+    place.conn.execute("select gapless.seek('idle', to_end => 'latest')")
+
+    def run(conn: Connection, n: int) -> None:
+        conn.execute(
+            "select * from gapless.chain_state(array['idle', 'idle'], %s)", [told]
+        ).fetchall()
+
+    _check(place, run, looked_up_max=20)
+
+
 def test_publish(place: Place) -> None:
     _check(place, lambda conn, n: publish(conn, "outbox", n), looked_up_max=0)
 

@@ -30,6 +30,8 @@ FORBIDDEN = {
         "select id from gapless.outbox_message_t",
         "select * from gapless.outbox_message_1",
         "select * from gapless.read('outbox', 0)",
+        "select * from gapless.trace(gapless.transaction_uuid('3'))",
+        "select * from gapless.chain_units(gapless.transaction_uuid('3'))",
         "select * from gapless.log_segment",
         "select gapless.sequence_events()",
         "select gapless.create_topic('mine', 1)",

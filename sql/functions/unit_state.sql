@@ -1,0 +1,50 @@
+-- What a group has done with a unit of the log:
+--   'handled'  passed, and not set aside (a redriven one was handled since)
+--   'dead'     passed, and a dead letter, or discarded
+--   'waiting'  passed, and waits to be tried again
+--   'pending'  the group has not come to it yet
+--   'removed'  there is no such group of this topic any more
+-- next_offset: where the group stands; letter: the state of its dead letter, if there is one (0005);
+-- reason, attempts: what is known of that. By primary key throughout.
+create or replace function gapless.unit_state(
+  group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
+  out state text, out next_offset bigint, out letter text, out reason text, out attempts int
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  if not exists (
+    select from gapless.consumer_group g
+    where g.group_id = unit_state.group_id and g.topic_id = unit_state.topic_id
+  ) then
+    state := 'removed';
+    return;
+  end if;
+  select c.next_offset into next_offset from gapless.consumer_offsets c
+  where c.group_id = unit_state.group_id and c.topic_id = unit_state.topic_id
+    and c.partition_id = unit_state.partition_id;
+  if unit_state.last_offset < next_offset then
+    -- A unit is set aside as a whole (I5): its first event tells.
+    select d.state, left(coalesce(d.discard_reason, d.reason), 200), d.attempts
+    into letter, reason, attempts
+    from gapless.dead_letter_event e
+    join gapless.dead_letter d
+      on d.group_id = e.group_id and d.topic_id = e.topic_id and d.partition_id = e.partition_id
+      and d.first_offset = e.first_offset
+    where e.group_id = unit_state.group_id and e.topic_id = unit_state.topic_id
+      and e.partition_id = unit_state.partition_id and e.c_offset = unit_state.first_offset;
+    state := case
+      when letter in ('waiting', 'parked') then 'waiting'
+      when letter in ('dead', 'discarded') then 'dead'
+      else 'handled'
+    end;
+  else
+    state := 'pending';
+  end if;
+end
+$$;

@@ -1,0 +1,36 @@
+"""The example of docs/chains.md runs as it stands there, and prints what the page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from psycopg import Connection
+
+from stage.cli.conftest import environment
+
+PAGE = Path(__file__).parents[2] / "docs" / "chains.md"
+TIMEOUT_S = 60
+
+
+def test_the_example_runs(conn: Connection, dsn: str, tmp_path: Path) -> None:
+    program, printed = re.findall(
+        r"```python\n(# chain\.py\n.*?)```\n\n```\n(.*?)```", PAGE.read_text(), re.DOTALL
+    )[0]
+    file = tmp_path / "chain.py"
+    file.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        env=environment(GAPLESS_DSN=dsn),
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (printed, "")
+    row = conn.execute(
+        "select count(distinct xid) from gapless.outbox_message_t where cause ~ '^b'"
+    )
+    assert row.fetchone() == (1,), "one batch, one transaction"
