@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
+from chaos.chain import SEED
 from chaos.history import Fault, Writer
 from chaos.process import LOOK_AGAIN_S, Process, running
 from chaos.scene import MACHINES_MAX, Scene
@@ -76,6 +77,7 @@ class Arena:
         """Start one more; some serve each partition by a process of its own, others do not."""
         return self.scene.start_supervisor(
             min(self.scene.free_line(), PRODUCERS_LINE - 1),
+            env={SEED: str(self.seed)},
             partitionsPerWorker=self.random.choice(PARTITIONS_PER_WORKER),
         )
 
