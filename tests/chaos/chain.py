@@ -104,7 +104,7 @@ def plan(link: Linked, unit: str) -> Plan:
 
 def derived(of: Sequence[Linked], tag: str) -> Sent | None:
     """Return what a handler of the chain was to publish under a tag, if its unit was handled."""
-    above, _, number = tag.rpartition(MARK)
+    above = tag.rpartition(MARK)[0]
     link = of[above.count(MARK)] if above and above.count(MARK) < len(of) else None
     if link is None or link.into is None:
         return None

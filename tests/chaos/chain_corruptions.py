@@ -45,13 +45,18 @@ def of_its_neighbour(column: str, which: str) -> str:
 HANDLED_BELOW = "e.group_id = 'pack' and e.position = 1"
 # A case: the name of the violation, and the statements that corrupt; each must change something.
 IN_TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "a row is gone": ("chain lost", (f"delete from gapless.outbox_message_t where id = {AN_EVENT}",)),
+    "a row is gone": (
+        "chain lost",
+        (f"delete from gapless.outbox_message_t where id = {AN_EVENT}",),
+    ),
     "it never got an offset": (
         "chain lost",
         (
-            f"delete from gapless.log_segment where {BELOW} and (topic_id, partition_id, base_offset)"
-            " = (select topic_id, partition_id, max(base_offset) from gapless.log_segment"
-            f" where {BELOW} group by 1, 2 limit 1)",
+            (
+                f"delete from gapless.log_segment where {BELOW} and (topic_id, partition_id, base_offset)"
+                " = (select topic_id, partition_id, max(base_offset) from gapless.log_segment"
+                f" where {BELOW} group by 1, 2 limit 1)"
+            ),
         ),
     ),
     "an event is there twice": (
@@ -61,8 +66,10 @@ IN_TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "an event has two offsets": (
         "chain doubled",
         (
-            "update gapless.log_segment s set message_ids[x.n] = x.next_id"
-            f" from {TWO_OF_ONE} x where s.ctid = x.at",
+            (
+                "update gapless.log_segment s set message_ids[x.n] = x.next_id"
+                f" from {TWO_OF_ONE} x where s.ctid = x.at"
+            ),
         ),
     ),
     "nobody published it": ("chain ghost", (event("event_type = 'x'"),)),
@@ -73,8 +80,10 @@ IN_TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "its unit was not handled": (
         "chain ghost",
         (
-            "delete from chaos.effect e where e.group_id = 'pay' and exists (select"
-            " from gapless.outbox_message_t o where o.event_type = e.tag || '>0')",
+            (
+                "delete from chaos.effect e where e.group_id = 'pay' and exists (select"
+                " from gapless.outbox_message_t o where o.event_type = e.tag || '>0')"
+            ),
         ),
     ),
     "another payload": ("chain changed", (event("payload = '{}'"),)),
@@ -83,26 +92,34 @@ IN_TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "events change places": (
         "chain out of order",
         (
-            "update gapless.log_segment s set message_ids[x.n] = x.next_id,"
-            f" message_ids[x.n + 1] = x.id from {TWO_OF_ONE} x where s.ctid = x.at",
+            (
+                "update gapless.log_segment s set message_ids[x.n] = x.next_id,"
+                f" message_ids[x.n + 1] = x.id from {TWO_OF_ONE} x where s.ctid = x.at"
+            ),
         ),
     ),
     "units change places": (
         "chain overtaken",
         (
-            "create temporary table turned on commit drop as select s.ctid as at, array_agg(u.id"
-            " order by u.n desc) as message_ids from gapless.log_segment s join gapless.topic t"
-            " using (topic_id) cross join unnest(s.message_ids) with ordinality u (id, n)"
-            " where t.name = 'payments' group by s.ctid",
-            "update gapless.log_segment s set message_ids = t.message_ids from turned t"
-            " where s.ctid = t.at",
+            (
+                "create temporary table turned on commit drop as select s.ctid as at, array_agg(u.id"
+                " order by u.n desc) as message_ids from gapless.log_segment s join gapless.topic t"
+                " using (topic_id) cross join unnest(s.message_ids) with ordinality u (id, n)"
+                " where t.name = 'payments' group by s.ctid"
+            ),
+            (
+                "update gapless.log_segment s set message_ids = t.message_ids from turned t"
+                " where s.ctid = t.at"
+            ),
         ),
     ),
     "a part of a unit was handled by another transaction": (
         "chain apart",
         (
-            "update chaos.effect set xid = '9000000000000' where id ="
-            f" (select max(e.id) from chaos.effect e where {HANDLED_BELOW})",
+            (
+                "update chaos.effect set xid = '9000000000000' where id ="
+                f" (select max(e.id) from chaos.effect e where {HANDLED_BELOW})"
+            ),
         ),
     ),
     "a part of a unit was not handled": (

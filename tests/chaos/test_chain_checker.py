@@ -24,7 +24,7 @@ from chaos.history import Linked, read, select
 from chaos.test_checker import Run
 from gapless.db.connect import connect
 
-ORDERS = 64
+ORDERS = 112
 
 
 @pytest.fixture(scope="module")
