@@ -31,8 +31,8 @@ WAYS = ("one", "some", "function", "insert", "trigger", "both")
 LATE = "late"
 MARK = ">"
 
-_NOTHING = (0.5, 0.25)  # of the units: nothing is published for them
-_EVENTS_MAX = 5
+_NOTHING = (0.7, 0.4)  # of the units: nothing is published for them
+_EVENTS_MAX = 4
 _KEYS = [f"c{number}" for number in range(12)]
 _KEYS_MAX = 3
 _NAMED = 0.4  # of the units: under one transaction_id for all of them, which makes them no unit

@@ -24,7 +24,7 @@ from chaos.history import Linked, read, select
 from chaos.test_checker import Run
 from gapless.db.connect import connect
 
-ORDERS = 112
+ORDERS = 160
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_what_is_published_follows_from_the_seed_and_the_unit() -> None:
     plans = [plan(first, f"{number}/0") for number in range(400)]
     assert plans == [plan(first, f"{number}/0") for number in range(400)]
     assert plans != [plan(links(6)[0], f"{number}/0") for number in range(400)]
-    assert {len(each.events) for each in plans} == set(range(6))
+    assert {len(each.events) for each in plans} == set(range(5))
     assert {each.way for each in plans} == set(first.ways) <= set(WAYS)
     event = next(each.events[-1] for each in plans if each.events)
     assert derived((first, second, last), event.tag) == event

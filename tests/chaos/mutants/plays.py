@@ -39,7 +39,7 @@ from support.turn import one_step
 from support.turn import turn as make_turn
 
 MUTANT_PATIENCE_S = 5.0
-CHAINED = 96  # orders: enough for two neighbours that publish under one transaction_id
+CHAINED = 160  # orders: enough for two neighbours that publish under one transaction_id
 
 # -- by supervisors -------------------------------------------------------------------------------
 
