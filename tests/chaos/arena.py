@@ -15,12 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
+from chaos.chain import SEED
 from chaos.history import Fault, Writer
 from chaos.process import LOOK_AGAIN_S, Process, running
 from chaos.scene import MACHINES_MAX, Scene
 
 PRODUCERS_LINE = MACHINES_MAX - 1  # the machine that producers run on
-RATE = 6.0  # transactions a second of a producer, about; five groups handle each
+RATE = 5.0  # transactions a second of a producer, about; six groups handle each, two what comes of it
 PAUSE_S = (0.1, 3.5)  # the ttl of a run is 1.5 s
 SHORT_S = (0.05, 0.6)
 EATEN_MAX = 3
@@ -76,6 +77,7 @@ class Arena:
         """Start one more; some serve each partition by a process of its own, others do not."""
         return self.scene.start_supervisor(
             min(self.scene.free_line(), PRODUCERS_LINE - 1),
+            env={SEED: str(self.seed)},
             partitionsPerWorker=self.random.choice(PARTITIONS_PER_WORKER),
         )
 

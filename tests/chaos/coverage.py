@@ -13,6 +13,8 @@ from typing import Any
 
 from psycopg import Connection
 
+from chaos.chain import GROUPS as CHAIN
+from chaos.chain_coverage import chains
 from chaos.deeds import KILLERS
 from chaos.history import Fault, Handling, Outcome, Record, select
 from chaos.policies import policies
@@ -29,7 +31,7 @@ select
   (select count(*) from chaos.lease where epoch > old_epoch and old_owner is not null
     and owner is distinct from old_owner and not old_owner_lives),
   (select count(*) from chaos.member where what = 'DELETE'),
-  (select count(*) from commits where effects > %(batch_size)s),
+  (select count(*) from commits where effects > %(batch_size)s and group_id <> all (%(chain)s)),
   (select count(distinct l.xid) from chaos.letter l join commits c
     on c.xid = l.xid and c.group_id = l.group_id and c.partition_id = l.partition_id),
   (select count(*) from gapless.dead_letter_queue where exception like '%%worker died%%'),
@@ -62,7 +64,9 @@ def coverage(
     conn: Connection[Any], records: Sequence[Record], batch_size: int, eaten: int
 ) -> dict[str, int]:
     """Return how often each thing that a run is about happened."""
-    row = conn.execute(_COUNTS, {"batch_size": batch_size, "killers": list(KILLERS)}).fetchone()
+    chain = [group.group for group in CHAIN]  # they have batch sizes of their own
+    params = {"batch_size": batch_size, "killers": list(KILLERS), "chain": chain}
+    row = conn.execute(_COUNTS, params).fetchone()
     assert row is not None
     inside, outside = hits(records)
     outcomes = [outcome.ended for outcome in select(records, Outcome)]
@@ -77,6 +81,7 @@ def coverage(
         "events of savepoints rolled back": undone,
         **dict(zip(_COUNTED, row, strict=True)),
         **policies(conn, records),
+        **chains(conn, records),
     }
 
 

@@ -59,6 +59,23 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Linked:
+    """A link of a chain: what this group's handler is given, it publishes something for (I10).
+
+    into: the topic that it publishes into; None: it is the last one. ways: how it publishes. What it
+    publishes for a unit follows from the seed, the group and the unit (chaos.chain.plan).
+    """
+
+    group: str
+    topic: str
+    into: str | None
+    batch_size: int
+    ways: tuple[str, ...]
+    seed: int
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Invoke:
     """A producer is about to publish, in one database transaction, for a business order.
 
@@ -159,7 +176,7 @@ class Asked:
     at_ns: int = field(default_factory=monotonic_ns)
 
 
-Record = Grouped | Invoke | Begun | Inserting | Outcome | Handling | Fault | Asked | Note
+Record = Grouped | Linked | Invoke | Begun | Inserting | Outcome | Handling | Fault | Asked | Note
 _KINDS: dict[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Record)}
 
 
@@ -214,7 +231,7 @@ def _parse(line: dict[str, Any]) -> Record:
             Sent(**{name: value for name, value in event.items() if name in known})
             for event in line["events"]
         )
-    for name in {"delays_s", "units"} & line.keys():
+    for name in {"delays_s", "units", "ways"} & line.keys():
         line[name] = tuple(tuple(each) if isinstance(each, list) else each for each in line[name])
     record: Record = kind(**line)
     return record

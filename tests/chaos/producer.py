@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import Connection
@@ -47,11 +47,13 @@ class Producer:
         writer: Writer,
         *,
         by_key: bool = True,
+        make_id: Callable[[], UUID] = uuid4,
     ) -> None:
         self._name = name
         self._connect = connect
         self._writer = writer
         self._by_key = by_key
+        self._make_id = make_id
         self._conn: Connection[Any] | None = None
 
     def order(self, key: str, drafts: Iterable[Draft], *, patience_s: float = 30.0) -> str:
@@ -66,7 +68,7 @@ class Producer:
 
     def attempt(self, key: str, drafts: Iterable[Draft]) -> str:
         """Try once; return how it ended, as in Outcome."""
-        id_ = str(uuid4())
+        id_ = str(self._make_id())
         made = [self._event(id_, number, draft) for number, draft in enumerate(drafts)]
         self._writer.write(
             Invoke(

@@ -14,6 +14,8 @@ from typing import Any
 from psycopg import Connection
 
 from chaos.arena import FAULTS, PRODUCERS_LINE, RATE, Arena
+from chaos.chain import BELOW, links
+from chaos.chain import GROUPS as CHAIN
 from chaos.checker import Violation, check
 from chaos.coverage import coverage, missing
 from chaos.history import Note, Writer, read
@@ -21,14 +23,16 @@ from chaos.hygiene import leftovers
 from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
 from chaos.recovery import recoveries
-from chaos.scene import QUICK, TOPIC, Scene, open_scene
+from chaos.scene import QUICK, Scene, open_scene
 from chaos.shop import GROUPS
 from chaos.stall import Stall, longest_stall
+from gapless.log.topics import ensure_topic
 from support.patience import patience
 
 PARTITIONS = 4
 SUPERVISORS = 3
 PRODUCERS = 4
+HANDLERS: dict[str, object] = {"handlers": "chaos.shop,chaos.chain_shop"}
 START_S = 30.0
 # On a quiet machine; what kills its worker does so five times.
 DRAIN_S = 60.0
@@ -109,7 +113,7 @@ def run(
     more_s: while it is not conclusive, it goes on for so much longer at most.
     """
     verdict = Verdict(seed, folder)
-    with open_scene(folder, paced(QUICK), PARTITIONS) as scene:
+    with open_scene(folder, paced(QUICK) | HANDLERS, PARTITIONS) as scene:
         arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
         populate(arena)
         say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
@@ -150,10 +154,15 @@ def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:
 def populate(arena: Arena) -> None:
     """Start everybody, and wait until all partitions have an owner."""
     scene = arena.scene
-    for group in GROUPS:
+    for group in (*GROUPS, *CHAIN):
         arena.writer.write(group)
-    arena.replace()
     conn = scene.admin()
+    for link in links(arena.seed):
+        arena.writer.write(link)
+        if link.into is not None:
+            ensure_topic(conn, link.into, partitions=BELOW)
+            scene.topics.append(link.into)
+    arena.replace()
     if not wait_until(lambda: _is_settled(conn), START_S):
         logs = "\n".join(process.log_path.read_text() for process in scene.started)
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
@@ -186,7 +195,7 @@ def judge(verdict: Verdict, conn: Connection[Any], arena: Arena) -> None:
     verdict.size = conn.execute(_SIZE).fetchone() or ()
     verdict.counts = cover(conn, arena)
     verdict.recoveries = recoveries(conn, read(verdict.folder))
-    stall = longest_stall(conn, read(verdict.folder), verdict.folder, TOPIC)
+    stall = longest_stall(conn, read(verdict.folder), verdict.folder)
     if stall is not None:
         verdict.stall = stall
         verdict.seconds[f"was the longest stall, of {stall.partition}"] = stall.seconds
@@ -221,7 +230,7 @@ def _until_ended(processes: list[Process], verdict: Verdict) -> None:
 
 def _is_settled(conn: Connection[Any]) -> bool:
     """Every partition is with whom it is meant for, and nobody has two more than another."""
-    row = conn.execute(_SETTLED, {"groups": len(GROUPS)}).fetchone()
+    row = conn.execute(_SETTLED, {"groups": len(GROUPS) + len(CHAIN)}).fetchone()
     return bool(row and row[0])
 
 

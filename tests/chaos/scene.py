@@ -49,6 +49,7 @@ class Scene:
     folder: Path
     proxy: Proxy
     settings: dict[str, object]
+    topics: list[str] = field(default_factory=lambda: [TOPIC])
     supervisors: list[Process] = field(default_factory=list)  # in no order; ended ones are removed
     leaving: list[Process] = field(default_factory=list)  # supervisors that were asked to
     producers: list[Process] = field(default_factory=list)
@@ -214,7 +215,7 @@ def _furnish(cluster: Cluster, partitions: int) -> None:
         conn.execute(f"grant usage on schema chaos to {ROLE}")
         conn.execute(
             "grant insert, select on chaos.effect, chaos.business, chaos.order_done,"
-            f" chaos.call to {ROLE}"
+            f" chaos.call, chaos.parcel to {ROLE}"
         )
 
 

@@ -17,6 +17,7 @@ from chaos.process import children_of
 from chaos.scene import TOPIC
 
 PARTITIONS = (2, 6)
+ALSO = 0.5  # of the changes: as often each topic of the chain changes, too
 
 
 @fault
@@ -134,12 +135,15 @@ def lock_rows(arena: Arena) -> Iterator[float]:
 
 @fault
 def repartition(arena: Arena) -> Iterator[float]:
-    """The topic gets another number of partitions."""
-    partitions = arena.random.randint(*PARTITIONS)
-    arena.note("repartition", partitions)
-    with suppress(psycopg.Error), _stranger(arena) as conn:
-        conn.autocommit = True
-        conn.execute("select gapless.set_partitions(%s, %s)", [TOPIC, partitions])
+    """The topic of the orders gets another number of partitions, now and then the others, too."""
+    _, *below = arena.scene.topics
+    also = [topic for topic in below if arena.random.random() < ALSO]
+    for topic in (TOPIC, *also):
+        partitions = arena.random.randint(*PARTITIONS)
+        arena.note("repartition", f"{topic} {partitions}")
+        with suppress(psycopg.Error), _stranger(arena) as conn:
+            conn.autocommit = True
+            conn.execute("select gapless.set_partitions(%s, %s)", [topic, partitions])
     yield 0
 
 

@@ -6,6 +6,7 @@ They write down what they are given, and do what its events say (chaos.deeds).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ GROUPS = (
     Grouped(group="mail", on_failure="park-key", delays_s=(0.3, 0.6), delivery="at-least-once"),
 )
 CONCURRENCY = 3
+Publish = Callable[[Unit, Connection[Any]], None]
 
 
 class Shop:
@@ -40,27 +42,34 @@ class Shop:
         self.desk = Desk(dsn)
         (folder / "deeds").mkdir(exist_ok=True)
 
-    def handler(self, group: Grouped) -> Handler:
-        """Make the handler of a group."""
+    def handler(self, group: Grouped, publish: Publish | None = None, **odd: Any) -> Handler:
+        """Make the handler of a group; publish: what else it does for a unit; odd: other options."""
 
         def once(unit: Unit, conn: Connection[Any]) -> None:
-            self._handle(group, unit, conn)
+            self._handle(group, unit, conn, publish)
 
         def outside(unit: Unit) -> None:
             self._handle(group, unit, None)
 
         is_once = group.delivery == "exactly-once"
+        options: dict[str, Any] = {"topic": self._topic} | odd
         return Handler(
             function=once if is_once else outside,
-            topic=self._topic,
             group=group.group,
             on_failure=group.on_failure,  # type: ignore[arg-type]
             retry_delays_s=group.delays_s,
             delivery=group.delivery,  # type: ignore[arg-type]
             concurrency=None if is_once else CONCURRENCY,
+            **options,
         )
 
-    def _handle(self, group: Grouped, unit: Unit, conn: Connection[Any] | None) -> None:
+    def _handle(
+        self,
+        group: Grouped,
+        unit: Unit,
+        conn: Connection[Any] | None,
+        publish: Publish | None = None,
+    ) -> None:
         self._note(group, unit, "begin")
         how = "trouble"
         try:
@@ -68,6 +77,8 @@ class Shop:
                 self.desk.write(group.group, unit, "begin")
             else:
                 write_effects(group.group, unit, conn)
+                if publish is not None:
+                    publish(unit, conn)  # first, so that a unit that is refused takes it back
             stage = Stage(self._folder / "deeds", group, unit, conn)
             for event in unit:
                 act(stage, event)

@@ -17,7 +17,7 @@ from chaos.history import Fault, Record
 # Since when an event was there and nothing of its partition was handled, until it was. What was set
 # aside had a reason to wait.
 WAITS = """
-select e.group_id, e.partition_id, extract(epoch from e.at)::float8 as at,
+select e.group_id, e.topic, e.partition_id, extract(epoch from e.at)::float8 as at,
   extract(epoch from greatest(o.created_ts, e.before))::float8 as since
 from (
   select f.*, lag(f.at) over (partition by f.group_id, f.partition_id order by f.id) as before
@@ -31,7 +31,7 @@ where not exists (
 )
 """
 _LONGEST = f"""
-select w.group_id, w.partition_id, w.since, w.at - w.since from ({WAITS}) w
+select w.group_id, w.topic, w.partition_id, w.since, w.at - w.since from ({WAITS}) w
 order by w.at - w.since desc limit 1
 """
 _LEASES = """
@@ -56,14 +56,12 @@ class Stall:
     story: list[str]
 
 
-def longest_stall(
-    conn: Connection[Any], records: list[Record], folder: Path, topic: str
-) -> Stall | None:
+def longest_stall(conn: Connection[Any], records: list[Record], folder: Path) -> Stall | None:
     """Return the longest pause between two effects of a partition, with its story."""
     row = conn.execute(_LONGEST).fetchone()
     if row is None:
         return None
-    group, partition, since, seconds = row
+    group, topic, partition, since, seconds = row
     name = f"{group}/{topic}/{partition}"
     clock_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
     lines = [

@@ -300,3 +300,32 @@ $$;
 
 create trigger record_segment after update on gapless.log_segment
 for each row execute function chaos.record_segment();
+
+-- What a user's own triggers publish of, at once or at COMMIT.
+create table chaos.parcel (
+  id bigint generated always as identity primary key,
+  topic text not null,
+  key text,
+  tag text not null,
+  payload json not null,
+  transaction_id uuid,                 -- the explicit one, if it has one
+  late boolean not null
+);
+
+create function chaos.publish_parcel() returns trigger
+language plpgsql
+as $$
+begin
+  perform gapless.publish(
+    new.topic, new.payload, new.key, new.tag, transaction_id => new.transaction_id
+  );
+  return null;
+end
+$$;
+
+create trigger publish_parcel after insert on chaos.parcel
+for each row when (not new.late) execute function chaos.publish_parcel();
+
+create constraint trigger publish_parcel_late after insert on chaos.parcel
+deferrable initially deferred
+for each row when (new.late) execute function chaos.publish_parcel();

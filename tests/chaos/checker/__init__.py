@@ -20,6 +20,7 @@ from psycopg import Connection
 from chaos.checker import (
     asides,
     calls,
+    chains,
     effects,
     keys,
     letters,
@@ -42,7 +43,7 @@ __all__ = ["Facts", "Violation", "check", "check_records", "gather", "report"]
 
 FAMILIES = (
     *(published, offsets, order, units, effects, keys, owners, standstill, letters, plans),
-    *(outcomes, asides, parking, calls),
+    *(outcomes, asides, parking, calls, chains),
 )
 STORIES_PER_NAME = 5
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from psycopg import Connection
 
+from chaos.chain import derived
 from chaos.checker.attempts import Attempt, resolve
 from chaos.checker.failures import Aside, Call
 from chaos.checker.rows import (
@@ -26,7 +27,7 @@ from chaos.checker.rows import (
     Target,
     load,
 )
-from chaos.history import Grouped, Handling, Record, Sent, select
+from chaos.history import Grouped, Handling, Linked, Record, Sent, select
 
 
 class _InPartition(Protocol):
@@ -74,6 +75,17 @@ class Facts:
             for attempt in self.attempts.values()
             for event in attempt.invoke.events
         }
+
+    @cached_property
+    def links(self) -> list[Linked]:
+        """The links of the chain, from its beginning; none where nobody publishes for a unit."""
+        return select(self.records, Linked)
+
+    def sent_as(self, tag: str | None) -> Sent | None:
+        """What was to be published under a tag, by a producer or by a handler of the chain."""
+        if tag is None or tag in self.sent:
+            return self.sent[tag][1] if tag else None
+        return derived(self.links, tag)
 
     def group(self, at: At) -> Grouped:
         """What the group of a partition promises."""

@@ -80,7 +80,7 @@ def _end(
 ) -> _End:
     first = unit[0].c_offset
     calls = facts.calls_of.get((at, first), ())
-    sent = [facts.sent[event.tag][1] for event in unit if event.tag in facts.sent]
+    sent = [each for event in unit if (each := facts.sent_as(event.tag))]
     return _End(
         at=at,
         offset=first,

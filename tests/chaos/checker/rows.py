@@ -29,6 +29,8 @@ class Placed:
     transaction_id: UUID | None
     ends_unit: bool
     layout: int = 0
+    cause: str | None = None
+    correlation: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +183,8 @@ _QUERIES: dict[type[Any], str] = {
         select t.name as topic, s.partition_id, s.base_offset + u.n - 1 as c_offset, u.id,
           o.event_type as tag, o.key, md5(o.payload::text) as digest, o.xid::text as xid,
           coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)) as transaction_id,
-          substring(s.unit_ends from u.n::int for 1) = b'1' as ends_unit, s.layout
+          substring(s.unit_ends from u.n::int for 1) = b'1' as ends_unit, s.layout,
+          o.cause, o.correlation
         from gapless.log_segment s
         join gapless.topic t using (topic_id)
         cross join unnest(s.message_ids) with ordinality u (id, n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chaos.chain import root_of
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Moved
 from chaos.checker.violation import Violation
@@ -21,8 +22,8 @@ def tell(facts: Facts, violation: Violation) -> tuple[str, ...]:
         events = facts.log.get((violation.topic, violation.partition), [])
         tag = next((event.tag for event in events if event.c_offset == offset), None)
     attempt = violation.attempt
-    if attempt is None and tag in facts.sent:
-        attempt = facts.sent[tag][0].invoke.attempt
+    if attempt is None and (root := root_of(tag)) in facts.sent:
+        attempt = facts.sent[root][0].invoke.attempt
     if attempt is not None:
         lines += _published(facts, attempt)
     for at in facts.moves:
@@ -45,6 +46,7 @@ def _fits(violation: Violation, at: At) -> bool:
 def _placed(facts: Facts, tag: str | None) -> tuple[str, ...]:
     return tuple(
         f"{tag} is at {topic}/{partition}@{event.c_offset}, id {event.id}, xid {event.xid}"
+        + (f", cause {event.cause}" if event.cause else "")
         for (topic, partition), events in facts.log.items()
         for event in events
         if tag is not None and event.tag == tag

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chaos.mutants.mutant import Edit, Mutant
 from chaos.mutants.plays import (
     at,
+    chained,
     commits_itself,
     crossed,
     deferred,
@@ -154,6 +155,27 @@ MUTANTS = (
         name="an error that passes counted against the unit",
         play=passing_trouble,
         caught_as=frozenset({"healthy and dead"}),
+    ),
+    Mutant(
+        name="unit boundary without cause",
+        play=chained,
+        caught_as=frozenset({"chain mixed"}),
+        edits=(
+            Edit(file="sequence_events", old=", r.cause) is distinct", new=") is distinct"),
+            Edit(file="sequence_events", old=", lead(r.cause) over w)", new=")"),
+        ),
+    ),
+    Mutant(
+        name="untold publishing is let through",
+        play=chained,
+        caught_as=frozenset({"chain mixed", "wrong cause"}),
+        edits=(
+            Edit(
+                file="finish_batch",
+                old="if current_setting('gapless.chain', true) = 'untold' then",
+                new="if false then",
+            ),
+        ),
     ),
     Mutant(
         name="a plan that knows one member only",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -12,6 +12,7 @@ from uuid import uuid4
 from psycopg import Connection
 
 from chaos.app import make_handler
+from chaos.chain_play import ChainPlay
 from chaos.checker import Violation
 from chaos.history import Begun, Inserting, Invoke, Outcome, Sent
 from chaos.mutants.mutant import Play
@@ -38,6 +39,7 @@ from support.turn import one_step
 from support.turn import turn as make_turn
 
 MUTANT_PATIENCE_S = 5.0
+CHAINED = 160  # orders: enough for two neighbours that publish under one transaction_id
 
 # -- by supervisors -------------------------------------------------------------------------------
 
@@ -332,6 +334,14 @@ def deferred(theatre: Theatre) -> list[Violation]:
         return []
     text = f"{len(calls)} calls for {units} units, one of them bad"
     return [Violation(invariant="I8", name="handled too often", text=text)]
+
+
+def chained(theatre: Theatre) -> list[Violation]:
+    """Three groups, one behind the other, in batches of many units; they publish in every way."""
+    play = ChainPlay(theatre.dsn, theatre.conn, theatre.folder, partitions=(1, 1))
+    with closing(play):
+        play.play(CHAINED)
+    return []
 
 
 def lock_no(theatre: Theatre) -> int:
