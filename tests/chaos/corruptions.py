@@ -31,9 +31,10 @@ AGAIN = (
 AN_EVENT = "(select min(id) from gapless.outbox_message_t)"
 A_LETTER_FOR_AN_EFFECT = (
     "with d as (insert into gapless.dead_letter (group_id, topic_id, partition_id, first_offset,"
-    " last_offset, events, transaction_id, state, attempts, reason, exception) select e.group_id, 1,"
+    " last_offset, events, transaction_id, state, attempts, reason, exception) select e.group_id, t.topic_id,"
     " e.partition_id, e.c_offset, e.c_offset, 1, e.transaction_id, 'dead', 1, 'x', 'x'"
-    f" from chaos.effect e where e.id = {AN_EFFECT} returning *)"
+    " from chaos.effect e join gapless.topic t on t.name = e.topic"
+    f" where e.id = {AN_EFFECT} returning *)"
     " insert into gapless.dead_letter_event (group_id, topic_id, partition_id, c_offset, first_offset,"
     " message_id, transaction_id, created_ts) select group_id, topic_id, partition_id, first_offset,"
     " first_offset, 1, transaction_id, now() from d"
