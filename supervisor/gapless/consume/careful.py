@@ -67,7 +67,7 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             at = None
             handled = True
             aside.update(settle(sieve))
-            finish(turn, claimed)
+            finish(turn, claimed, len(chosen))
     except (UnitFailedError, TransactionBrokenError) as error:
         if isinstance(error, UntoldError) and learn(turn.handler):
             return Retry(spans=chosen, learned=True)
@@ -101,7 +101,7 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
         hit("bury.claimed")
         _put(turn, span, failure, verdict, aside)
         hit("bury.lettered")
-        finish(turn, claimed)
+        finish(turn, claimed, 1)
         return Step.after(spans, aside)
     return Step(outcome="idle")
 

@@ -184,7 +184,7 @@ class _Hand:
         hit("step.handled")
         self.is_handled = True
         self._parked = settle(sieve)
-        finish(turn, claimed)
+        finish(turn, claimed, 1 if turn.handler.batch else len(self.spans))
 
     def put_down(self) -> None:
         """Note that it is committed."""

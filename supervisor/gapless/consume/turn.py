@@ -135,8 +135,10 @@ def offsets(spans: Spans) -> tuple[int, int]:
     return spans.first_offset, spans.first_offset + len(spans.ids) - 1
 
 
-def finish(turn: Turn, claimed: Claim) -> None:
-    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over."""
-    units = 1 if turn.handler.batch else len(claimed.spans)
-    params = {"claim_xid": claimed.claim_xid, "units": units}
+def finish(turn: Turn, claimed: Claim, calls: int) -> None:
+    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over.
+
+    calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
+    """
+    params = {"claim_xid": claimed.claim_xid, "units": calls}
     run_at_commit(turn.conn, "finish_units", params)

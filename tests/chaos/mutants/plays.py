@@ -286,7 +286,7 @@ def two_at_once(theatre: Theatre) -> list[Violation]:
             theatre.until(lambda: theatre.value(waits, two.info.backend_pid), "the second waits")
             for unit in load_units(one, fence.partition, claimed, turn.terms)[1]:
                 by.handler(unit, one)
-            finish(turn, claimed)
+            finish(turn, claimed, len(claimed.spans))
         thread.join()
     return []
 

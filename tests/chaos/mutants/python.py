@@ -32,7 +32,7 @@ def offset_first(_: Any) -> Any:
             claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
-            finish(turn, claimed)
+            finish(turn, claimed, len(claimed.spans))
         hit("step.claimed")
         _handle(turn, claimed)
         hit("step.committed")
@@ -61,7 +61,7 @@ def effects_first(_: Any) -> Any:
             )
             if again.outcome != "claimed":
                 return Step(outcome=again.outcome)
-            finish(turn, again)
+            finish(turn, again, len(again.spans))
         hit("step.committed")
         return Step.after(claimed.spans)
 

@@ -225,6 +225,25 @@ class TestUnits:
         assert group.effects() == [1, 4, 5, 8, 9, 10, 11, 12, 2, 3, 6, 7]
         assert [first for first, _ in by_cause(below)] == [1, 4, 5, 8, 9, 10, 12, 2, 6]
 
+    @pytest.mark.parametrize("failing", [set(), {4}], ids=str)
+    def test_at_commit_for_merged_units(
+        self,
+        world: World,
+        group: Group,
+        below: World,
+        deferred: Callable[..., None],
+        failing: set[int],
+    ) -> None:
+        """groupBy user: what is one unit to the handler is several in the log."""
+        world.units(1, 1, 1, user_id="a", key="k")
+        world.units(1, 1, user_id="b", key="k")
+        world.units(1, 1, user_id="a", key="k")
+        group.drain_to(13)
+        group.failing = {offset + 12 for offset in failing}
+        group.drain(relay(group, below, deferred, group_by="user"))
+        expected = [13, 16, 18] if not failing else [13, 18]
+        assert [first for first, _ in by_cause(below)] == expected
+
     def test_a_handler_that_publishes_nothing_is_told_nothing(self, group: Group) -> None:
         handler = group.handler
         group.drain(handler)
