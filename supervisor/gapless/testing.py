@@ -18,7 +18,7 @@ from psycopg import Connection
 
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
-from gapless.consume.terms import Terms, agree
+from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.turn import Turn
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
@@ -66,6 +66,7 @@ def drain(
     options do not fit together.
     """
     terms = agree(handler, settings or Settings())
+    require_fit(handler, terms)
     name = group or terms.group_id or "testing"
     with connect(dsn, role="testing") as conn:
         while sequence(conn):

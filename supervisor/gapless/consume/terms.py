@@ -46,11 +46,8 @@ class Terms:
 
 
 def agree(handler: Handler, settings: Settings) -> Terms:
-    """Return the terms of a handler: what it says itself, else what is configured.
-
-    Raises UsageError for what does not fit together.
-    """
-    terms = Terms(
+    """Return the terms of a handler: what it says itself, else what is configured."""
+    return Terms(
         group_id=handler.group or settings.group_id,
         topic=handler.topic or settings.topic,
         batch_size=handler.batch_size or settings.batch_size,
@@ -68,9 +65,12 @@ def agree(handler: Handler, settings: Settings) -> Terms:
         auto_offset_reset=settings.auto_offset_reset,
         worker=settings.name_for_people(),
     )
+
+
+def require_fit(handler: Handler, terms: Terms) -> None:
+    """Raise UsageError when the handler cannot be run by these terms."""
     if terms.delivery == "at-least-once":
         require_single_units(handler, terms.group_by)
-    return terms
 
 
 def _delays(own: Sequence[float] | None, configured: Sequence[float]) -> tuple[float, ...]:

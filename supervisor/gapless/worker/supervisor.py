@@ -15,7 +15,7 @@ from typing import Protocol
 import psycopg
 
 from gapless.consume.handler import Handler
-from gapless.consume.terms import Terms, agree
+from gapless.consume.terms import Terms, agree, require_fit
 from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
@@ -58,6 +58,7 @@ def make_plan(
     terms: dict[tuple[str, str], Terms] = {}
     for handler in handlers:
         agreed = agree(handler, settings)
+        require_fit(handler, agreed)
         group, topic = agreed.group_id, agreed.topic
         if group is None:
             raise UsageError(

@@ -57,6 +57,19 @@ def billing(conn: psycopg.Connection) -> list[tuple[int]]:
     ).fetchall()
 
 
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_after_a_change_of_the_number_of_partitions(gapless, orders, conn, partitions) -> None:
+    """What a partition waits for is in another one, which may come later."""
+    conn.execute("select gapless.set_partitions('orders', %s)", [partitions])
+    for key in orders:
+        more(conn, key, "1", 5)
+    done = gapless("replay", APP, "--dry-run")
+    assert "30 units would be handled, 0 would fail" in done.out
+    assert value(conn, "select count(*) from handled") == 0
+    assert "replayed 30 events: all handled" in gapless("replay", APP, "--yes").out
+    assert value(conn, "select count(distinct (partition_id, c_offset)) from handled") == 30
+
+
 def test_all_of_a_topic(gapless, orders, conn) -> None:
     done = gapless("replay", APP, "--yes")
     assert (done.code, done.out) == (0, "replayed 20 events: all handled\n"), done.err

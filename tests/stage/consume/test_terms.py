@@ -70,6 +70,8 @@ def speaks(world: World) -> Handler:
 
 def test_each_of_its_options_counts(speaks: Handler) -> None:
     assert agree(speaks, CONFIGURED) == Terms(
+        group_id="terms",
+        topic=str(speaks.topic),
         batch_size=4,
         group_by="user",
         delivery="exactly-once",

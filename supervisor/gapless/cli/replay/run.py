@@ -77,12 +77,26 @@ def run(
 ) -> None:
     """Handle what is left of the partitions that nobody else is at; `show` is told events.
 
-    After an error the session is to be closed: it may still hold a partition.
+    After a change of their number partitions wait for one another: it goes round as long as any of
+    them moves. Raises GaplessError when none does. After an error the session is to be closed: it
+    may still hold a partition.
     """
-    for part in parts(conn, name):
-        if hold.try_lock(conn, part.lease_no):
+    moved, waiting = True, list[Part]()
+    while moved:
+        moved, waiting = False, []
+        for part in parts(conn, name):
+            if not hold.try_lock(conn, part.lease_no):
+                continue
+            waiting.append(part)
             for events in _partition(conn, name, part, handler, terms):
+                moved = True
                 show(events)
+    left = {part.partition_id for part in parts(conn, name)}
+    if left.intersection(part.partition_id for part in waiting):
+        raise GaplessError(
+            f"replay {name} is paused (gapless resume {name}, then go on with --continue), or its "
+            "range leaves out what comes before it, in other partitions that the topic had"
+        )
 
 
 def _partition(
@@ -110,9 +124,7 @@ def _partition(
         if done.outcome == "fenced":
             raise FencedError(f"replay {name}: somebody else took over partition {partition}")
         if done.outcome == "idle":
-            raise GaplessError(
-                f"replay {name} is paused: gapless resume {name}, then go on with --continue"
-            )
+            break
         alone -= done.events
         at = done.next_offset
         yield done.events

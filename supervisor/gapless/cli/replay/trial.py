@@ -126,11 +126,23 @@ class Trial:
             "stops": [each.stop_offset for each in self._ranges],
         }
         self._ask("create_trial", what)
+        at = {each.partition_id: each.start_offset for each in self._ranges}
+        moved = True
+        while moved:  # partitions may wait for one another, after a change of their number
+            before = dict(at)
+            for each in self._ranges:
+                if at[each.partition_id] < each.stop_offset:
+                    at[each.partition_id] = self._partition(each, at[each.partition_id])
+            moved = at != before
         for each in self._ranges:
-            if each.events:
-                self._partition(each)
+            if at[each.partition_id] < each.stop_offset:
+                raise GaplessError(
+                    f"{self._topic.name}/{each.partition_id} waits for what comes before it, in "
+                    "partitions outside of the range: take all of the topic"
+                )
 
-    def _partition(self, part: Range) -> None:
+    def _partition(self, part: Range, at: int) -> int:
+        """Handle a partition from `at` as far as it goes; return the next offset."""
         partition = Partition(
             group_id=self._name,
             topic=self._topic.name,
@@ -143,7 +155,6 @@ class Trial:
             "take_part", {**where, "partition_id": part.partition_id, "token": token}
         )
         assignment = Assignment(partition=partition, epoch=epoch, token=token)
-        at = part.start_offset
         while at < part.stop_offset:
             size = min(self._terms.batch_size, part.stop_offset - at)
             claimed = claim(
@@ -151,6 +162,8 @@ class Trial:
                 assignment,
                 Wanted(size, at_once(self._terms), self._terms.group_by),
             )
+            if claimed.outcome == "idle":
+                break
             if claimed.outcome != "claimed":
                 raise GaplessError(f"{partition} cannot be handled now: it is {claimed.outcome}")
             self._xid = claimed.claim_xid
@@ -158,6 +171,7 @@ class Trial:
             at = claimed.last_offset + 1
             self._tried.events += claimed.last_offset - claimed.first_offset + 1
             self._show(self._tried.events)
+        return at
 
     def _claim(self, partition: Partition, claimed: Claim) -> None:
         """Handle the units of a claim, all at once, or one by one if that fails."""
