@@ -71,5 +71,5 @@ def wait_for(
 
 def _supervise(dsn: str, handlers: tuple[Handler, ...], settings: dict[str, Any]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    plan = make_plan(Settings(**settings), dsn, handlers)
+    plan = make_plan(Settings(create_topics=True, **settings), dsn, handlers)
     os._exit(Supervisor(plan).run())

@@ -30,6 +30,7 @@ _SETTING = re.compile(r"(?P<said>(?:^#[^\n]*\n)+)^(?P<key>\w+): (?P<value>[^\n]*
 _NAV = (
     ("Start", "index.md"),
     ("Concepts", "concepts.md"),
+    ("Chains", "chains.md"),
     ("Handlers", "handlers.md"),
     ("When something fails", "when-something-fails.md"),
     ("Operations", "operations.md"),

@@ -96,8 +96,8 @@ def forgotten_letter(_: Any) -> Any:
 def cut_units(split: Any) -> Any:
     """A range ends where it ends, as if a unit did."""
 
-    def cut(first_offset: int, ids: Any, unit_ends: str) -> Any:
-        return split(first_offset, ids, f"{unit_ends[:-1]}1")
+    def cut(first_offset: int, ids: Any, unit_ends: str, *rest: Any) -> Any:
+        return split(first_offset, ids, f"{unit_ends[:-1]}1", *rest)
 
     return cut
 
