@@ -17,7 +17,7 @@ TIMEOUT_S = 60
 
 def test_the_example_runs(conn: Connection, dsn: str, tmp_path: Path) -> None:
     program, printed = re.findall(
-        r"```python\n(# chain\.py\n.*?)```\n\n```\n(.*?)```", PAGE.read_text(), re.DOTALL
+        r"```python\n(# chain\.py\n.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL
     )[0]
     file = tmp_path / "chain.py"
     file.write_text(program)
