@@ -46,7 +46,7 @@ def test_changes_as_json(bare, gapless, empty_dsn: str) -> None:
     def on_empty(*words: str):
         return bare(*words, GAPLESS_DSN=empty_dsn)
 
-    first = on_empty("init", "--json").json
+    first = on_empty("init", "--partitions", "8", "--json").json
     assert (first["changed"], first["created_topic"]) == (True, "outbox")
     assert first["migrations"][0].startswith("0001")
     assert on_empty("init", "--json").json["changed"] is False
