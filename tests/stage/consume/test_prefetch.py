@@ -242,7 +242,13 @@ def test_claims_stay_flat_while_a_snapshot_is_held(world: World, read: Ahead, na
 
     def touched() -> int:
         first = group.next_offset()
-        hints = {"place": ahead.place, "batch_size": 1, "read_ahead": 0, "events_max": 1}
+        hints = {
+            "place": ahead.place,
+            "batch_size": 1,
+            "read_ahead": 0,
+            "events_max": 1,
+            "group_by": "transaction",
+        }
         params = {**group.assignment.params, **hints, "first_offset": first, "last_offset": first}
         with conn.transaction(force_rollback=True):
             return pages(conn, literal.mogrify(query("consume", name), params))  # type: ignore[arg-type]
