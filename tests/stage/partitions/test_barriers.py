@@ -149,7 +149,10 @@ def test_a_unit_never_spans_a_barrier(players: Players) -> None:
     players.change(1)
     players.conn.execute(statement, [players.topic.topic_id, key, same])
     sequence(players.conn)
-    assert [event.ends_unit for event in placed(players.conn)[players.topic.topic_id, 0]] == [True, True]
+    assert [event.ends_unit for event in placed(players.conn)[players.topic.topic_id, 0]] == [
+        True,
+        True,
+    ]
     group = players.group()
     group.drain()
     units = players.rows("select c_offset, unit from effect order by n")
