@@ -1,6 +1,7 @@
 -- Create a topic; returns its id. One that exists with the same number of partitions is left as it
 -- is; with another number it is refused, since the keys would move between partitions.
--- Id 1 is that of the topic outbox, made or not: it is what an INSERT means that names no topic_id.
+-- Id 1 is that of the topic outbox, made or not: it is what an INSERT means that names no topic_id. All
+-- others come from the identity, never from data; an id that has events already is left to adopt_topic().
 create or replace function gapless.create_topic(name text, partitions int)
 returns int
 language plpgsql
@@ -25,17 +26,17 @@ begin
     end if;
     return existing.topic_id;
   end if;
-  -- An id may have been taken by an INSERT that named it (see sequence_events).
+  existing.topic_id := 1;
+  while existing.topic_id = 1 and create_topic.name <> 'outbox'
+    or exists (select from gapless.topic t where t.topic_id = existing.topic_id)
+    or exists (
+      select from gapless.unrouted u where u.topic_id = existing.topic_id and u.topic_id <> 1
+    )
+  loop
+    existing.topic_id := nextval(pg_get_serial_sequence('gapless.topic', 'topic_id'));
+  end loop;
   insert into gapless.topic (topic_id, name, partitions)
-  select
-    case
-      when create_topic.name = 'outbox' and coalesce(min(t.topic_id), 0) <> 1 then 1
-      else greatest(max(t.topic_id), 1) + 1
-    end,
-    create_topic.name,
-    create_topic.partitions
-  from gapless.topic t
-  returning topic_id into existing.topic_id;
+  values (existing.topic_id, create_topic.name, create_topic.partitions);
   return existing.topic_id;
 end
 $$;
@@ -65,38 +66,5 @@ begin
     perform gapless.set_dedupe_window(create_topic.name, create_topic.window_s);
   end if;
   return created_id;
-end
-$$;
-
--- Events of id 1 whose topic nobody made are the outbox's: it is found by its name, whoever adopts it.
-create or replace function gapless.name_outbox()
-returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if not exists (select from gapless.topic t where t.name = 'outbox') then
-    new.name := 'outbox';
-  end if;
-  return new;
-end
-$$;
-
-do $$
-begin
-  if not exists (
-    select from pg_trigger t
-    where t.tgrelid = 'gapless.topic'::regclass and t.tgname = 'name_outbox'
-  ) then
-    create trigger name_outbox
-      before insert on gapless.topic
-      for each row when (new.topic_id = 1 and new.name = 'topic-1')
-      execute function gapless.name_outbox();
-    -- What was adopted before there was this trigger.
-    update gapless.topic t set name = 'outbox'
-    where t.topic_id = 1 and t.name = 'topic-1'
-      and not exists (select from gapless.topic o where o.name = 'outbox');
-  end if;
 end
 $$;

@@ -43,6 +43,12 @@ as $$
   from gapless.retention_state s
   where reasons_to_keep.upto > s.closed_upto
   union all
+  select 'it has events of ' || case u.topic_id when 0 then 'further topic ids' else 'topic id ' || u.topic_id end
+    || ' that nobody made: gapless topics adopt, or gapless topics discard',
+    true
+  from gapless.unrouted u
+  where u.first_id < reasons_to_keep.upto
+  union all
   select coalesce(
     'topic ' || t.name || ' keeps events until '
       || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8)),

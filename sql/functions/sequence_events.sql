@@ -1,5 +1,6 @@
 -- Give offsets to all events committed since the last run; returns how many, or null when another
--- session is sequencing right now.
+-- session is sequencing right now. Events of a topic_id that nobody made get none: they are kept (I1) and
+-- counted (gapless.unrouted), and get theirs in the first run that finds the topic (adopt_topic.sql).
 --
 -- Call it alone, in autocommit: it is one short transaction of its own. Safe to call from anywhere,
 -- as often as you like; a run that finds nothing writes nothing.
@@ -38,6 +39,7 @@ declare
   allocated bigint;     -- ids up to here were taken by transactions that already had an xid
   rebase boolean;
   is_pending boolean;
+  adopts boolean := false; -- a topic was made whose id had events before
   sequenced bigint;
   timeline int;
 begin
@@ -68,6 +70,8 @@ begin
     allocated := allocated - 1;
     state.floor_id := allocated;
     state.stragglers := '{}';
+    delete from gapless.unrouted;    -- they are all found again, and counted
+    state.has_unrouted := false;
     xmax_seen := '0';
     in_progress := '{}';
   else
@@ -77,15 +81,19 @@ begin
     in_progress := array(select pg_snapshot_xip(state.snapshot));
   end if;
 
+  if state.has_unrouted then
+    adopts := exists (select from gapless.unrouted u join gapless.topic t using (topic_id));
+  end if;
+
   -- MUST stay bounded: a plan that was kept may use the primary key of a chunk that was empty then.
-  if allocated - state.floor_id >= 2000 or state.stragglers <> '{}' or rebase then
+  if allocated - state.floor_id >= 2000 or state.stragglers <> '{}' or adopts or rebase then
     perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
   if not rebase then
     -- Look first: an idle log costs no xid and no WAL. One after the other: each costs as much to
     -- begin as to run, and the first nearly always tells.
-    is_pending := exists (
+    is_pending := adopts or exists (
       select from gapless.outbox_message_t o
       where o.xid >= xmax_seen and o.id > state.floor_id
       order by o.xid limit 1
@@ -114,6 +122,13 @@ begin
 
   -- ONE statement, one snapshot, from here …
   with
+  -- MUST be looked up here: whoever sees the topic routes its new events, and those before come first (I4).
+  adopted as (
+    delete from gapless.unrouted u
+    using gapless.topic t
+    where state.has_unrouted and u.topic_id = t.topic_id
+    returning u.topic_id, u.first_id, u.last_id
+  ),
   known as (    -- read only by a re-base
     select unnest(s.message_ids) as id from gapless.log_segment s
   ),
@@ -141,19 +156,47 @@ begin
     from gapless.outbox_message_t o
     where rebase and o.id <= state.floor_id
       and not exists (select from known k where k.id = o.id)
+    union all
+    -- What earlier runs saw and could not route. What they did not see is in one of the other parts.
+    select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
+    from gapless.outbox_message_t o
+    where state.has_unrouted
+      and o.topic_id = any (array(select a.topic_id from adopted a))
+      and o.id between (select min(a.first_id) from adopted a) and (select max(a.last_id) from adopted a)
+      -- Up to the floor ids say it, for xids of a cluster that was restored from mean nothing.
+      and (o.id <= state.floor_id or pg_visible_in_snapshot(o.xid, state.snapshot))
+      and o.xid <> all (state.stragglers)
+      and o.id not in (
+        select unnest(s.message_ids) from gapless.log_segment s
+        where s.topic_id in (select a.topic_id from adopted a)
+      )
   ),
-  -- A topic_id nobody created keeps its events all the same (I1).
-  adopted as (
-    insert into gapless.topic (topic_id, name, partitions)
-    select distinct p.topic_id, 'topic-' || p.topic_id, 8
+  strays as (
+    select p.topic_id, count(*) as events, min(p.id) as first_id, max(p.id) as last_id,
+      row_number() over (order by p.topic_id) as n
     from pending p
     where not exists (select from gapless.topic t where t.topic_id = p.topic_id)
-    returning topic_id, partitions, layout
+    group by p.topic_id
   ),
-  topics as (
-    select t.topic_id, t.partitions, t.layout from gapless.topic t
-    union all
-    select a.topic_id, a.partitions, a.layout from adopted a
+  counted as (
+    insert into gapless.unrouted as u (topic_id, events, first_id, last_id)
+    select l.topic_id, sum(l.events), min(l.first_id), max(l.last_id)
+    from (
+      select s.events, s.first_id, s.last_id,
+        case
+          when exists (select from gapless.unrouted k where k.topic_id = s.topic_id)
+            or s.n <= 100 - (select count(*) from gapless.unrouted)
+          then s.topic_id
+          else 0
+        end as topic_id
+      from strays s
+    ) l
+    group by l.topic_id
+    on conflict (topic_id) do update
+    set events = u.events + excluded.events,
+      first_id = least(u.first_id, excluded.first_id),
+      last_id = greatest(u.last_id, excluded.last_id)
+    returning u.topic_id
   ),
   ranked as (
     select p.*, max(p.id) over (partition by p.xid) as last_id
@@ -171,7 +214,7 @@ begin
       r.transaction_id,
       r.cause
     from ranked r
-    join topics t using (topic_id)
+    join gapless.topic t using (topic_id)
   ),
   placed as (
     select
@@ -208,7 +251,7 @@ begin
           order by s.base_offset desc limit 1
         ), 0
       ) as last_offset,
-      (select t.layout from topics t where t.topic_id = c.topic_id) as layout
+      (select t.layout from gapless.topic t where t.topic_id = c.topic_id) as layout
     from (select distinct topic_id, partition_id from chains) c
   ),
   segments as (
@@ -243,7 +286,8 @@ begin
     select pg_current_snapshot() as snapshot, pg_current_xact_id() as xid
   )
   insert into gapless.sequencer
-    (run, system_identifier, snapshot, floor_id, stragglers, next_floor_id, next_floor_xid, events)
+    (run, system_identifier, snapshot, floor_id, stragglers, next_floor_id, next_floor_xid, events,
+      has_unrouted)
   select
     state.run + 1,
     cluster,
@@ -264,7 +308,10 @@ begin
     -- Every id up to `allocated` belongs to an xid below ours (see the table's comment).
     case when f.raised or rebase then allocated else state.next_floor_id end,
     case when f.raised or rebase then o.xid else state.next_floor_xid end,
-    t.events
+    t.events,
+    exists (select from counted) or state.has_unrouted and exists (
+      select from gapless.unrouted u where u.topic_id not in (select a.topic_id from adopted a)
+    )
   from own o
   cross join total t
   cross join lateral (
@@ -298,6 +345,9 @@ declare
 begin
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   return exists (
+      select from gapless.unrouted u join gapless.topic t using (topic_id)
+      where state.has_unrouted
+    ) or exists (
       select from gapless.outbox_message_t o
       where o.xid >= pg_snapshot_xmax(state.snapshot) and o.id > state.floor_id
       order by o.xid limit 1

@@ -14,6 +14,10 @@ select
 from gapless.topics t
 order by t.topic
 
+-- name: unrouted
+-- returns: gapless.cli.topics:UnroutedRow
+select u.topic_id, u.events, u.since_ts as since from gapless.unrouted u order by u.topic_id
+
 -- name: topic_partitions
 -- The partitions of a topic: log_end_offset is the offset that the next event gets, as in Kafka.
 -- Old ones are those it had before their number was lowered.

@@ -103,6 +103,12 @@ from gapless.publish_each(
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s, %(window_s)s)
 
+-- name: adopt_topic
+select gapless.adopt_topic(%(topic_id)s, %(name)s, %(partitions)s, %(keep_s)s)
+
+-- name: discard_unrouted
+select gapless.discard_unrouted(%(topic_id)s)
+
 -- name: topic_is_ours
 -- Whether this transaction has made the topic.
 select t.xmin = pg_current_xact_id_if_assigned()::xid

@@ -115,7 +115,7 @@ found as materialized (
   limit 10000
 )
 select
-  coalesce(t.name, 'topic-' || f.topic_id) as topic,
+  coalesce(t.name, '(no topic)') as topic,
   count(*) as events,
   greatest(extract(epoch from now() - min(f.created_ts)), 0)::double precision as oldest_s
 from found f
@@ -181,6 +181,16 @@ from gapless.letters v
 where v.status = 'dead'
 order by v.created_dt desc
 limit 5
+
+-- name: unrouted
+-- Events of ids that nobody made, the most first; all of it is a hundred rows.
+-- returns: gapless.status.snapshot:Unrouted
+select
+  u.topic_id,
+  u.events,
+  greatest(extract(epoch from now() - u.since_ts), 0)::double precision as since_s
+from gapless.unrouted u
+order by u.events desc, u.topic_id
 
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.

@@ -50,7 +50,8 @@ begin
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
-    gapless.set_retention, gapless.set_dedupe_window
+    gapless.set_retention, gapless.set_dedupe_window,
+    gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

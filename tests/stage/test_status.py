@@ -135,7 +135,7 @@ def test_pending_is_what_the_next_run_finds(dsn: str, conn: Connection, topic: T
 
 def test_pending_of_a_topic_nobody_created(conn: Connection) -> None:
     _publish(conn, 2, topic_id=77)
-    assert [(row.topic, row.events) for row in snapshot(conn).pending] == [("topic-77", 2)]
+    assert [(row.topic, row.events) for row in snapshot(conn).pending] == [("(no topic)", 2)]
 
 
 def test_pending_is_not_counted_without_end(conn: Connection, topic: Topic) -> None:

@@ -253,9 +253,9 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
 
 
 def test_the_document_knows_a_topic_that_nobody_created() -> None:
-    shot = replace(look(), pending=(Pending(topic="topic-9", events=1, oldest_s=0.0),))
+    shot = replace(look(), pending=(Pending(topic="(no topic)", events=1, oldest_s=0.0),))
     assert to_document(shot)["topics"][-1] == {
-        "topic": "topic-9", "events": 0,
+        "topic": "(no topic)", "events": 0,
         "partition_count": 0, "pending": 1, "partitions": []
     }  # fmt: skip
 

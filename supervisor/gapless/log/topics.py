@@ -88,6 +88,37 @@ def create_topic(
     return topic, made == (True,)
 
 
+def adopt_topic(
+    conn: Connection, topic_id: int, name: str, *, partitions: int, keep_s: float | None = None
+) -> tuple[Topic, int]:
+    """Make a topic of an id that producers used and nobody had made; return how many events it had.
+
+    They get their offsets in the sequencer's next run. keep_s: as in ensure_topic().
+    Raises UsageError when the id has no events, the name is taken, or is not a topic name.
+    """
+    params = {"topic_id": topic_id, "name": name, "partitions": partitions, "keep_s": keep_s}
+    try:
+        row = conn.execute(query("log", "adopt_topic"), params).fetchone()
+    except psycopg.errors.CheckViolation as error:
+        raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
+    except psycopg.Error as error:
+        if error.sqlstate in {"GL404", "GL409"}:
+            raise UsageError(str(error.diag.message_primary)) from error
+        raise
+    assert row is not None
+    return require_topic(conn, name), row[0]
+
+
+def discard_unrouted(conn: Connection, topic_id: int | None = None) -> int:
+    """Give up the events of an id that nobody made, None: of all; return how many there were.
+
+    They are deleted: no group has ever seen them.
+    """
+    row = conn.execute(query("log", "discard_unrouted"), {"topic_id": topic_id}).fetchone()
+    assert row is not None
+    return row[0] or 0
+
+
 def _create(conn: Connection, params: Mapping[str, Any]) -> None:
     try:
         conn.execute(query("log", "create_topic"), params)

@@ -20,6 +20,7 @@ from gapless.status.snapshot import (
     Snapshot,
     Standing,
     TopicEnd,
+    Unrouted,
 )
 
 R = TypeVar("R")
@@ -45,6 +46,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         letters = _ask(conn, "letters", RecentLetter)
         changes = _ask(conn, "changes", Change)
         held = _ask(conn, "held", Held)
+        unrouted = _ask(conn, "unrouted", Unrouted)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -58,6 +60,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             letters=tuple(letters),
             changes=tuple(changes),
             held=tuple(held),
+            unrouted=tuple(unrouted),
             evictions=tuple(evictions),
         )
 

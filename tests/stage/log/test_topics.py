@@ -1,4 +1,4 @@
-"""Topics: made, found, refused, and adopted when an event names one that nobody made."""
+"""Topics: made, found, refused."""
 
 from __future__ import annotations
 
@@ -13,38 +13,9 @@ from gapless.errors import UsageError
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic, find_topic, require_topic
-from support.log import assert_gapless, placed, tags
+from support.log import placed, tags
 
 INSERT = "insert into gapless.outbox_message_t (topic_id, key, event_type) values (%s, %s, %s)"
-
-
-def test_a_topic_nobody_made_is_adopted_with_its_events(conn: Connection, topic: Topic) -> None:
-    published = [f"{time} {n}" for time in ("first", "second") for n in range(20)]
-    for n, tag in enumerate(published):
-        conn.execute(INSERT, [42, f"k{n % 20}", tag])
-        if n == 19:
-            assert sequence(conn) == 20
-            adopted = Topic(topic_id=42, name="topic-42", partitions=8)
-            assert find_topic(conn, "topic-42") == adopted
-    assert sequence(conn) == 20
-    publish(conn, "topic-42", 1, event_type="by name")
-    assert sequence(conn) == 1
-    log = placed(conn)
-    assert_gapless(log)
-    assert sorted(map(str, tags(log))) == sorted([*published, "by name"])
-
-
-def test_a_topic_made_later_does_not_take_an_adopted_id(conn: Connection, topic: Topic) -> None:
-    conn.execute(INSERT, [2, "k", "adopted"])
-    sequence(conn)
-    assert ensure_topic(conn, "orders", partitions=1).topic_id == 3
-
-
-def test_the_outbox_itself_need_not_be_made(conn: Connection) -> None:
-    conn.execute("insert into gapless.outbox_message_t (key) values ('k')")
-    assert sequence(conn) == 1
-    assert find_topic(conn, "outbox") == Topic(topic_id=1, name="outbox", partitions=8)
-    assert find_topic(conn, "topic-1") is None
 
 
 def test_id_1_is_kept_for_the_outbox(conn: Connection) -> None:
@@ -79,9 +50,8 @@ def test_events_of_all_topics_of_a_transaction_get_offsets(conn: Connection, top
     with conn.transaction():
         publish(conn, "outbox", 1, event_type="one")
         publish(conn, "orders", 1, event_type="two")
-        conn.execute(INSERT, [99, "k", "three"])
-    assert sequence(conn) == 3
-    assert sorted(map(str, tags(placed(conn)))) == ["one", "three", "two"]
+    assert sequence(conn) == 2
+    assert sorted(map(str, tags(placed(conn)))) == ["one", "two"]
 
 
 def test_ensure_topic_is_repeatable_and_refuses_another_number(conn: Connection) -> None:

@@ -104,6 +104,18 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
         yield ok("re-base", "the sequencer's memory is of this cluster")
 
 
+def unrouted(patient: Patient) -> Iterator[Finding]:
+    """Whether producers use a topic id that nobody made."""
+    found = snapshot(patient.conn).unrouted
+    for each in found[:_SHOWN_MAX]:
+        yield warning("unrouted", str(each), "gapless topics discard gives such events up")
+    if len(found) > _SHOWN_MAX:
+        text = f"{count(len(found) - _SHOWN_MAX, 'more topic id')} that nobody made have events"
+        yield warning("unrouted", text, "gapless topics unrouted shows them")
+    if not found:
+        yield ok("unrouted", "all events have a topic")
+
+
 def members(patient: Patient) -> Iterator[Finding]:
     """Whether the supervisors are alive."""
     found = snapshot(patient.conn).members

@@ -30,6 +30,7 @@ _LOG = (
     log.wake_trigger,
     log.chunks,
     log.sequencer,
+    log.unrouted,
     log.members,
     log.partitions,
     log.leases,
