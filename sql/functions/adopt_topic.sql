@@ -14,7 +14,7 @@ as $$
 declare
   kept bigint;
 begin
-  perform pg_advisory_xact_lock(7427001, 6);
+  lock table gapless.guard_topics in exclusive mode;
   if exists (select from gapless.topic t where t.name = adopt_topic.name) then
     raise exception 'there is a topic "%" already: give id % another name', name, adopt_topic.topic_id
       using errcode = 'GL409';

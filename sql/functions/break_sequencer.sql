@@ -12,8 +12,8 @@ begin
   end if;
   if exists (
     select from pg_locks k
-    where k.locktype = 'advisory' and k.classid = 7427001::oid and k.objid = 1::oid
-      and k.objsubid = 2 and k.granted
+    where k.locktype = 'relation' and k.relation = 'gapless.guard_sequencing'::regclass
+      and k.mode = 'ExclusiveLock' and k.granted
       and k.database = (select d.oid from pg_database d where d.datname = current_database())
   ) then
     return null;

@@ -2,7 +2,7 @@
 -- event any more, and all that were published with them have their offsets. Returns how many chunks.
 -- The sequencer's floor says so: ids up to it belong to transactions that have ended and were seen.
 -- Cost: the segments written since the chunk before are read once.
--- locks: advisory (7427001, 7), so that one session does it
+-- locks: guard_retention, so that one session does it
 create or replace function gapless.close_chunks()
 returns int
 language plpgsql
@@ -18,9 +18,12 @@ declare
   part record;
 begin
   perform gapless.require_read_committed('close_chunks');
-  if not pg_try_advisory_xact_lock(7427001, 7) then
-    return 0;
-  end if;
+  begin
+    lock table gapless.guard_retention in exclusive mode nowait;
+  exception
+    when lock_not_available then
+      return 0;
+  end;
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   -- Stragglers of a re-base may hold any id below the floor.
   if state.stragglers <> '{}' then

@@ -22,9 +22,12 @@ begin
   select * into config from gapless.log_config;
   select s.last_value + s.is_called::int into next_id from gapless.outbox_message_id_seq s;
   -- Only one session makes chunks; the others have nothing to do.
-  if not pg_try_advisory_xact_lock(7427001, 5) then
-    return 0;
-  end if;
+  begin
+    lock table gapless.guard_chunks in exclusive mode nowait;
+  exception
+    when lock_not_available then
+      return 0;
+  end;
   select coalesce(max(c.upto), 1) into covered from gapless.chunk c;
   -- What no chunk covers goes to the default chunk, and stays there: start above it. MUST leave half a
   -- chunk of room: a publisher whose id is in flight to the default chunk fails when a new chunk takes

@@ -12,7 +12,7 @@ as $$
 declare
   existing gapless.topic;
 begin
-  perform pg_advisory_xact_lock(7427001, 6);
+  lock table gapless.guard_topics in exclusive mode;
   select * into existing from gapless.topic t where t.name = create_topic.name;
   if found then
     if existing.partitions <> create_topic.partitions then
@@ -55,7 +55,7 @@ as $$
 declare
   created_id int;
 begin
-  perform pg_advisory_xact_lock(7427001, 6);
+  lock table gapless.guard_topics in exclusive mode;
   if exists (select from gapless.topic t where t.name = create_topic.name) then
     return gapless.create_topic(create_topic.name, create_topic.partitions);
   end if;

@@ -8,7 +8,7 @@
 
 -- Drop the events of the oldest chunk, if it may go; returns its name, or null when none may.
 -- Raises 55P03 (lock_not_available) when a reader has it locked: try again later.
--- locks: advisory (7427001, 7); the topics, so that no group is put before the new beginning at the
+-- locks: guard_retention; the topics, so that no group is put before the new beginning at the
 --   same time (hold_start); ACCESS EXCLUSIVE on the chunk
 create or replace function gapless.drop_chunk()
 returns text
@@ -21,9 +21,12 @@ declare
   oldest record;
 begin
   perform gapless.require_read_committed('drop_chunk');
-  if not pg_try_advisory_xact_lock(7427001, 7) then
-    return null;
-  end if;
+  begin
+    lock table gapless.guard_retention in exclusive mode nowait;
+  exception
+    when lock_not_available then
+      return null;
+  end;
   -- Look first, then lock.
   if (select p.goes from gapless.retention_plan() p order by p.upto limit 1) is not true then
     return null;

@@ -7,7 +7,7 @@
 -- lock in a statement of its own: the look needs a snapshot from after it.
 
 -- Take the keys of a unit away, because it was handled or discarded; returns how many follow now.
--- locks: advisory (7427006, group_no) until the transaction ends, if the unit had keys
+-- locks: the group's row of guard_keys until the transaction ends, if the unit had keys
 create or replace function gapless.release_keys(
   group_id text, topic_id int, partition_id int, first_offset bigint
 )
@@ -62,7 +62,7 @@ $$;
 
 -- The end of a transaction that parked these units: those in front of which nobody is any more (a
 -- person has discarded that one meanwhile) follow at once. The caller's next statement is COMMIT.
--- locks: advisory (7427006, group_no) until the transaction ends
+-- locks: the group's row of guard_keys until the transaction ends
 create or replace function gapless.settle_parked(
   group_id text, topic_id int, partition_id int, first_offsets bigint[]
 )
@@ -158,14 +158,20 @@ $$;
 
 create or replace function gapless.lock_keys(group_id text, topic_id int, partition_id int)
 returns void
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
   -- Of the whole group: a key may have been in another partition before.
-  select pg_advisory_xact_lock(7427006, g.group_no)
-  from gapless.consumer_group g
-  where g.group_id = lock_keys.group_id and g.topic_id = lock_keys.topic_id
+  number int := (
+    select g.group_no from gapless.consumer_group g
+    where g.group_id = lock_keys.group_id and g.topic_id = lock_keys.topic_id
+  );
+begin
+  insert into gapless.guard_keys (group_no) values (number) on conflict do nothing;
+  perform from gapless.guard_keys k where k.group_no = number for update;
+end
 $$;
 
 -- Does any unit of this partition, or of one its keys were in before, hold a key? For every claim under

@@ -15,7 +15,7 @@
 -- MUST stay one statement where it says so: under READ COMMITTED each statement has its own
 -- snapshot, and the one that is stored must be the one that was read.
 --
--- locks: transaction-level advisory (7427001, 1)
+-- locks: guard_sequencing
 -- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
 --   analysed looks as if a third of it were pending, and a sequential scan wins.
 --   The usual run, few ids above the floor, keeps its plans: to plan takes longer than to run. Any
@@ -52,9 +52,12 @@ begin
     raise exception 'gapless.sequence_events() must run in a transaction of its own: this one has already written'
       using errcode = 'invalid_transaction_state';
   end if;
-  if not pg_try_advisory_xact_lock(7427001, 1) then
-    return null;
-  end if;
+  begin
+    lock table gapless.guard_sequencing in exclusive mode nowait;
+  exception
+    when lock_not_available then
+      return null;
+  end;
 
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   select c.system_identifier into cluster from pg_control_system() c;

@@ -8,7 +8,7 @@
 -- it is done with the old ones of every partition that may share keys with it (functions/barrier.sql).
 --
 -- Call it alone, in autocommit. It waits for a run of the sequencer, and for no worker.
--- locks, until its end: advisory (7427001, 1), so that no run falls between old and new; the topic
+-- locks, until its end: guard_sequencing, so that no run falls between old and new; the topic
 --   (create_group waits for it); the consumer_group rows of the topic. MUST NOT touch an offsets row
 --   that exists: a worker's open batch would stop the sequencer.
 create or replace function gapless.set_partitions(topic text, partitions int)
@@ -33,7 +33,7 @@ begin
     raise exception 'gapless.set_partitions() must run in a READ COMMITTED transaction of its own'
       using errcode = 'invalid_transaction_state';
   end if;
-  perform pg_advisory_xact_lock(7427001, 1);
+  lock table gapless.guard_sequencing in exclusive mode;
   perform gapless.sequence_events();
   select t.* into strict here from gapless.topic t where t.topic_id = wanted for no key update;
   if here.partitions = set_partitions.partitions then

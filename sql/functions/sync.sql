@@ -1,6 +1,6 @@
 -- Bring the plan of a group (for one topic) up to date with its members. Any member may call it.
 -- Returns true when leases changed; null when another session is planning right now.
--- locks: the consumer_group row (skipped when busy), then advisory (7427004, 0), so that two groups
+-- locks: the consumer_group row (skipped when busy), then guard_planning, so that two groups
 --   that are planned at once do not fill one member's capacity twice, then lease rows. Waits for
 --   no worker.
 create or replace function gapless.sync(group_id text, topic_id int)
@@ -30,7 +30,7 @@ begin
     return false;
   end if;
 
-  perform pg_advisory_xact_lock(7427004, 0);
+  lock table gapless.guard_planning in exclusive mode;
   moved := gapless.plan(sync.group_id, sync.topic_id, live, grp.generation + 1);
   update gapless.consumer_group g
   set planned_for = live, generation = g.generation + 1

@@ -1,8 +1,15 @@
 -- name: next_member_no
 select gapless.next_member_no()
 
+-- name: try_presence
+select pg_try_advisory_lock(7427002, %(member_no)s)
+
 -- name: presence
 select pg_advisory_lock(7427002, %(member_no)s)
+
+-- name: end_squatters
+-- returns: gapless.lease.squatters:Squatter
+select e.pid, e.role, e.holds, e.is_ended from gapless.end_squatters() e
 
 -- name: end_former_session
 -- Only if that backend still holds this member's lock: its pid may belong to somebody else by now.

@@ -1,10 +1,3 @@
--- name: lock_migrations
--- One migrates at a time; the others wait, then find nothing to do. Bodies are not checked while
--- functions that call each other arrive in the order of their names.
-select pg_advisory_xact_lock(7427001, 4),
-  set_config('check_function_bodies', 'off', true),
-  set_config('client_min_messages', 'warning', true);
-
 -- name: create_schema
 do $$
 begin
@@ -20,6 +13,16 @@ begin
   end if;
 end
 $$;
+
+-- name: lock_migrations
+-- One migrates at a time; the others wait, then find nothing to do. Not an advisory lock: those anybody
+-- may take (I11).
+lock table gapless.migration in exclusive mode;
+
+-- name: prepare_migrations
+-- Bodies are not checked while functions that call each other arrive in the order of their names.
+select set_config('check_function_bodies', 'off', true),
+  set_config('client_min_messages', 'warning', true);
 
 -- name: applied
 select m.kind, m.name, m.digest from gapless.migration m;

@@ -1,8 +1,8 @@
 """Install, upgrade and remove the schema.
 
 Migrations run once, in the order of their numbers; functions, views and roles are applied again
-whenever their file changed. All of it in one transaction under an advisory lock, so two that start
-at once are one after the other, and one that is killed leaves nothing behind.
+whenever their file changed. All of it in one transaction that locks the table of what was applied, so
+two that start at once are one after the other, and one that is killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gapless.db.queries import query, sql_root
 from gapless.errors import SchemaError
 
 _ENCODINGS = ("UTF8", "SQL_ASCII")
+_BEGINNING = ("create_schema", "lock_migrations", "prepare_migrations")  # of the transaction
 _REPEATABLE = ("functions", "views", "roles")
 
 
@@ -44,26 +45,41 @@ def migrate(conn: Connection) -> list[Change]:
     Raises SchemaError when the database was made by a newer gapless, an applied migration's file is
     not the one that was applied, or the database cannot store every text.
     """
+    if not _due(conn):
+        return []
+    try:
+        changes = _migrate(conn)
+    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+        changes = _migrate(conn)  # another session has made the schema meanwhile
+    return [Change(kind=file.kind, name=file.name) for file in changes]
+
+
+def _migrate(conn: Connection) -> list[_File]:
     with conn.transaction():
-        conn.execute(query("schema", "lock_migrations"))
         _refuse_encoding(conn)
-        conn.execute(query("schema", "create_schema"))
+        for name in _BEGINNING:
+            conn.execute(query("schema", name))
         changes = _pending(_applied(conn))
         for file in changes:
             _apply(conn, file)
-    return [Change(kind=file.kind, name=file.name) for file in changes]
+    return changes
+
+
+def _due(conn: Connection) -> list[_File]:
+    """Return what is to be applied, without a lock."""
+    try:
+        return _pending(_applied(conn))
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return _pending({})
 
 
 def script(conn: Connection) -> str:
     """Return what migrate() would run now as one transaction for psql; "" when nothing."""
-    try:
-        changes = _pending(_applied(conn))
-    except psycopg.errors.UndefinedTable:
-        changes = _pending({})
+    changes = _due(conn)
     if not changes:
         return ""
     literal = ClientCursor(conn)
-    parts = ["begin", query("schema", "lock_migrations"), query("schema", "create_schema")]
+    parts = ["begin", *(query("schema", name) for name in _BEGINNING)]
     for file in changes:
         parts += [file.text, literal.mogrify(query("schema", "record"), _record(file))]
     return "".join(f"{part.strip().removesuffix(';')};\n\n" for part in [*parts, "commit"])

@@ -15,10 +15,12 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from gapless.db.connect import lock_timeout
 from gapless.db.listen import listen
 from gapless.db.queries import query
 from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
+from gapless.lease.squatters import end_squatters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +84,10 @@ class Member:
         self._subscriptions = subscriptions
         self._timing = timing
         self._member_no = self._value("next_member_no")
-        # The lock first, the row second: a member row never exists without its lock.
-        self._value("presence", member_no=self._member_no)
+        # The lock first, the row second: a member row never exists without its lock. One that is
+        # taken is a stranger's: there are other numbers.
+        while not self._value("try_presence", member_no=self._member_no):
+            self._member_no = self._value("next_member_no")
         hit("member.locked")
         self._listen()
         self._value(
@@ -106,7 +110,9 @@ class Member:
         """
         self._conn = conn
         self._value("end_former_session", member_id=self.member_id)
-        self._value("presence", member_no=self._member_no)
+        end_squatters(conn)
+        with lock_timeout(conn, self._timing.ttl_ms):
+            self._value("presence", member_no=self._member_no)
         hit("member.reattached")
         self._listen()
         return self.beat()

@@ -23,6 +23,7 @@ from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
+from gapless.lease.squatters import end_squatters
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.retries import Retries
@@ -281,6 +282,7 @@ class Control:
                 self._join_anew(conn)
                 return
             self._last_beat_s = now
+            end_squatters(conn)
         if now >= self._watch_due_s:
             self._watch_due_s = now + self._settings.presence_poll_ms / 1000
             self._watch()

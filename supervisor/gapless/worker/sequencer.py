@@ -14,6 +14,7 @@ from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
+from gapless.lease.squatters import end_squatters
 from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
@@ -102,6 +103,7 @@ class _Candidate:
         if now < self._due_s:
             return
         self._due_s = now + LOOK_EVERY_S
+        end_squatters(self._conn)
         run = stands_still(self._conn)
         if run is None or run != self._run:
             self._run, self._since_s = run, monotonic()
@@ -116,6 +118,7 @@ class _Candidate:
         except psycopg.errors.InsufficientPrivilege as error:
             why = missing_grant(self._conn) or error
             log.warning("sequencer: the active one does nothing: %s", why)
+            sequence(self._conn)  # in its place, run by run: that needs no role
 
 
 class _Turn:

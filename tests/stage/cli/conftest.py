@@ -115,26 +115,3 @@ def start(dsn: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-@pytest.fixture
-def role(dsn: str, server_dsn: str) -> Iterator[Callable[..., str]]:
-    """Make login roles with such grants; returns their DSN of the test's database."""
-    names: list[str] = []
-
-    def make(*grants: str) -> str:
-        name = f"gapless_test_role_{os.getpid()}_{len(names)}"
-        names.append(name)
-        with psycopg.connect(dsn, autocommit=True) as admin:
-            admin.execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
-            for grant in grants:
-                admin.execute(
-                    sql.SQL("grant {} to {}").format(sql.Identifier(grant), sql.Identifier(name))
-                )
-        return make_conninfo(dsn, user=name, password="x")
-
-    yield make
-    with psycopg.connect(dsn, autocommit=True) as admin:
-        for name in names:
-            admin.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
-            admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))

@@ -123,10 +123,10 @@ def test_init_of_two_at_once(start, empty_dsn: str) -> None:
 def test_one_of_two_at_once_has_made_the_topic(start, empty, empty_dsn: str) -> None:
     empty("init")
     with psycopg.connect(empty_dsn) as conn:
-        conn.execute("select pg_advisory_xact_lock(7427001, 6)")  # both have looked, none has made
+        conn.execute("lock table gapless.guard_topics in exclusive mode")  # both have looked, none has made
         words = ("topics", "create", "flights", "--dsn", empty_dsn)
         processes = [start(*words) for _ in range(2)]
-        waiting = "select count(*) = 2 from pg_locks where locktype = 'advisory' and not granted"
+        waiting = "select count(*) = 2 from pg_locks where locktype = 'relation' and not granted"
         assert until(lambda: conn.execute(waiting).fetchone() == (True,))
     said = sorted(process.communicate(timeout=60)[0] for process in processes)
     assert [line.split(":")[0].split(" topic")[0] for line in said] == ["created", "nothing to do"]

@@ -86,9 +86,9 @@ def test_a_transaction_that_is_open_during_a_change(dsn: str, players: Players) 
 def test_a_change_waits_for_a_run_of_the_sequencer(dsn: str, players: Players) -> None:
     with connect(dsn, role="sequencer") as run, connect(dsn, role="operator") as operator:
         run.execute("begin")
-        run.execute("select pg_advisory_xact_lock(7427001, 1)")
+        run.execute("lock table gapless.guard_sequencing in exclusive mode")
         with in_thread(lambda: players.change(7, operator)) as change:
-            until_waiting(players.conn, "advisory")
+            until_waiting(players.conn, "relation")
             assert players.value("select partitions from gapless.topic") == 4
             run.execute("commit")
             assert change.result(WAIT_S) == 1
@@ -134,7 +134,7 @@ def test_two_changes_at_once_are_one_after_the_other(dsn: str, players: Players)
         one.execute("begin")
         players.change(7, one)
         with in_thread(lambda: players.change(2, other)) as second:
-            until_waiting(players.conn, "advisory")
+            until_waiting(players.conn, "relation")
             one.execute("commit")
             assert second.result(WAIT_S) == 2
     assert players.rows(LAYOUTS) == [(0, 4), (1, 7), (2, 2)]

@@ -1,0 +1,41 @@
+-- Sessions that hold, or wait for, an advisory lock of ours and may not (I11): anybody who may connect may
+-- take any advisory lock. Whoever may call acquire(), also as a role it can change to, may have them.
+-- The shared lock (7427001, 2) is no sign: a publisher has it, whatever its role.
+create or replace view gapless.squatters as
+select
+  k.pid,
+  a.usename::text as role,
+  case k.classid::bigint
+    when 7427001 then case k.objid::bigint when 3 then 'the role of the sequencer' else 'the wake handshake' end
+    when 7427002 then 'the presence of a supervisor'
+    when 7427003 then coalesce(
+      (
+        select 'partition ' || concat_ws('/', l.group_id, t.name, l.partition_id)
+        from gapless.lease l
+        join gapless.topic t using (topic_id)
+        where l.lease_no = k.objid::bigint
+      ), 'a partition')
+    else 'a pipeline'
+  end as holds,
+  k.granted
+from pg_locks k
+join pg_stat_activity a using (pid)
+where k.locktype = 'advisory' and k.objsubid = 2
+  and k.database = (select d.oid from pg_database d where d.datname = current_database())
+  and (
+    k.classid::bigint in (7427002, 7427003, 7427005)
+    or k.classid::bigint = 7427001
+      and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
+  )
+  and not exists (
+    select from pg_proc p
+    left join lateral aclexplode(p.proacl) x on x.privilege_type = 'EXECUTE'
+    where p.oid = 'gapless.acquire(text, int, int, uuid, uuid)'::regprocedure
+      and case
+        when pg_has_role(a.usesysid, p.proowner, 'member') then true
+        when x.grantee = 0 then true
+        else pg_has_role(a.usesysid, x.grantee, 'member')
+      end
+  );
+
+comment on view gapless.squatters is 'Sessions that hold a lock of gapless without a right to it; they are ended.';

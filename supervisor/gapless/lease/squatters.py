@@ -1,0 +1,42 @@
+"""Strangers in the way: sessions that hold a lock of gapless without a right to it are ended (I11)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+
+log = logging.getLogger("gapless.supervisor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squatter:
+    """A session that held, or waited for, what it has no right to; is_ended: it does no more."""
+
+    pid: int
+    role: str | None
+    holds: str
+    is_ended: bool
+
+
+def end_squatters(conn: Connection[Any]) -> list[Squatter]:
+    """End them, and say in the log who they were; return them."""
+    with conn.cursor(row_factory=class_row(Squatter)) as cursor:
+        found = cursor.execute(query("lease", "end_squatters")).fetchall()
+    for squatter in found:
+        who = f"pid {squatter.pid} of role {squatter.role}, which has no right to it, held {squatter.holds}"
+        if squatter.is_ended:
+            log.warning("%s: its session was ended", who)
+        else:
+            log.error(
+                "%s: end it with select pg_terminate_backend(%s), or grant pg_signal_backend to the "
+                "owner of the schema",
+                who,
+                squatter.pid,
+            )
+    return found
