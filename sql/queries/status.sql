@@ -182,6 +182,10 @@ where v.status = 'dead'
 order by v.created_dt desc
 limit 5
 
+-- name: squatters
+-- returns: gapless.status.snapshot:Squatting
+select v.pid, v.role, v.holds from gapless.squatters v where v.granted order by v.pid
+
 -- name: unrouted
 -- Events of ids that nobody made, the most first; all of it is a hundred rows.
 -- returns: gapless.status.snapshot:Unrouted

@@ -18,6 +18,7 @@ from gapless.status.snapshot import (
     Sequencing,
     Server,
     Snapshot,
+    Squatting,
     Standing,
     TopicEnd,
     Unrouted,
@@ -47,6 +48,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         changes = _ask(conn, "changes", Change)
         held = _ask(conn, "held", Held)
         unrouted = _ask(conn, "unrouted", Unrouted)
+        squatters = _ask(conn, "squatters", Squatting)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -61,6 +63,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             changes=tuple(changes),
             held=tuple(held),
             unrouted=tuple(unrouted),
+            squatters=tuple(squatters),
             evictions=tuple(evictions),
         )
 

@@ -90,6 +90,18 @@ class Unrouted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Squatting:
+    """A session that holds a lock of gapless and has no right to it; supervisors end it."""
+
+    pid: int
+    role: str | None
+    holds: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} of role {self.role} holds {self.holds} and has no right to it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
     """A member: one running supervisor. `owned` and `wanted` count partitions."""
 
@@ -246,6 +258,7 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[Held, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
+    squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
 
     @cached_property

@@ -9,11 +9,13 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.cli.health.rounds import findings
 from gapless.db.migrate import migrate
 from gapless.log.publish import publish
 from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
+from gapless.status.look import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
 
@@ -134,3 +136,15 @@ def test_who_may_become_one_who_may_is_left_alone(role: Role, conn: Connection) 
     conn.execute(f"alter role {name} noinherit".encode())
     with holds(dsn, (7427003, 1)):
         assert conn.execute("select * from gapless.end_squatters()").fetchall() == []
+
+
+def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> None:
+    with holds(role(), (7427001, 3)) as stranger:
+        pid = stranger.info.backend_pid
+        look = snapshot(conn)
+        (finding,) = [each for each in findings(dsn, connect_timeout_s=5) if each.name == "squatters"]
+    said = f"pid {pid} of role gapless_test_role"
+    assert said in str(look.squatters[0])
+    assert "holds the role of the sequencer and has no right to it" in finding.text
+    assert finding.level == "FAIL"
+    assert f"pg_terminate_backend({pid})" in str(finding.remedy)

@@ -31,6 +31,7 @@ _LOG = (
     log.chunks,
     log.sequencer,
     log.unrouted,
+    log.squatters,
     log.members,
     log.partitions,
     log.leases,
