@@ -34,6 +34,7 @@ _NAV = (
     ("Handlers", "handlers.md"),
     ("When something fails", "when-something-fails.md"),
     ("Operations", "operations.md"),
+    ("Who can do what", "trust.md"),
     ("Exit codes", "exit-codes.md"),
     ("Spark", "spark.md"),
     ("Reliability", "reliability.md"),
