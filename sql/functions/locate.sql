@@ -60,7 +60,7 @@ begin
       from gapless.offsets_of(part.topic_id, part.partition_id, part.ids, part.since) p
       where not part.is_derived or coalesce(p.timeline, 1) = own_timeline
       group by p.partition_found;
-    elsif not part.is_derived or own_timeline = greatest(gapless.timeline(), 1) then
+    elsif not part.is_derived or own_timeline = gapless.timeline() then
       return query
       select part.topic_id, null::int, null::bigint, null::bigint, cardinality(part.ids)::bigint;
     end if;
