@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg import Connection, sql
-from psycopg.conninfo import make_conninfo
+from psycopg import Connection
 
 from chaos.app import make_handler
 from chaos.checker import check, check_records, report
@@ -46,21 +43,12 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(server_dsn: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    name = f"gapless_test_{uuid4().hex[:12]}"
+def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with psycopg.connect(server_dsn, autocommit=True) as admin:
-        admin.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
-        )
-        dsn = make_conninfo(server_dsn, dbname=name)
-        with connect(dsn, role="test") as conn:
-            make_tables(conn)
-            play(dsn, conn, folder)
-            yield Run(conn, folder, read(folder))
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    with connect(module_dsn, role="test") as conn:
+        make_tables(conn)
+        play(module_dsn, conn, folder)
+        yield Run(conn, folder, read(folder))
 
 
 def play(dsn: str, conn: Connection[Any], folder: Path) -> None:
