@@ -21,15 +21,13 @@ from chaos.effects import make_tables
 from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
-from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, Subscription
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from support.group import TIMING, own
 from support.turn import one_step
 
-_HOUR_MS = 3_600_000
-TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 KEYS = ("a", "b", "f", "i")
 PARTITIONS = 2
 POISON = 5
@@ -88,10 +86,7 @@ def work(dsn: str, member: Member) -> None:
     member.sync()
     for lease in member.leases():
         with connect(dsn, role="worker") as conn:
-            assert hold.lock(conn, lease.lease_no)
-            assignment = hold.take(conn, lease.partition, member.member_id)
-            assert isinstance(assignment, Assignment)
-            assert hold.install(conn, assignment) is not None
+            assignment = own(conn, member, lease)
             handler = make_handler(lease.group_id, "t")
             while one_step(conn, assignment, handler, batch_size=5).outcome == "done":
                 pass
