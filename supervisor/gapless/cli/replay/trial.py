@@ -88,14 +88,13 @@ class Trial:
         found: Sequence[Range],
         show: Callable[[int], None],
     ) -> None:
-        assert handler.topic is not None
         self._conn = conn
         self._name = name
         self._handler = handler
         self._terms = terms
         self._ranges = found
         self._show = show
-        self._topic = require_topic(conn, handler.topic)
+        self._topic = require_topic(conn, terms.topic)
         self._slow: set[Place] = set()  # claims whose units are to be handled one by one
         self._enders: dict[Place, BaseException] = {}  # units that ended their transaction
         self._xid = ""
