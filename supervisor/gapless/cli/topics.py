@@ -208,26 +208,27 @@ def _alter(args: argparse.Namespace) -> int:
     window_s = parse_window(args.dedupe_window)
     done: dict[str, object] = {"topic": args.name}
     lines = []
-    if kept:
-        lines.append(_alter_retention(args, done))
-    if window_s is not None:
-        lines.append(_alter_window(args, window_s, done))
-    if args.partitions is not None:
-        lines.append(_alter_partitions(args, done))
+    loaded = load(args)
+    with open_connection(args, "topics", loaded.settings) as conn:
+        if kept:
+            lines.append(_alter_retention(conn, args, done))
+        if window_s is not None:
+            lines.append(_alter_window(conn, args.name, window_s, done))
+        if args.partitions is not None:
+            lines.append(_alter_partitions(conn, args, loaded, done))
     tell(args, "\n".join(lines), **done)
     return 0
 
 
-def _alter_partitions(args: argparse.Namespace, done: dict[str, object]) -> str:
+def _alter_partitions(
+    conn: Connection[Any], args: argparse.Namespace, loaded: Loaded, done: dict[str, object]
+) -> str:
     """Change the number; say what was done, in words and in `done`."""
     from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
 
-    loaded = load(args)
-    with open_connection(args, "topics", loaded.settings) as conn:
-        before = require_topic(conn, args.name).partitions
-        topic = set_partitions(conn, args.name, args.partitions)
-        changes = rows(conn, ChangeRow, query("cli", "changes"), topic=args.name)
-    _tell(changes)
+    before = require_topic(conn, args.name).partitions
+    topic = set_partitions(conn, args.name, args.partitions)
+    _tell(rows(conn, ChangeRow, query("cli", "changes"), topic=args.name))
     asked = loaded.settings.total_partitions
     if loaded.sources["totalPartitions"] != "default" and asked != topic.partitions:
         note(
@@ -244,13 +245,14 @@ def _alter_partitions(args: argparse.Namespace, done: dict[str, object]) -> str:
     )
 
 
-def _alter_retention(args: argparse.Namespace, done: dict[str, object]) -> str:
+def _alter_retention(
+    conn: Connection[Any], args: argparse.Namespace, done: dict[str, object]
+) -> str:
     """Change how long events are kept; say what was done, in words and in `done`."""
     from gapless.log.retention import find_retention, set_retention  # noqa: PLC0415 - see above
 
-    with open_connection(args, "topics") as conn:
-        after = changed(args, find_retention(conn, args.name))
-        set_retention(conn, args.name, after)
+    after = changed(args, find_retention(conn, args.name))
+    set_retention(conn, args.name, after)
     done |= {
         "retention_s": after.keep_s,
         "archive": after.archive,
@@ -264,14 +266,13 @@ def _alter_retention(args: argparse.Namespace, done: dict[str, object]) -> str:
     )
 
 
-def _alter_window(args: argparse.Namespace, window_s: int, done: dict[str, object]) -> str:
+def _alter_window(conn: Connection[Any], name: str, window_s: int, done: dict[str, object]) -> str:
     """Change the window; say what was done, in words and in `done`."""
     from gapless.log.topics import set_dedupe_window  # noqa: PLC0415 - not for --help
 
-    with open_connection(args, "topics") as conn:
-        set_dedupe_window(conn, args.name, window_s)
+    set_dedupe_window(conn, name, window_s)
     done["dedupe_window_s"] = window_s
-    return f"topic {args.name} remembers dedupe keys for {age(window_s)}"
+    return f"topic {name} remembers dedupe keys for {age(window_s)}"
 
 
 def _tell(changes: Sequence[ChangeRow]) -> None:
