@@ -62,7 +62,8 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  waits_for (partitions to be finished first, after a change of their number)
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
-    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made; no offset yet
+    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
+                 have no offset
     held         for whom the oldest chunk of the log stays, longer than its topics want: texts
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at

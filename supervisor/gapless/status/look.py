@@ -18,11 +18,10 @@ from gapless.status.snapshot import (
     Sequencing,
     Server,
     Snapshot,
-    Squatting,
     Standing,
     TopicEnd,
-    Unrouted,
 )
+from gapless.status.strangers import Squatting, Unrouted
 
 R = TypeVar("R")
 

@@ -85,7 +85,9 @@ def test_locks_of_a_fleet_that_are_taken_before_it_starts(role: Role, fleet: Fle
         assert_exactly_once(fleet.conn)
         until(lambda: fleet.value(SQUATTED) == 0, "all are ended")
         assert a.logged(f"pid {sequencer.info.backend_pid} of role gapless_test_role")
-        assert a.logged("held the role of the sequencer: its session was ended")
+        assert a.logged(
+            "held the role of the sequencer, to which it has no right: its session was ended"
+        )
 
 
 def test_locks_of_a_fleet_that_are_waited_for_while_it_works(role: Role, fleet: Fleet) -> None:
@@ -142,7 +144,9 @@ def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> 
     with holds(role(), (7427001, 3)) as stranger:
         pid = stranger.info.backend_pid
         look = snapshot(conn)
-        (finding,) = [each for each in findings(dsn, connect_timeout_s=5) if each.name == "squatters"]
+        (finding,) = [
+            each for each in findings(dsn, connect_timeout_s=5) if each.name == "squatters"
+        ]
     said = f"pid {pid} of role gapless_test_role"
     assert said in str(look.squatters[0])
     assert "holds the role of the sequencer and has no right to it" in finding.text

@@ -66,7 +66,7 @@ def test_notifications_of_a_stranger(role: Callable[..., str], fleet: Fleet) -> 
 def test_one_that_says_a_successor_is_ready_when_none_is(
     role: Callable[..., str], fleet: Fleet, payload: str
 ) -> None:
-    a = fleet.start("a")
+    fleet.start("a")
     fleet.until_owners(a=4)
     with psycopg.connect(role(), autocommit=True) as stranger:
         for _ in range(20):

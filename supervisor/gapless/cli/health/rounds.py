@@ -15,6 +15,7 @@ _SERVER = (
     session.pooler,
     session.clock,
     session.wake_up,
+    session.notify_queue,
     server.encoding,
     server.durability,
     server.upkeep,
