@@ -110,7 +110,7 @@ class Member:
         """
         self._conn = conn
         self._value("end_former_session", member_id=self.member_id)
-        end_squatters(conn)
+        end_squatters(conn, set())
         with lock_timeout(conn, self._timing.ttl_ms):
             self._value("presence", member_no=self._member_no)
         hit("member.reattached")

@@ -68,6 +68,7 @@ class Control:
         self._watch_due_s = 0.0
         self._last_beat_s = 0.0
         self._draining = False
+        self._squatters: set[int] = set()  # pids that the log has named
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
         self._retries = Retries(_RECONNECT_S_MAX)
@@ -282,7 +283,7 @@ class Control:
                 self._join_anew(conn)
                 return
             self._last_beat_s = now
-            end_squatters(conn)
+            end_squatters(conn, self._squatters)
         if now >= self._watch_due_s:
             self._watch_due_s = now + self._settings.presence_poll_ms / 1000
             self._watch()
