@@ -24,9 +24,15 @@ class ConfigError(UsageError):
 
 
 class ConnectError(GaplessError):
-    """The database cannot be reached, or refuses us, or is not one gapless can use."""
+    """The database refuses us, or is not one gapless can use; waiting does not help."""
 
     exit_code = 2
+
+
+class UnreachableError(ConnectError):
+    """The database cannot be reached now; nothing was done, and it may pass by waiting."""
+
+    exit_code = 3
 
 
 class SchemaError(GaplessError):

@@ -29,6 +29,7 @@ from gapless.spark.jobs import Jobs
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work
 from gapless.worker.control import Control, Plan
+from gapless.worker.start import join_when_there
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -77,7 +78,8 @@ class Engine:
 
         Raises GaplessError when Spark ends or falls silent: the peers have the partitions then.
         """
-        self._control.join()
+        if not join_when_there(self._control, self._plan, wait):
+            return 0
         try:
             while not (self._draining and not self._jobs.at_work and not self._owned):
                 self._turn()
