@@ -32,6 +32,7 @@ COMMANDS = {
     "pause": "gapless.cli.pause",
     "resume": "gapless.cli.resume",
     "seek": "gapless.cli.seek",
+    "skip": "gapless.cli.skip",
     "replay": "gapless.cli.replay.command",
     "dlq": "gapless.cli.dlq.command",
     "retention": "gapless.cli.retention",

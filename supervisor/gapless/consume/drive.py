@@ -15,13 +15,13 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.claim import forget_attempt, skip_overrun
+from gapless.consume.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.deliver import Delivery, forget_deliveries
 from gapless.consume.redrive import due_letters, forget_try, redrive
 from gapless.consume.sieve import holds_keys
 from gapless.consume.step import step, step_alone
 from gapless.consume.turn import Step, Turn
-from gapless.errors import OverrunError
+from gapless.errors import BeyondError, HoleError, OverrunError
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
@@ -118,6 +118,15 @@ class Driver:
             done = self._log_turn(batch_size, alone=alone, rests=rests)
         except OverrunError as error:
             done = self._skip_overrun(error)
+        except BeyondError as error:
+            # Now, or the log may have come to that offset at the next look.
+            stop_beyond(self.conn, self.assignment, error.log_end)
+            raise
+        except HoleError as error:
+            if error.first_offset is None:
+                raise
+            place = f"{self.assignment.partition}@{error.first_offset}"
+            raise HoleError(f"{error}; gapless skip {place} goes on without them") from error
         self._log_was_idle = done.outcome == "idle"
         if self._log_was_idle and woken:
             self._look(at_once=True)  # it was not the log: perhaps somebody redrives a unit

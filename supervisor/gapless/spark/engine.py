@@ -19,7 +19,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
-from gapless.errors import ConnectError, GaplessError, one_line
+from gapless.errors import ConnectError, GaplessError, UnplacedError, one_line
 from gapless.keys import Partition
 from gapless.lease import hold
 from gapless.lease.member import Lease
@@ -152,6 +152,8 @@ class Engine:
                 held = hold.install(conn, assignment)
             except psycopg.errors.LockNotAvailable:
                 held = None  # a task of the former owner is still at it: the next turn tries again
+            except UnplacedError as error:
+                hold.report_error(conn, assignment, f"stopped: {error}")
         if held is None:
             hold.unlock(conn, lease.lease_no)
             return
