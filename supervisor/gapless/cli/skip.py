@@ -14,9 +14,10 @@ from gapless.db.queries import query
 
 HELP = "let a group pass a hole: what is missing from the log where it stands"
 EXAMPLES = """\
-A hole is what somebody deleted from the log by hand; gapless status names the offset at which a group has
-stopped. Restore what is missing if you can: then it goes on by itself. What is there of a unit that the
-hole tore is passed as well, for a unit is handled as a whole or not at all. gapless.audit keeps it.
+A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
+group has stopped. Restore what is missing if you can: then it goes on by itself. What is there of a
+unit that the hole tore is passed as well, for a unit is handled as a whole or not at all.
+gapless.audit keeps what was passed.
 
 example:
   gapless skip billing/orders/3@17

@@ -118,30 +118,14 @@ def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead:
     most = 0 if ahead.events else wanted.events_max
     segments, found = _ask(conn, assignment, wanted, ahead, most)
     outcome, first, last, xid, place = segments[0][:5]
-    if outcome == "hole":
-        raise _hole(first, last, claimed_from=first)
-    if outcome == "unplaced":
-        raise UnplacedError(str(assignment.partition))
-    if outcome == "beyond":
-        raise BeyondError(
-            f"the group is at offset {first}, beyond the end of the log, where the next event had "
-            f"offset {last}: gapless seek {assignment.partition}@{last} --pause --yes",
-            log_end=last,
-        )
-    if outcome == "overrun":
-        raise OverrunError(
-            f"retention dropped offsets {first} to {last} before group "
-            f"{assignment.partition.group_id} handled them: gapless seek --earliest goes on "
-            "without them, and so does autoOffsetReset"
-        )
+    _refuse(outcome, assignment, first, last)
     if outcome != "claimed":
         return Claim(outcome=outcome)
     ahead.place = place
     ids, marks = _join(segments, last, max(last, first + ahead.events - 1))
     lines = _timelines(segments)
     events = last - first + 1
-    if len(ids) < events:
-        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
+    _require_whole(ids, marks, first, last)
     whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
     beyond = (
         split(last + 1, ids[events:whole], marks[events:whole], lines)
@@ -163,6 +147,26 @@ def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead:
         rows=rows,
         beyond=beyond,
     )
+
+
+def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
+    """Raise what keeps the group from going on where it is."""
+    if outcome == "hole":
+        raise _hole(first, last, claimed_from=first)
+    if outcome == "unplaced":
+        raise UnplacedError(str(assignment.partition))
+    if outcome == "beyond":
+        raise BeyondError(
+            f"the group is at offset {first}, beyond the end of the log, where the next event had "
+            f"offset {last}: gapless seek {assignment.partition}@{last} --pause --yes",
+            log_end=last,
+        )
+    if outcome == "overrun":
+        raise OverrunError(
+            f"retention dropped offsets {first} to {last} before group "
+            f"{assignment.partition.group_id} handled them: gapless seek --earliest goes on "
+            "without them, and so does autoOffsetReset"
+        )
 
 
 def _ask(
@@ -204,6 +208,20 @@ def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
         ids += message_ids[low:high]
         ends.append(unit_ends[low:high])
     return ids, "".join(ends)
+
+
+def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
+    """Raise HoleError unless the range is there, up to the end of a unit."""
+    events = last - first + 1
+    if len(ids) < events:
+        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
+    if not marks.endswith("1", 0, events):
+        raise HoleError(
+            f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
+            "restore it, then the partition goes on",
+            whole=marks.rfind("1", 0, events) + 1,
+            first_offset=first,
+        )
 
 
 def _timelines(segments: list[Any]) -> Timelines:

@@ -8,10 +8,12 @@ from time import monotonic, sleep
 import psycopg
 from psycopg import Connection
 
+from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.log.sequence import create_chunks, sequence
 
+_LOCK_MS = 100
 _PAUSE_S = 0.001
 _PAUSE_S_MAX = 0.05
 
@@ -31,7 +33,7 @@ def is_sequenced(conn: Connection, xid: int) -> bool:
 def sequence_if_alone(conn: Connection) -> bool:
     """Give offsets to what is pending, unless a sequencer does; tell whether it was done here.
 
-    Whoever gives offsets keeps house, too: chunks are made ahead, and those that are complete closed.
+    Whoever gives offsets keeps house, too: chunks are made ahead, and complete ones closed.
     """
     if is_sequencer_active(conn):
         return False
@@ -45,6 +47,13 @@ def sequence_all(conn: Connection) -> None:
     while sequence(conn):
         pass
     keep_house(conn)
+
+
+def catch_up(conn: Connection) -> None:
+    """Do so, unless a sequencer does, or somebody has locked what it takes."""
+    if not is_sequencer_active(conn):
+        with suppress(psycopg.errors.LockNotAvailable), lock_timeout(conn, _LOCK_MS):
+            sequence_all(conn)
 
 
 def keep_house(conn: Connection) -> None:

@@ -20,7 +20,6 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.failpoints import hit
-from gapless.log.catch_up import is_sequencer_active, sequence_all
 from gapless.log.topics import require_topic
 
 log = logging.getLogger("gapless.retention")
@@ -67,7 +66,7 @@ class Keep:
 
 def plan_retention(conn: Connection[Any]) -> list[Chunk]:
     """Return the chunks, oldest first. What was completed since the last look is counted in."""
-    _close(conn)
+    conn.execute(query("log", "close_chunks"))
     with conn.cursor(row_factory=class_row(Chunk)) as cursor:
         return cursor.execute(query("log", "retention_plan")).fetchall()
 
@@ -78,7 +77,7 @@ def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
     Before: `conn` is in autocommit. Whatever somebody else has locked is left for the next time.
     """
     dropped: list[str] = []
-    _close(conn)
+    _repeat(conn, "close_chunks")
     hit("retention.closed")
     while name := _try(conn, "drop_chunk"):
         dropped.append(str(name))
@@ -120,13 +119,6 @@ def set_retention(conn: Connection[Any], topic: str, retention: Retention) -> No
         if error.sqlstate in {"GL400", "GL404"}:
             raise UsageError(str(error.diag.message_primary)) from error
         raise
-
-
-def _close(conn: Connection[Any]) -> None:
-    """Close what is complete; where nobody gives offsets, look first whether anything is."""
-    if not is_sequencer_active(conn):
-        sequence_all(conn)
-    _repeat(conn, "close_chunks")
 
 
 def _repeat(conn: Connection[Any], name: str, **params: object) -> None:

@@ -14,7 +14,7 @@ from gapless.log.topics import ensure_topic
 NAMES = (
     "connection server-version primary pooler clock wake-up encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base members partitions offsets leases retention dedupe"
+    "chunks default-chunk sequencer re-base unrouted members partitions offsets leases retention dedupe"
 ).split()
 
 

@@ -183,10 +183,10 @@ def test_what_the_database_refuses(
     door = sql.SQL("alter database {} with allow_connections {}")
     room = sql.SQL("alter database {} with connection limit {}")
     with psycopg.connect(server_dsn, autocommit=True) as admin:
-        admin.execute(door.format(name, sql.Literal(False)))  # noqa: FBT003
+        admin.execute(door.format(name, sql.Literal(False)))
         code = bare("topics", "--dsn", doing.dsn).code
         assert code == table()["the database takes no connections"]
-        admin.execute(door.format(name, sql.Literal(True)))  # noqa: FBT003
+        admin.execute(door.format(name, sql.Literal(True)))
         admin.execute(room.format(name, sql.Literal(0)))
         code = bare("topics", "--dsn", doing.role("gapless_consumer")).code
         assert code == table()["the server takes no more connections"]

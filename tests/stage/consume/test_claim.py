@@ -191,12 +191,17 @@ class TestHole:
             group.step(batch_size=batch_size)
         assert group.effects() == list(range(1, 201))
 
-    def test_the_unit_that_it_tears_is_kept_whole(self, world: World, group: Group) -> None:
+    @pytest.mark.parametrize("has_end", [True, False])
+    def test_the_unit_that_it_tears_is_kept_whole(
+        self, world: World, group: Group, has_end: bool
+    ) -> None:
         """Its beginning is there, in a segment of its own, and is not handled without the rest."""
         world.units(150, 100, 1)
+        if has_end:
+            world.units(1)
         world.conn.execute("delete from gapless.log_segment where base_offset = 201")
         assert group.step(batch_size=251).next_offset == 151
-        with pytest.raises(HoleError, match="offsets 201 to"):
+        with pytest.raises(HoleError, match="offsets 201 to" if has_end else "200 ends no unit"):
             group.step()
         assert group.effects() == list(range(1, 151))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 from psycopg import Connection
@@ -102,3 +104,16 @@ def test_the_reason_is_true(world: World) -> None:
     assert plan_retention(world.conn)[0].reasons == [
         "topic orders keeps its events for ever: it has no retention"
     ]
+
+
+def test_the_command_looks_where_nobody_sequences(world: World, dsn: str) -> None:
+    bulk_load(world.conn)
+    world.expire()
+    done = subprocess.run(
+        [sys.executable, "-m", "gapless", "retention", "--apply", "--dsn", dsn],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "dropped the events of 2 chunks" in done.stderr
