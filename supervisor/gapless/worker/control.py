@@ -20,7 +20,7 @@ from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
-from gapless.errors import ConnectError, UsageError
+from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
 from gapless.lease.squatters import end_squatters
@@ -97,8 +97,14 @@ class Control:
     def join(self) -> None:
         """Connect and become a new member. Raises ConnectError, SchemaError, UsageError."""
         conn = self._connect()
+        try:
+            self._join(conn, self._settings)
+        except BaseException:
+            conn.close()  # it may hold the presence lock already
+            raise
+
+    def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
-        settings = self._settings
         self._require_topics(conn)
         require_room(
             conn,
@@ -158,7 +164,7 @@ class Control:
         try:
             self.member.leave()
         except psycopg.Error as error:
-            log.warning("supervisor: could not say goodbye: %s", _line(error))
+            log.warning("supervisor: could not say goodbye: %s", one_line(error))
         self._conn.close()
         self._conn = None
 
@@ -168,7 +174,7 @@ class Control:
         if not broken and not is_transient(error):
             raise error
         if self._retries.failures % _LOG_EVERY == 0:
-            log.warning("supervisor: connection lost, will be back: %s", _line(error))
+            log.warning("supervisor: connection lost, will be back: %s", one_line(error))
         if self._conn is not None:
             self._conn.close()
         self._conn = None
@@ -293,7 +299,3 @@ class Control:
             self.member.evict()
             self.member.sync()
             self._changed = True
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]
