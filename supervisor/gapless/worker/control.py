@@ -23,7 +23,6 @@ from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
-from gapless.lease.squatters import end_squatters
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.retries import Retries
@@ -68,7 +67,6 @@ class Control:
         self._watch_due_s = 0.0
         self._last_beat_s = 0.0
         self._draining = False
-        self._squatters: set[int] = set()  # pids that the log has named
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
         self._retries = Retries(_RECONNECT_S_MAX)
@@ -289,7 +287,7 @@ class Control:
                 self._join_anew(conn)
                 return
             self._last_beat_s = now
-            end_squatters(conn, self._squatters)
+            self.member.end_squatters()
         if now >= self._watch_due_s:
             self._watch_due_s = now + self._settings.presence_poll_ms / 1000
             self._watch()
