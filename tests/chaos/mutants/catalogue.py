@@ -29,8 +29,9 @@ MUTANTS = (
         edits=(
             Edit(
                 file="claim_at",
-                old=" or fence.epoch <> claim_at.epoch"
+                old="fence.epoch <> claim_at.epoch"
                 " or fence.token is distinct from claim_at.token",
+                new="false",
             ),
             Edit(
                 file="claim_ahead",
