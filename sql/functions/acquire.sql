@@ -28,8 +28,8 @@ $$;
 -- Put the new fence into the row that every batch locks and compares (I7): from here on a former
 -- owner cannot commit. Waits for its open transaction (set lock_timeout, and try again).
 -- Raises GL410 when the group's row is gone. Returns null when a higher epoch stands there; otherwise
--- whether the predecessor ended uncleanly,
--- that is, without release: then the first units are to be handled one by one.
+-- whether the predecessor ended uncleanly, that is, without release: then the first units are to be
+-- handled one by one.
 create or replace function gapless.install_fence(
   group_id text, topic_id int, partition_id int, epoch bigint, token uuid
 )

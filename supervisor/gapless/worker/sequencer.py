@@ -14,7 +14,6 @@ from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
-from gapless.lease.squatters import end_squatters
 from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
@@ -96,7 +95,6 @@ class _Candidate:
     def __init__(self, conn: Connection[Any]) -> None:
         self._conn = conn
         self._run: int | None = None
-        self._squatters: set[int] = set()  # pids that the log has named
         self._since_s = 0.0
         self._due_s = 0.0
 
@@ -105,7 +103,6 @@ class _Candidate:
         if now < self._due_s:
             return
         self._due_s = now + LOOK_EVERY_S
-        end_squatters(self._conn, self._squatters)
         run = stands_still(self._conn)
         if run is None or run != self._run:
             self._run, self._since_s = run, monotonic()

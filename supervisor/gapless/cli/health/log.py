@@ -119,7 +119,7 @@ def squatters(patient: Patient) -> Iterator[Finding]:
     for each in found[:_SHOWN_MAX]:
         yield fail(
             "squatters",
-            str(each),
+            plain(str(each)),
             f"a supervisor ends it; by hand: select pg_terminate_backend({each.pid})",
         )
     if not found:
