@@ -109,7 +109,8 @@ def test_sequence_events(place: Place) -> None:
 
 
 def test_sequence_events_with_nothing_to_do(place: Place) -> None:
-    _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=5)
+    """The first run may still move the floor: the planner looks at each chunk's end three times."""
+    _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=6)
 
 
 @pytest.mark.parametrize("events_max", [0, 1000], ids=["", "with its events"])
