@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
@@ -14,9 +16,10 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import markdown, report
+from benchmarks import pages, record, report
 from benchmarks.figure import Figure
-from benchmarks.options import NAMES, parse
+from benchmarks.options import NAMES, is_real_time, parse
+from benchmarks.record import Record, Records
 from benchmarks.server import Setup, server, settings
 from gapless.errors import GaplessError, UsageError
 
@@ -33,11 +36,14 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run what was asked for; return the exit code: 1 when a benchmark failed."""
     options = parse(words)
     console = Console(width=COLUMNS)
+    if options.rewrite_docs:
+        _write_docs(record.read(pages.ROOT / pages.FIGURES), console)
+        return 0
     with server(options.dsn) as dsn:
         circumstances = _circumstances(dsn, options)
-        for name, value in {**circumstances, **circumstances["settings"]}.items():
-            if name != "settings":
-                console.print(f"[dim]{name} = {value}[/]", highlight=False)
+        console.print(f"[dim]{record.conditions(_now(circumstances))}[/]", highlight=False)
+        for name, value in circumstances["settings"].items():
+            console.print(f"[dim]{name} = {value}[/]", highlight=False)
         setup = Setup(
             dsn=dsn,
             size=circumstances["size"],
@@ -45,32 +51,33 @@ def main(words: Sequence[str] | None = None) -> int:
             minutes=options.minutes,
             is_own=options.dsn is None,
         )
-        groups, failed = _run(setup, options.names or NAMES, console)
+        records, failed = _run(setup, options.names or NAMES, circumstances, console)
+    groups = {name: each.figures for name, each in records.items()}
     report.show(console, groups)
-    report.write_json(options.json, groups, circumstances)
-    folder = options.markdown.parent if options.markdown else options.json.parent
-    pictures = report.write_svg(folder / "benchmarks", groups, setup.charts)
-    console.print(f"\nevery round: {options.json}; pictures: {folder / 'benchmarks'}")
-    if options.markdown:
-        _write_page(options.markdown, groups, pictures, _sentence(circumstances), console)
+    record.write(options.json, records)
+    pictures = options.json.parent / "benchmarks"
+    report.write_pictures(pictures, groups, setup.charts)
+    console.print(f"\nevery round: {options.json}; pictures: {pictures}")
+    if options.write_docs:
+        _write_docs(record.read(pages.ROOT / pages.FIGURES) | records, console)
     return 1 if failed else 0
 
 
 def _run(
-    setup: Setup, names: Sequence[str], console: Console
-) -> tuple[dict[str, list[Figure]], list[str]]:
-    """Return the figures of each benchmark, and which failed; Ctrl-C leaves out the rest."""
-    groups: dict[str, list[Figure]] = {}
+    setup: Setup, names: Sequence[str], circumstances: dict[str, Any], console: Console
+) -> tuple[dict[str, Record], list[str]]:
+    """Return the record of each benchmark, and which failed; Ctrl-C leaves out the rest."""
+    records: dict[str, Record] = {}
     failed: list[str] = []
 
     def complain(name: str, what: str, error: BaseException) -> None:
         console.print(f"{name}: {what}: {error or type(error).__name__}", style="red", markup=False)
 
     for name in names:
-        began_s = monotonic()
+        began_s, begun, drawn = monotonic(), _now(circumstances), len(setup.charts)
         try:
             with console.status(f"{name} …"):
-                groups[name] = benchmark(name)(setup)
+                figures = benchmark(name)(setup)
         except (UsageError, ImportError) as error:  # not to be had here: the others can do without
             complain(name, "left out", error)
         except KeyboardInterrupt as error:
@@ -81,55 +88,43 @@ def _run(
             complain(name, "failed", error)
             failed.append(name)
         else:
+            charts = tuple(setup.charts[drawn:])
+            records[name] = Record(circumstances=begun, figures=tuple(figures), charts=charts)
             console.print(f"{name}: done in {monotonic() - began_s:.0f} s")
-    return groups, failed
+    return records, failed
 
 
-def _write_page(
-    page: Path,
-    groups: dict[str, list[Figure]],
-    pictures: list[str],
-    conditions: str,
-    console: Console,
-) -> None:
-    homeless = markdown.write(page, groups, [f"benchmarks/{each}" for each in pictures], conditions)
-    for name in homeless:
-        console.print(f"{page} has no <!-- bench {name} -->: its table was not written")
+def _write_docs(records: Records, console: Console) -> None:
+    """Keep the figures, in the order of NAMES, and rewrite what shows them."""
+    ordered = {name: records[name] for name in NAMES if name in records}
+    record.write(pages.ROOT / pages.FIGURES, ordered)
+    for path in pages.rewrite(pages.ROOT, ordered):
+        console.print(f"rewritten: {path.relative_to(pages.ROOT)}")
+    for name in pages.homeless(pages.ROOT, ordered):
+        console.print(f"no page has <!-- bench {name} -->: its table was not written")
+
+
+def _now(circumstances: dict[str, Any]) -> dict[str, Any]:
+    """Return the circumstances with what is another for each benchmark: the time, and the load."""
+    return {
+        **circumstances,
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "load_at_start": round(os.getloadavg()[0], 1),
+    }
 
 
 def _circumstances(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "cores": os.cpu_count(),
         "machine": _processor(),
-        "load_at_start": round(os.getloadavg()[0], 1),
-        "real_time": _is_real_time(),
+        "memory_gb": _memory_gb(),
+        "commit": _commit(),
+        "real_time": is_real_time(),
         "python": platform.python_version(),
         "size": "tiny" if options.tiny else "quick" if options.quick else "full",
         "commit_delay_ms": options.commit_delay_ms,
         "settings": settings(dsn),
     }
-
-
-def _sentence(circumstances: dict[str, Any]) -> str:
-    """Say in one line where figures come from."""
-    given = circumstances["settings"]
-    delay = f", commits + {circumstances['commit_delay_ms']:g} ms" * bool(
-        circumstances["commit_delay_ms"]
-    )
-    return (
-        f"{circumstances['size']} run, PostgreSQL {given['server_version'].split()[0]}, "
-        f"Python {circumstances['python']}, {circumstances['cores']} cores "
-        f"({circumstances['machine']}), load {circumstances['load_at_start']:g} before the run"
-        f"{', real-time priority' * circumstances['real_time']}, "
-        f"fsync {given['fsync']}, shared_buffers {given['shared_buffers']}{delay}"
-    )
-
-
-def _is_real_time() -> bool:
-    """Tell whether others' load counts for nothing, the server's share included: `chrt -r 5`."""
-    if not hasattr(os, "sched_getscheduler"):
-        return False
-    return os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
 
 
 def _processor() -> str:
@@ -140,6 +135,29 @@ def _processor() -> str:
         lines = []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.machine()
+
+
+def _memory_gb() -> int:
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
+
+
+def _commit() -> str:
+    """Return which commit is measured, with a + when something else is; "unknown" without git."""
+    found = _git("rev-parse", "--short=10", "HEAD")
+    return found + "+" * bool(_git("status", "--porcelain", "--untracked-files=no")) or "unknown"
+
+
+def _git(*words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(pages.ROOT), *words],  # noqa: S607 - git is where it is
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 if __name__ == "__main__":

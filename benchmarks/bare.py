@@ -18,14 +18,20 @@ WARM_UP = 5  # statements until psycopg prepares one
 
 
 class BareReader:
-    """Reads events of a partition by their ids: binary, JSON left as text, one statement a batch.
+    """Reads events of a partition by their ids: binary, one statement a batch.
 
     committed_as: read as a worker does that is behind, EVENTS_MAX at once, and commit after each
     batch how far this reader is, and nothing else: the bound of any design that does so.
+    is_decoded: payloads become Python's objects, as json.loads makes them; else they stay bytes.
     """
 
     def __init__(
-        self, conn: Connection[object], batch_size: int, committed_as: int | None = None
+        self,
+        conn: Connection[object],
+        batch_size: int,
+        committed_as: int | None = None,
+        *,
+        is_decoded: bool = False,
     ) -> None:
         self._batch_size = batch_size
         self._reader = committed_as
@@ -33,7 +39,8 @@ class BareReader:
         self._at_once = batch_size if committed_as is None else max(batch_size, EVENTS_MAX)
         self._offset = psycopg.ClientCursor(conn)
         self._cursor = conn.cursor(binary=True)
-        self._cursor.adapters.register_loader("json", ByteaBinaryLoader)
+        if not is_decoded:
+            self._cursor.adapters.register_loader("json", ByteaBinaryLoader)
         self._cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)
 
     def warm_up(self, ids: Sequence[int]) -> list[Sequence[int]]:

@@ -1,7 +1,8 @@
-"""Consuming: one worker with a no-op handler against psycopg alone reading the same rows."""
+"""Consuming: one worker with a no-op handler against psycopg alone, and against a counter design."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -11,9 +12,11 @@ import psycopg
 from psycopg import Connection
 
 import gapless
+from benchmarks import counters
 from benchmarks.bare import COMMITTED, WARM_UP, BareReader, begin_offsets, event_ids
+from benchmarks.claims import Claims, Rows
 from benchmarks.cost import Cost, Meter, cost_figures
-from benchmarks.drain import drain, new_group, noop
+from benchmarks.drain import decoding, drain, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.server import Setup
@@ -34,10 +37,17 @@ UNIT_SIZES = (1, 10)
 BATCHES = (1000, 100)
 
 RAW = "psycopg alone"
+RAW_DECODED = "psycopg alone, decoding"
+COUNTERS = counters.WELL
+COUNTERS_DECODED = f"{counters.WELL}, decoding"
+COUNTERS_PUBLISHED = f"{counters.NAME}, as published"
 STEP = "step()"
 STEP_BATCH = "step(), batch handler"
-STEP_EVENTS = "step(), decoding"
+STEP_DECODED = "step(), decoding"
 WORKER = "a worker process"
+RIVALS = (RAW, COMMITTED, RAW_DECODED, COUNTERS, COUNTERS_DECODED, COUNTERS_PUBLISHED)
+
+_decode = json.JSONDecoder().decode  # as gapless and psycopg do it: the encoding is known
 
 _Rates = dict[str, tuple["_Rate", ...]]
 
@@ -54,6 +64,8 @@ def run(setup: Setup) -> list[Figure]:
     events = setup.pick(2_000, 20_000, 200_000)
     figures: list[Figure] = []
     with setup.database("consume") as dsn, connect(dsn, role="bench") as conn:
+        counters.create(dsn, 1)
+        counters.fill(dsn, partitions=1, events=events, payload_bytes=PAYLOAD_BYTES)
         for unit_size in UNIT_SIZES:
             topic = ensure_topic(conn, f"units-of-{unit_size}", partitions=1)
             _fill(dsn, topic, events, unit_size)
@@ -78,18 +90,24 @@ def _ways(
     ways: dict[str, Callable[[], _Rate]] = {
         RAW: partial(_raw, dsn, topic, batch),
         COMMITTED: partial(_raw, dsn, topic, batch, committed=True),
+        COUNTERS: partial(_counters, dsn, batch, events),
         STEP: partial(_steps, dsn, topic, batch, noop),
+        STEP_DECODED: partial(_steps, dsn, topic, batch, decoding),
+        RAW_DECODED: partial(_raw, dsn, topic, batch, is_decoded=True),
     }
     if unit_size == UNIT_SIZES[0]:
-        ways[STEP_BATCH] = partial(_steps, dsn, topic, batch, _noop_batch, batch=True)
+        ways |= {
+            COUNTERS_DECODED: partial(_counters, dsn, batch, events, is_decoded=True),
+            COUNTERS_PUBLISHED: partial(_counters, dsn, batch, events, is_published=True),
+            STEP_BATCH: partial(_steps, dsn, topic, batch, _noop_batch, batch=True),
+        }
         if batch == BATCHES[0] or setup.size == "full":
-            ways[STEP_EVENTS] = partial(_steps, dsn, topic, batch, _every_event)
             ways[WORKER] = partial(_worker, dsn, topic, batch, events)
     return ways
 
 
 def _figures(results: _Rates, what: str) -> list[Figure]:
-    target = Target("ratio", at_least=0.6)
+    most, all_of_it = Target("ratio", at_least=0.6), Target("ratio", at_least=1)
 
     def figure(name: str, against: str, target: Target | None = None) -> Figure:
         return Figure(
@@ -101,25 +119,33 @@ def _figures(results: _Rates, what: str) -> list[Figure]:
             target=target,
         )
 
+    def costs(name: str, against: str) -> list[Figure]:
+        ours, theirs = ([rate.cost for rate in results[each]] for each in (name, against))
+        return cost_figures(f"{what}: {name}", ours, theirs, against)
+
     figures = [
-        figure(name, RAW, None if name == STEP_EVENTS else target)
+        figure(name, RAW, most)
         for name in results
-        if name not in (RAW, COMMITTED)
+        if name not in RIVALS and name != STEP_DECODED
     ]
-    figures.append(figure(STEP, COMMITTED))
-    raw = [rate.cost for rate in results[RAW]]
-    ours = [rate.cost for rate in results[STEP]]
-    cpu, wal = cost_figures(f"{what}: {STEP}", ours, raw, RAW)
-    return [*figures, cpu, wal] if what.startswith("units of 1,") else [*figures, cpu]
+    figures += [
+        figure(STEP_DECODED, RAW_DECODED, most),
+        figure(STEP, COMMITTED),
+        figure(STEP, COUNTERS, all_of_it),
+    ]
+    if COUNTERS_DECODED in results:
+        figures += [
+            figure(STEP_DECODED, COUNTERS_DECODED, all_of_it),
+            figure(STEP, COUNTERS_PUBLISHED),
+        ]
+    raw, counted = costs(STEP, RAW), costs(STEP, COUNTERS)
+    if COUNTERS_DECODED in results:
+        return [*figures, *raw, *counted]
+    return [*figures, raw[0], counted[0]]
 
 
 def _noop_batch(_batch: Batch, _conn: Connection[Any]) -> None:
     pass
-
-
-def _every_event(unit: Unit, _conn: Connection[Any]) -> None:
-    for event in unit:
-        event.payload_json  # noqa: B018 - having it is the point
 
 
 def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool) -> Handler:
@@ -134,18 +160,56 @@ def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool) -> Ha
     return made
 
 
-def _raw(dsn: str, topic: Topic, batch_size: int, *, committed: bool = False) -> _Rate:
+def _raw(
+    dsn: str, topic: Topic, batch_size: int, *, committed: bool = False, is_decoded: bool = False
+) -> _Rate:
     """Read all rows as nobody can read them faster in Python."""
     if committed:
         begin_offsets(dsn, 1)
     with psycopg.connect(dsn, autocommit=True) as conn:
         ids = event_ids(conn, topic.topic_id)
-        reader = BareReader(conn, batch_size, committed_as=1 if committed else None)
+        reader = BareReader(
+            conn, batch_size, committed_as=1 if committed else None, is_decoded=is_decoded
+        )
         portions = reader.warm_up(ids)
         meter, began_s = Meter(dsn), monotonic()
         for portion in portions:
             reader.read(portion)
         return _Rate(len(ids) / (monotonic() - began_s), meter.of(len(ids)))
+
+
+def _counters(
+    dsn: str,
+    batch_size: int,
+    events: int,
+    *,
+    is_decoded: bool = False,
+    is_published: bool = False,
+) -> _Rate:
+    """Read all rows of the counter design's one partition, each batch committed."""
+    group = new_group("counters")
+    counters.join(dsn, [group])
+    params = {"group_id": group, "partition_id": 0, "events": batch_size}
+    done = 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        claims = Claims(conn, counters.claim_statement(0), is_decoded=False)
+        for _ in range(WARM_UP):
+            claims.next({**params, "events": 1})
+        claims.commit()
+        meter, began_s = Meter(dsn), monotonic()
+        while rows := _published(conn, params) if is_published else claims.next(params):
+            done += len(rows)
+            if is_decoded:
+                for _, payload, _ in rows:
+                    _decode(payload.decode())
+        took_s = monotonic() - began_s
+    assert done == events - WARM_UP, f"{done} of {events}"
+    return _Rate(done / took_s, meter.of(done))
+
+
+def _published(conn: Connection[Any], params: dict[str, Any]) -> Rows:
+    with conn.transaction():
+        return counters.claim(conn, params["group_id"], params["partition_id"], params["events"])
 
 
 def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: bool = False) -> _Rate:

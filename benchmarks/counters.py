@@ -9,12 +9,13 @@ from typing import Any
 import psycopg
 from psycopg import Connection, sql
 
+from benchmarks.claims import Claims, Rows
 from benchmarks.crew import Cue, Job
 from benchmarks.queries import baseline, query
 
 NAME = "a counter a partition"
-
-Rows = list[tuple[Any, ...]]
+WELL = "a counter a partition, one statement"
+RESTS_MS = (0, 1, 10, 100)
 
 
 def create(dsn: str, partitions: int) -> None:
@@ -64,6 +65,11 @@ def claim(conn: Connection[Any], group: str, partition_id: int, events: int) -> 
     return cursor.fetchall()
 
 
+def polled(rest_ms: int) -> str:
+    """Return what a poller is called that rests so long when it finds nothing."""
+    return f"counters, a rest of {rest_ms} ms" if rest_ms else "counters, without a rest"
+
+
 def poller(
     dsn: str,
     group: str,
@@ -72,7 +78,10 @@ def poller(
     see: Callable[[Rows], object] = len,
     pause_s: float = 0.0,
 ) -> Job:
-    """Return a consumer that claims over and over, without a rest unless pause_s says so."""
+    """Return a consumer as published: four statements a batch, each a round trip.
+
+    It claims over and over, without a rest unless pause_s says so.
+    """
 
     def poll(cue: Cue) -> int:
         handled = 0
@@ -89,6 +98,43 @@ def poller(
         return handled
 
     return poll
+
+
+def good_poller(
+    dsn: str,
+    group: str,
+    partition_id: int,
+    events: int,
+    see: Callable[[Rows], object] = len,
+    rest_s: float = 0.0,
+) -> Job:
+    """Return a consumer as one would write it: one statement, a round trip a batch.
+
+    It looks before it locks, so it writes nothing when there is nothing, and rests then.
+    """
+
+    def poll(cue: Cue) -> int:
+        handled = 0
+        params = {"group_id": group, "partition_id": partition_id, "events": events}
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            claims = Claims(conn, claim_statement(partition_id), is_decoded=False)
+            cue.begin()
+            while cue.going():
+                rows = claims.next(params)
+                if rows:
+                    see(rows)
+                elif rest_s:
+                    sleep(rest_s)
+                handled += len(rows)
+            claims.commit()
+        return handled
+
+    return poll
+
+
+def claim_statement(partition_id: int) -> sql.Composed:
+    """Return the statement that claims and reads at once; it takes group, partition and events."""
+    return _on("counters_take", partition_id)
 
 
 def _on(name: str, partition_id: int) -> sql.Composed:

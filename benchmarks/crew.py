@@ -53,7 +53,10 @@ Job = Callable[[Cue], int]
 
 
 class Crew:
-    """A crew at work. Once it was stopped or joined: `done` by all, and the time that took."""
+    """A crew at work. Once it was stopped or joined: `done` by all, and the time that took.
+
+    ready_s: how long it took from the first process's start until all could begin.
+    """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._cue = Cue(_fork.Barrier(len(jobs) + 1), _fork.Event())
@@ -63,12 +66,15 @@ class Crew:
         self.meter: Meter | None = None
         self.done = 0
         self.took_s = 0.0
+        self.ready_s = 0.0
 
     def start(self, metered_dsn: str | None) -> None:
         """Start all; return when they have begun, all at once."""
+        started_s = monotonic()
         for process in self._processes:
             process.start()
         self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
+        self.ready_s = monotonic() - started_s
         self.meter = Meter(metered_dsn) if metered_dsn else None
         self._began_s = monotonic()
         self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from psycopg import Connection
 import gapless
 from benchmarks import counters
 from benchmarks.cost import Cost, Meter
-from benchmarks.crew import crew
+from benchmarks.crew import Job, crew
 from benchmarks.queries import query
 from benchmarks.supervised import supervised
 from gapless.consume.handler import Handler
@@ -34,6 +34,12 @@ class Drained(NamedTuple):
 
 def noop(_unit: Unit, _conn: Connection[Any]) -> None:
     """Handle an event by doing nothing."""
+
+
+def decoding(unit: Unit, _conn: Connection[Any]) -> None:
+    """Handle events by decoding their payloads."""
+    for event in unit:
+        event.payload  # noqa: B018 - having it is the point
 
 
 def new_group(prefix: str) -> str:
@@ -66,13 +72,19 @@ def drain(
 
 
 def drain_counters(
-    dsn: str, groups: Sequence[str], *, events: int, partitions: int, batch: int
+    dsn: str,
+    groups: Sequence[str],
+    *,
+    events: int,
+    partitions: int,
+    batch: int,
+    poller: Callable[..., Job] = counters.poller,
 ) -> Drained:
     """Let one poller a group and partition read `events` events, summed over the groups."""
     counters.join(dsn, groups)
     began_s = monotonic()
     jobs = [
-        counters.poller(dsn, group, partition_id, batch)
+        poller(dsn, group, partition_id, batch)
         for group in groups
         for partition_id in range(partitions)
     ]

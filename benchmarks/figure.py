@@ -51,6 +51,11 @@ class Figure:
         return tuple(ours / base for ours, base in zip(self.ours, self.baseline, strict=True))
 
     @property
+    def more_is_better(self) -> bool:
+        """Tell rates of work from what it costs: time, CPU, bytes, processes."""
+        return self.unit == "events/s"
+
+    @property
     def verdict(self) -> Literal["met", "missed", ""]:
         if self.target is None:
             return ""

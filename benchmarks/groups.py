@@ -6,7 +6,7 @@ has no handler, no units and no leases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from time import monotonic, sleep
@@ -40,6 +40,7 @@ PAYLOAD_BYTES = 1000
 PAYLOAD = b'{"pad":"' + b"x" * (PAYLOAD_BYTES - 10) + b'"}'
 
 RIVAL = counters.NAME
+WELL = counters.WELL
 EACH = "a worker a partition"
 SHARED = "a worker a group"
 
@@ -77,7 +78,8 @@ def _drained(setup: Setup) -> list[Figure]:
         results = alternate(
             setup.rounds,
             {
-                RIVAL: partial(_drain_rival, dsn, groups, groups * events),
+                RIVAL: partial(_drain_rival, dsn, groups, groups * events, counters.poller),
+                WELL: partial(_drain_rival, dsn, groups, groups * events, counters.good_poller),
                 EACH: partial(_drain_ours, dsn, groups, groups * events, 1),
                 SHARED: partial(_drain_ours, dsn, groups, groups * events, PARTITIONS),
                 COMMITTED: partial(_drain_bare, dsn, groups, topic.topic_id),
@@ -94,7 +96,8 @@ def _drained(setup: Setup) -> list[Figure]:
 def _drained_figures(
     what: str, ours: Sequence[Drained], results: Mapping[str, Sequence[Drained]]
 ) -> Iterator[Figure]:
-    for against, target in ((RIVAL, Target("ratio", at_least=1)), (COMMITTED, None)):
+    at_least = Target("ratio", at_least=1)
+    for against, target in ((RIVAL, at_least), (WELL, at_least), (COMMITTED, None)):
         yield Figure(
             what=what,
             unit="events/s",
@@ -103,8 +106,9 @@ def _drained_figures(
             against=against,
             target=target,
         )
-    rival = [each.cost for each in results[RIVAL]]
-    yield from cost_figures(what, [each.cost for each in ours], rival, RIVAL)
+    for against in (RIVAL, WELL):
+        rival = [each.cost for each in results[against]]
+        yield from cost_figures(what, [each.cost for each in ours], rival, against)
 
 
 def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) -> Drained:
@@ -118,9 +122,13 @@ def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) 
     )
 
 
-def _drain_rival(dsn: str, groups: int, events: int) -> Drained:
+def _drain_rival(
+    dsn: str, groups: int, events: int, poller: Callable[..., Job]
+) -> Drained:
     names = [new_group("rival") for _ in range(groups)]
-    return drain_counters(dsn, names, events=events, partitions=PARTITIONS, batch=READ_BATCH)
+    return drain_counters(
+        dsn, names, events=events, partitions=PARTITIONS, batch=READ_BATCH, poller=poller
+    )
 
 
 def _drain_bare(dsn: str, groups: int, topic_id: int) -> Drained:
@@ -136,7 +144,7 @@ def _drain_bare(dsn: str, groups: int, topic_id: int) -> Drained:
 
 
 def _live(setup: Setup) -> list[Figure]:
-    duration_s = setup.pick(0.5, 2, 20)
+    duration_s = setup.pick(0.5, 2, 8)
     writers, groups = setup.pick(2, WRITERS, WRITERS), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "live", partitions=PARTITIONS)

@@ -49,7 +49,7 @@ class _Bucket(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Hold a snapshot beside each, one after the other; draw the curves."""
-    minutes = setup.minutes or setup.pick(0.02, 0.15, 10)
+    minutes = setup.minutes or setup.pick(0.02, 0.15, 1.5)
     per_s = setup.pick(200, RATE_PER_S, RATE_PER_S)
     curves = {}
     for name, kind in (("ours", _ours), (RIVAL, _rival)):
@@ -66,7 +66,7 @@ def run(setup: Setup) -> list[Figure]:
     setup.charts.append(Chart(name="held-curves", x_label="s with a held snapshot", panels=panels))
     figures = []
     for name, curve in curves.items():
-        figures += _figures(name, curve, bound=name == "ours")
+        figures += _figures(f"{name}, {minutes:g} minutes", curve, bound=name == "ours")
     return figures
 
 

@@ -41,7 +41,7 @@ class _Hot(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Publish into one partition while it is read, with ours and with the rival."""
-    duration_s = setup.pick(1, 2, 15)
+    duration_s = setup.pick(1, 2, 5)
     with setup.database("hot") as dsn:
         counters.create(dsn, PARTITIONS)
         with connect(dsn, role="bench") as conn:
@@ -49,7 +49,7 @@ def run(setup: Setup) -> list[Figure]:
         with psycopg.connect(dsn) as conn:
             conn.execute(query("counters_join"), {"groups": [GROUP]})
         results = alternate(
-            setup.pick(1, 2, 5),
+            setup.pick(1, 2, 3),
             {RIVAL: partial(_rival, dsn, duration_s), "ours": partial(_ours, dsn, duration_s)},
         )
 

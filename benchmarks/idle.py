@@ -1,10 +1,11 @@
-"""Idle: what 8 partitions cost while nobody publishes, against 8 busy pollers."""
+"""Idle: what 8 partitions cost while nobody publishes, against 8 pollers that rest, or do not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from time import sleep
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import psycopg
 
 from benchmarks import counters
 from benchmarks.cpu import CpuMeter
-from benchmarks.crew import crew
+from benchmarks.crew import Job, crew
 from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.queries import query
@@ -22,7 +23,7 @@ from gapless import handler
 
 PARTITIONS = 8
 NOBODY = "nobody connected"
-POLLING = "counters, busy polling"
+PUBLISHED = "counters as published, a rest of 10 ms"
 
 idle = handler(topic="outbox", group="idle")(noop)
 
@@ -35,29 +36,40 @@ class _Counts(NamedTuple):
 
 
 class _Activity(NamedTuple):
-    """What happened meanwhile. cpu_percent: of one core, server and clients."""
+    """What happened in a second. cpu_percent: of one core, server and clients."""
 
-    counts: _Counts
+    xids: float
+    beats: float
+    wal_bytes: float
+    transactions: float
     cpu_percent: float | None
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Watch the server's counters, with nobody, with the rival, and with the supervisor.
+    """Watch the server's counters, with nobody, with pollers, and with the supervisor.
 
     Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off meanwhile, unless
     the server is somebody's.
     """
-    duration_s = setup.pick(1, 5, 60)
+    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (30, 5))
     settle_s = setup.pick(0.1, 2, 3)
+    pollers = {
+        counters.polled(rest_ms): partial(counters.good_poller, rest_s=rest_ms / 1000)
+        for rest_ms in counters.RESTS_MS
+    }
+    pollers[PUBLISHED] = partial(counters.poller, pause_s=0.01)
     with setup.database("idle") as dsn, _vacuumed_by_nobody(setup):
         counters.create(dsn, PARTITIONS)
         _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now
         results = alternate(
             setup.pick(1, 1, 2),
             {
-                NOBODY: partial(_watch, dsn, duration_s),
-                POLLING: partial(_watch_polled, dsn, duration_s),
-                "ours": partial(_watch_supervised, dsn, duration_s, settle_s),
+                NOBODY: partial(_watch, dsn, others_s),
+                **{
+                    name: partial(_watch_polled, dsn, others_s, poller)
+                    for name, poller in pollers.items()
+                },
+                "ours": partial(_watch_supervised, dsn, ours_s, settle_s),
             },
         )
 
@@ -81,17 +93,24 @@ def run(setup: Setup) -> list[Figure]:
             target=target,
         )
 
-    whole = f"in {duration_s} s"
-    silent = Target("value", at_most=2)
-    tenth = Target("ratio", at_most=0.1)
+    cpu, wal = attrgetter("cpu_percent"), attrgetter("wal_bytes")
+    usual = counters.polled(10)
+    no_more = Target("ratio", at_most=1)
     return [
-        figure("xids but heartbeats", whole, lambda a: _xids(a.counts), NOBODY, silent),
-        figure("heartbeats", whole, lambda a: a.counts.beats),
-        figure("WAL", f"bytes {whole}", lambda a: a.counts.wal_bytes),
-        figure("WAL", f"bytes {whole}", lambda a: a.counts.wal_bytes, POLLING, tenth),
-        figure("transactions", "/s", lambda a: a.counts.transactions / duration_s),
-        figure("CPU", "% of a core", lambda a: a.cpu_percent),
-        figure("CPU", "% of a core", lambda a: a.cpu_percent, POLLING, tenth),
+        figure("CPU", "% of a core", cpu),
+        *(
+            figure("CPU", "% of a core", cpu, name, no_more if name == usual else None)
+            for name in pollers
+        ),
+        figure("WAL", "bytes/s", wal),
+        figure("WAL", "bytes/s", wal, usual),
+        figure("WAL", "bytes/s", wal, PUBLISHED, no_more),
+        figure(
+            "xids but heartbeats", "/s", attrgetter("xids"), NOBODY, Target("value", at_most=0.1)
+        ),
+        figure("heartbeats", "/s", attrgetter("beats")),
+        figure("transactions", "/s", attrgetter("transactions")),
+        figure("transactions", "/s", attrgetter("transactions"), usual),
     ]
 
 
@@ -110,20 +129,16 @@ def _vacuumed_by_nobody(setup: Setup) -> Iterator[None]:
             conn.execute(query("reload"))
 
 
-def _xids(counts: _Counts) -> int:
-    return counts.xids - counts.beats
-
-
 def _watch_supervised(dsn: str, duration_s: float, settle_s: float) -> _Activity:
     with supervised(dsn, idle, total_partitions=PARTITIONS):
         sleep(settle_s)
         return _watch(dsn, duration_s)
 
 
-def _watch_polled(dsn: str, duration_s: float) -> _Activity:
+def _watch_polled(dsn: str, duration_s: float, poller: Callable[..., Job]) -> _Activity:
     with psycopg.connect(dsn) as conn:
         conn.execute(query("counters_join"), {"groups": ["idle"]})
-    with crew([counters.poller(dsn, "idle", n, 100) for n in range(PARTITIONS)]) as pollers:
+    with crew([poller(dsn, "idle", n, 100) for n in range(PARTITIONS)]) as pollers:
         activity = _watch(dsn, duration_s)
         pollers.stop()
     return activity
@@ -132,9 +147,16 @@ def _watch_polled(dsn: str, duration_s: float) -> _Activity:
 def _watch(dsn: str, duration_s: float) -> _Activity:
     before, meter = _counts(dsn), CpuMeter(dsn)
     sleep(duration_s)
-    cpu_us = meter.used_us(max(duration_s, 1e-3))
+    took_s = max(duration_s, 1e-3)
+    cpu_us = meter.used_us(took_s)
     counts = _Counts(*(b - a for a, b in zip(before, _counts(dsn), strict=True)))
-    return _Activity(counts, None if cpu_us is None else cpu_us / 1e4)
+    return _Activity(
+        xids=(counts.xids - counts.beats) / took_s,
+        beats=counts.beats / took_s,
+        wal_bytes=counts.wal_bytes / took_s,
+        transactions=counts.transactions / took_s,
+        cpu_percent=None if cpu_us is None else cpu_us / 1e4,
+    )
 
 
 def _counts(dsn: str) -> _Counts:

@@ -1,10 +1,11 @@
-"""Latency to the handler, open loop, against LISTEN/NOTIFY, a bare relay and busy polling."""
+"""Latency to the handler, open loop, and its CPU, against LISTEN/NOTIFY, a relay and pollers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from psycopg import Connection
 
 import gapless
 from benchmarks import counters, relay
+from benchmarks.claims import Rows
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.crew import Cue, Job, crew
 from benchmarks.figure import Figure, Target, alternate, quantile
@@ -29,7 +31,8 @@ PARTITIONS = 4
 PAYLOAD = "x" * 300
 
 NOTIFY = "bare LISTEN/NOTIFY"
-POLLING = "counters, busy polling"
+POLLING = {rest_ms: counters.polled(rest_ms) for rest_ms in counters.RESTS_MS}
+USUAL_MS = 10
 
 
 class _Latency(NamedTuple):
@@ -44,7 +47,7 @@ class _Latency(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Measure each rate, one of each kind a round."""
-    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 2.0), (1.0, 20.0))
+    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.5, 4.0))
     figures: list[Figure] = []
     for per_s in RATES_PER_S:
         with setup.database("latency") as dsn:
@@ -54,13 +57,16 @@ def run(setup: Setup) -> list[Figure]:
             counters.create(dsn, PARTITIONS)
             kinds = {
                 NOTIFY: _notified,
-                POLLING: _polled,
+                **{
+                    name: partial(_polled, rest_s=rest_ms / 1000)
+                    for rest_ms, name in POLLING.items()
+                },
                 relay.NAME: partial(relay.relayed, pad=PAYLOAD, readers=1),
                 relay.AS_MANY: partial(relay.relayed, pad=PAYLOAD, readers=PARTITIONS),
                 "ours": _ours,
             }
             results = alternate(
-                setup.pick(1, 2, 5),
+                setup.pick(1, 1, 3),
                 {
                     name: partial(_measure, dsn, per_s, (warm_up_s, duration_s), kind)
                     for name, kind in kinds.items()
@@ -86,19 +92,28 @@ def _figures(results: dict[str, tuple[_Latency, ...]], what: str) -> list[Figure
     costs = {name: [each.cost for each in rounds] for name, rounds in results.items()}
     p50, p99 = attrgetter("p50"), attrgetter("p99")
     commit_p50, commit_p99 = attrgetter("commit_p50"), attrgetter("commit_p99")
-    return [
-        figure("commit to handler: p50", commit_p50, POLLING, Target("value", at_most=3)),
-        figure("commit to handler: p99", commit_p99, POLLING, Target("value", at_most=15)),
-        figure("commit to handler: p50", commit_p50, relay.NAME),
-        figure("commit to handler: p99", commit_p99, relay.NAME),
-        figure("commit to handler: p50", commit_p50, relay.AS_MANY),
-        figure("commit to handler: p99", commit_p99, relay.AS_MANY),
+    busy = POLLING[0]
+    figures = [
         figure("due to handler: p50", p50, NOTIFY),
         figure("due to handler: p99", p99, NOTIFY),
-        figure("due to handler: p50", p50, POLLING, Target("ratio", at_most=1)),
-        figure("due to handler: p99", p99, POLLING, Target("ratio", at_most=1)),
-        *cost_figures(f"{what}, due to handler", costs["ours"], costs[POLLING], POLLING),
+        figure("due to handler: p50", p50, busy, Target("ratio", at_most=1)),
+        figure("due to handler: p99", p99, busy, Target("ratio", at_most=1)),
+        figure("commit to handler: p50", commit_p50, relay.NAME, Target("value", at_most=3)),
+        figure("commit to handler: p99", commit_p99, relay.NAME, Target("value", at_most=15)),
+        figure("commit to handler: p50", commit_p50, relay.AS_MANY),
+        figure("commit to handler: p99", commit_p99, relay.AS_MANY),
+        *cost_figures(what, costs["ours"], costs[relay.AS_MANY], relay.AS_MANY)[:1],
     ]
+    for rest_ms, name in POLLING.items():
+        no_more = Target("ratio", at_most=1) if rest_ms == USUAL_MS else None
+        cpu, wal = cost_figures(what, costs["ours"], costs[name], name)
+        figures += [
+            figure("commit to handler: p50", commit_p50, name, no_more),
+            figure("commit to handler: p99", commit_p99, name, no_more),
+            replace(cpu, target=no_more),
+            *([wal] if rest_ms == USUAL_MS else []),
+        ]
+    return figures
 
 
 _Kind = Callable[[str, Notebook], Any]  # a context manager that yields how to send
@@ -141,8 +156,8 @@ def _ours(dsn: str, arrived: Notebook) -> Iterator[Send]:
 
 
 @contextmanager
-def _polled(dsn: str, arrived: Notebook) -> Iterator[Send]:
-    def see(rows: counters.Rows) -> None:
+def _polled(dsn: str, arrived: Notebook, *, rest_s: float) -> Iterator[Send]:
+    def see(rows: Rows) -> None:
         for _, payload, _ in rows:
             arrived.write(json.loads(payload)["n"])
 
@@ -153,7 +168,9 @@ def _polled(dsn: str, arrived: Notebook) -> Iterator[Send]:
     with psycopg.connect(dsn) as conn:
         conn.execute(query("counters_join"), {"groups": ["latency"]})
         conn.execute(query("counters_skip"), {"groups": ["latency"]})
-    jobs = [counters.poller(dsn, "latency", n, 100, see) for n in range(PARTITIONS)]
+    jobs = [
+        counters.good_poller(dsn, "latency", n, 100, see, rest_s=rest_s) for n in range(PARTITIONS)
+    ]
     with crew(jobs) as pollers:
         yield send
         pollers.stop()

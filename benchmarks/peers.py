@@ -1,84 +1,131 @@
-"""Queues of others where installed: publish in batches, and drain with one worker process."""
+"""Queues of others where installed: publish in batches, and drain with one worker process.
+
+Each round lasts three seconds at least, with as many jobs as that takes. On all sides a process is
+started, connects and works: all of that counts. On ours, so does giving the offsets.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import NamedTuple
+from time import monotonic
+from typing import Any
 
 import psycopg
 
 import gapless
+from benchmarks.cost import Meter, cost_figures
 from benchmarks.crew import Cue, crew
-from benchmarks.drain import Drained, drain, noop_handler
+from benchmarks.drain import Drained, decoding, new_group, noop
 from benchmarks.figure import Figure, alternate
-from benchmarks.fill import sequence_all
+from benchmarks.fill import fill_outbox
+from benchmarks.queries import query
 from benchmarks.rivals import NAMES, PAYLOAD, Rival, Work, find
 from benchmarks.server import Setup
+from benchmarks.supervised import supervised, wait_for
 from gapless import NewEvent
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
 BATCH = 100
+PATIENCE_S = 600.0
 TOPIC = "peers"
+OURS = "ours"
+DECODED, AS_BYTES = "payload decoded", "payload as bytes"
 
-
-class _Pair(NamedTuple):
-    published: Drained
-    drained: Drained
+_Drain = Callable[[str, int], Drained]  # dsn, events
+_Results = dict[str, tuple[Drained, ...]]
 
 
 def run(setup: Setup) -> list[Figure]:
     """Measure ours and each that is there; who is not there is a dash."""
-    events = setup.pick(200, 1_000, 20_000)
     rivals = {name: find(name) for name in NAMES}
-    runs = {
-        name: partial(_rival, setup, rival, events)
-        for name, rival in rivals.items()
-        if rival is not None
-    }
-    results = alternate(setup.pick(1, 1, 3), {**runs, "ours": partial(_ours, setup, events)})
-    return [figure for name in NAMES for figure in _figures(results, name)]
-
-
-def _figures(results: dict[str, tuple[_Pair, ...]], name: str) -> list[Figure]:
-    ours, theirs = results["ours"], results.get(name, ())
-    against = name if theirs else f"{name}, which is not installed"
-    rates = [
-        Figure(
-            what=what,
-            unit="events/s",
-            ours=tuple(each[at].per_s for each in ours),
-            baseline=tuple(each[at].per_s for each in theirs),
-            against=against,
-        )
-        for at, what in enumerate((f"publish, batch {BATCH}, from Python", "drain, one worker"))
+    there = {name: rival for name, rival in rivals.items() if rival is not None}
+    absent = [f"{name}, which is not installed" for name in rivals if name not in there]
+    rounds = setup.pick(1, 1, 3)
+    published = alternate(rounds, _publishing(setup, there))
+    drained = {DECODED: _drained(setup, there, DECODED, rounds)}
+    if setup.size != "quick":
+        drained[AS_BYTES] = _drained(setup, there, AS_BYTES, rounds)
+    figures = [
+        figure
+        for name in (*there, *absent)
+        for figure in _figures(f"publish, batch {BATCH}, from Python", published, name)[:1]
     ]
-    cpu = Figure(
-        what="drain, one worker",
-        unit="µs CPU/event",
-        ours=tuple(each.drained.cost.cpu_us or 0 for each in ours),
-        baseline=tuple(each.drained.cost.cpu_us or 0 for each in theirs),
+    for what, results in drained.items():
+        for name in (*(name for name in results if name != OURS), *absent):
+            figures += _figures(f"drain, one worker, {what}", results, name)
+    return figures
+
+
+def _figures(what: str, results: _Results, against: str) -> list[Figure]:
+    ours, theirs = results[OURS], results.get(against, ())
+    rate = Figure(
+        what=what,
+        unit="events/s",
+        ours=tuple(each.per_s for each in ours),
+        baseline=tuple(each.per_s for each in theirs),
         against=against,
     )
-    return [*rates, cpu]
+    costs = cost_figures(what, [x.cost for x in ours], [x.cost for x in theirs], against)
+    return [rate, costs[0]]
 
 
-def _rival(setup: Setup, rival: Rival, events: int) -> _Pair:
+# -- rounds that last ----------------------------------------------------------------------------
+
+
+class Lasting:
+    """Makes rounds that last so long: with more events until they do, then with as many.
+
+    A round that turns out too short is not counted, and only tells how many events it takes.
+    """
+
+    def __init__(self, at_least_s: float, events: int) -> None:
+        self._at_least_s = at_least_s
+        self.events = events
+
+    def round(self, measure: Callable[[int], Drained]) -> Drained:
+        while True:
+            done = measure(self.events)
+            took_s = self.events / done.per_s
+            if took_s >= self._at_least_s:
+                return done
+            more = min(10.0, 1.2 * self._at_least_s / took_s)
+            self.events = -(-int(self.events * more) // BATCH) * BATCH
+
+
+def _lasting(setup: Setup, events: int) -> Lasting:
+    return Lasting(setup.pick(0.0, 3.0, 3.0), setup.pick(200, events, events))
+
+
+# -- publishing ----------------------------------------------------------------------------------
+
+
+def _publishing(setup: Setup, rivals: dict[str, Rival]) -> dict[str, Callable[[], Drained]]:
+    creates = {name: (rival.create, rival.publish) for name, rival in rivals.items()}
+    creates[OURS] = (_create, _publish)
+    return {
+        name: partial(
+            _lasting(setup, 50_000).round, partial(_published, setup, create, publish)
+        )
+        for name, (create, publish) in creates.items()
+    }
+
+
+def _published(
+    setup: Setup, create: Callable[[str], None], publish: Work, events: int
+) -> Drained:
     with setup.database("peers") as dsn:
-        rival.create(dsn)
-        return _Pair(_work(dsn, rival.publish, events), _work(dsn, rival.drain, events))
+        create(dsn)
+        return _work(publish, dsn, events)
 
 
-def _ours(setup: Setup, events: int) -> _Pair:
-    with setup.database("peers") as dsn:
-        with connect(dsn, role="bench") as conn:
-            ensure_topic(conn, TOPIC, partitions=1)
-            create_chunks(conn)
-        published = _work(dsn, _publish, events)
-        sequence_all(dsn)
-        handlers = [noop_handler(TOPIC, BATCH)]
-        return _Pair(published, drain(dsn, handlers, events=events, partitions=1))
+def _create(dsn: str) -> None:
+    with connect(dsn, role="bench") as conn:
+        ensure_topic(conn, TOPIC, partitions=1)
+        create_chunks(conn)
 
 
 def _publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
@@ -90,10 +137,99 @@ def _publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
     return events
 
 
-def _work(dsn: str, work: Work, events: int) -> Drained:
-    """Time one process from its beginning to its end."""
-    with crew([partial(work, dsn, events, BATCH)], metered_dsn=dsn) as worker:
-        worker.join()
+def _work(work: Work, dsn: str, events: int) -> Drained:
+    """Time one process from its start to what it does last."""
+    meter = Meter(dsn)
+    with crew([partial(work, dsn, events, BATCH)]) as worker:
+        worker.join(PATIENCE_S)
     assert worker.done == events, f"{worker.done} of {events}"
-    assert worker.meter is not None
-    return Drained(events / worker.took_s, worker.meter.of(events))
+    return Drained(events / (worker.ready_s + worker.took_s), meter.of(events))
+
+
+# -- draining ------------------------------------------------------------------------------------
+
+
+class _Backlog:
+    """A database with jobs in it, which each round gets a copy of."""
+
+    def __init__(self, setup: Setup, name: str, fill: Callable[[str, int], None]) -> None:
+        self._setup = setup
+        self._name = f"peers_{name}"
+        self._fill = fill
+        self._events = 0
+        self._stack = ExitStack()
+
+    def drained(self, drain: _Drain, events: int) -> Drained:
+        if events != self._events:
+            self.close()
+            dsn = self._stack.enter_context(self._setup.database(self._name))
+            self._fill(dsn, events)
+            self._events = events
+        with self._setup.database("peers_copy", template=self._name) as dsn:
+            return drain(dsn, events)
+
+    def close(self) -> None:
+        self._stack.close()
+        self._events = 0
+
+
+def _drained(setup: Setup, rivals: dict[str, Rival], what: str, rounds: int) -> _Results:
+    with ExitStack() as stack:
+        runs: dict[str, Callable[[], Drained]] = {}
+        for name, rival in rivals.items():
+            fill = partial(_fill_rival, rival)
+            for label, drain in rival.drains.items():
+                work = drain.decoded if what == DECODED else drain.as_bytes
+                if work is not None:
+                    backlog = stack.enter_context(_backlog(setup, f"{name}_{len(runs)}", fill))
+                    lasting = _lasting(setup, 4_000)
+                    runs[label] = partial(
+                        lasting.round, partial(backlog.drained, partial(_work, work))
+                    )
+        backlog = stack.enter_context(_backlog(setup, OURS, _fill))
+        handle = decoding if what == DECODED else noop
+        runs[OURS] = partial(
+            _lasting(setup, 100_000).round, partial(backlog.drained, partial(_drain, handle))
+        )
+        return alternate(rounds, runs)
+
+
+@contextmanager
+def _backlog(setup: Setup, name: str, fill: Callable[[str, int], None]) -> Iterator[_Backlog]:
+    made = _Backlog(setup, name, fill)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _fill_rival(rival: Rival, dsn: str, events: int) -> None:
+    rival.create(dsn)
+    _work(rival.publish, dsn, events)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(query("vacuum"))
+
+
+def _fill(dsn: str, events: int) -> None:
+    with connect(dsn, role="bench") as conn:
+        topic = ensure_topic(conn, TOPIC, partitions=1)
+    fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=300, sequenced=False)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(query("vacuum"))
+
+
+def _drain(handle: Any, dsn: str, events: int) -> Drained:
+    """Count everything, from the start of the supervisor to the last event's commit."""
+    handler = gapless.handler(topic=TOPIC, group=new_group("peers"), batch_size=BATCH)(handle)
+    meter, began_s = Meter(dsn), monotonic()
+    with supervised(dsn, handler, total_partitions=1):
+        wait_for(
+            dsn,
+            "progress",
+            lambda done: done == events,
+            PATIENCE_S,
+            look_every_s=0.05,
+            group_id=handler.group,
+        )
+        took_s = monotonic() - began_s
+        return Drained(events / took_s, meter.of(events))

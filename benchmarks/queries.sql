@@ -323,6 +323,26 @@ select p.c_offset, p.payload, p.created_at from {table} p
 where p.c_offset between %(first)s and %(last)s
 order by p.c_offset
 
+-- name: counters_take
+-- Claim and read in one statement. It looks before it locks: where nothing is new, nothing is written.
+with wanted as materialized (
+  select c.next_offset as first_offset, least(%(events)s::bigint, t.next_offset - c.next_offset) as events
+  from baseline.partition_offsets c
+  join baseline.partition_counter t on t.partition_id = c.partition_id
+  where c.group_id = %(group_id)s and c.partition_id = %(partition_id)s and t.next_offset > c.next_offset
+  for update of c
+),
+moved as (
+  update baseline.partition_offsets c set next_offset = w.first_offset + w.events
+  from wanted w
+  where c.group_id = %(group_id)s and c.partition_id = %(partition_id)s
+  returning w.first_offset, w.first_offset + w.events - 1 as last_offset
+)
+select p.c_offset, p.payload, p.created_at
+from moved m
+join {table} p on p.c_offset between m.first_offset and m.last_offset
+order by p.c_offset
+
 -- name: counters_join
 insert into baseline.partition_offsets (group_id, partition_id)
 select g.group_id, c.partition_id
@@ -374,6 +394,14 @@ where j.id in (
 )
 returning j.id, j.payload
 
+-- name: queue_delete_fast
+-- The ids as an array: the planner cannot take it for a join with the whole table.
+delete from {table} j
+where j.id = any (array(
+  select n.id from {table} n order by n.id limit %(events)s for update skip locked
+))
+returning j.id, j.payload
+
 -- name: counters_skip
 -- Let groups begin at the end of the log.
 update baseline.partition_offsets c set next_offset = t.next_offset
@@ -422,6 +450,9 @@ select count(*) from pgmq.send_batch('bench', %(payloads)s::jsonb[])
 
 -- name: pgmq_read
 select msg_id, message from pgmq.read('bench', 600, %(events)s)
+
+-- name: pgmq_pop
+select msg_id, message from pgmq.pop('bench', %(events)s)
 
 -- name: pgmq_delete
 select count(*) from pgmq.delete('bench', %(ids)s::bigint[])

@@ -1,16 +1,19 @@
-"""Draining, against a SKIP LOCKED work queue as commonly written."""
+"""Draining, against SKIP LOCKED work queues: as well as they can be written, and as published."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import psycopg
 from psycopg import Connection, sql
 
+import gapless
+from benchmarks.claims import Claims
 from benchmarks.cost import cost_figures
 from benchmarks.crew import Cue, crew
-from benchmarks.drain import Drained, drain, noop_handler
+from benchmarks.drain import Drained, decoding, drain, new_group, noop_handler
 from benchmarks.figure import Figure, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import baseline, query
@@ -22,15 +25,30 @@ WORKERS = 4
 BATCH = 100
 PAYLOAD_BYTES = 300
 
-STATUS = "queue, status column"
-INDEXED = "queue, partial index"
-DELETED = "queue, DELETE"
-TABLES = {STATUS: "job", INDEXED: "job_indexed", DELETED: "job_deleted"}
+HANDLED = "queue, DELETE in the handler's transaction"
+ALONE = "queue, DELETE by one statement, lost if its worker dies"
+PUBLISHED = "queue, DELETE, as published"
+INDEXED = "queue, status column, partial index, as published"
+STATUS = "queue, status column, as published"
+DECODED = f"{HANDLED}, decoding"
+TABLES = {
+    HANDLED: "job_deleted",
+    ALONE: "job_deleted",
+    PUBLISHED: "job_deleted",
+    INDEXED: "job_indexed",
+    STATUS: "job",
+    DECODED: "job_deleted",
+}
+# How many jobs make a round of seconds; without an index, each costs more the more there are.
+SHARES = {HANDLED: 1.0, ALONE: 1.0, PUBLISHED: 0.5, INDEXED: 0.2, STATUS: 0.05, DECODED: 1.0}
+OURS_DECODED = "ours, decoding"
+
+_Take = Callable[[Connection[Any]], Iterator[int]]  # yields how many it took, until there are none
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Drain the same events from the log and from three kinds of queue."""
-    events = setup.pick(1_000, 10_000, 50_000)
+    """Drain the same kind of events from the log and from queues of each kind."""
+    events = setup.pick(1_000, 60_000, 300_000)
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         conn.execute(baseline("queue"))
         topic = ensure_topic(conn, "queue", partitions=WORKERS)
@@ -38,67 +56,105 @@ def run(setup: Setup) -> list[Figure]:
         results = alternate(
             setup.rounds,
             {
-                **{name: partial(_queue, dsn, name, events) for name in TABLES},
-                "ours": partial(_ours, dsn, events),
+                **{name: partial(_queue, dsn, name, int(events * SHARES[name])) for name in TABLES},
+                "ours": partial(_ours, dsn, events, noop_handler("queue", BATCH).function),
+                OURS_DECODED: partial(_ours, dsn, events, decoding),
             },
         )
     what = f"{WORKERS} workers, batch {BATCH}"
-    ours = results["ours"]
-    figures = [
-        Figure(
-            what=what,
-            unit="events/s",
-            ours=tuple(each.per_s for each in ours),
-            baseline=tuple(each.per_s for each in results[name]),
-            against=name,
-        )
-        for name in TABLES
+    as_bytes = [name for name in TABLES if name != DECODED]
+    return [
+        *(_rate(f"{what}, payload as bytes", results["ours"], results, name) for name in as_bytes),
+        _rate(f"{what}, payload decoded", results[OURS_DECODED], results, DECODED),
+        *(
+            figure
+            for name in as_bytes
+            for figure in _costs(f"{what}, payload as bytes", results["ours"], results, name)
+        ),
+        *_costs(f"{what}, payload decoded", results[OURS_DECODED], results, DECODED)[:1],
     ]
-    for name in TABLES:
-        costs = [each.cost for each in results[name]]
-        figures += cost_figures(what, [each.cost for each in ours], costs, name)
-    return figures
 
 
-def _ours(dsn: str, events: int) -> Drained:
-    return drain(dsn, [noop_handler("queue", BATCH)], events=events, partitions=WORKERS)
+_Results = dict[str, tuple[Drained, ...]]
 
 
-def _queue(dsn: str, name: str, events: int) -> Drained:
+def _rate(what: str, ours: tuple[Drained, ...], results: _Results, name: str) -> Figure:
+    return Figure(
+        what=what,
+        unit="events/s",
+        ours=tuple(each.per_s for each in ours),
+        baseline=tuple(each.per_s for each in results[name]),
+        against=name,
+    )
+
+
+def _costs(what: str, ours: tuple[Drained, ...], results: _Results, name: str) -> list[Figure]:
+    rival = [each.cost for each in results[name]]
+    return cost_figures(what, [each.cost for each in ours], rival, name)
+
+
+def _ours(dsn: str, events: int, function: Any) -> Drained:
+    decorate = gapless.handler(topic="queue", group=new_group("queue"), batch_size=BATCH)
+    return drain(dsn, [decorate(function)], events=events, partitions=WORKERS)
+
+
+def _queue(dsn: str, name: str, jobs: int) -> Drained:
     """Fill the queue anew and let the workers empty it."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(_on("queue_truncate", name))
-        conn.execute(_on("queue_fill", name), {"events": events, "payload_bytes": PAYLOAD_BYTES})
+        conn.execute(_on("queue_fill", name), {"events": jobs, "payload_bytes": PAYLOAD_BYTES})
         conn.execute(query("vacuum"))
     with crew([partial(_work, dsn, name)] * WORKERS, metered_dsn=dsn) as workers:
         workers.join()
-    assert workers.done == events, f"{workers.done} of {events}"
+    assert workers.done == jobs, f"{workers.done} of {jobs}"
     assert workers.meter is not None
-    return Drained(events / workers.took_s, workers.meter.of(events))
+    return Drained(jobs / workers.took_s, workers.meter.of(jobs))
 
 
 def _work(dsn: str, name: str, cue: Cue) -> int:
     """Take and finish jobs until there are none."""
-    take = _delete if name == DELETED else partial(_take, name)
-    done = 0
+    takes: dict[str, _Take] = {
+        HANDLED: partial(_handled, is_decoded=False),
+        DECODED: partial(_handled, is_decoded=True),
+        ALONE: _alone,
+        PUBLISHED: _published,
+    }
+    take = takes.get(name) or partial(_marked, name)
     with psycopg.connect(dsn, autocommit=True) as conn:
         cue.begin()
-        while taken := take(conn):
-            done += taken
-    return done
+        return sum(take(conn))
 
 
-def _take(name: str, conn: Connection[Any]) -> int:
+def _handled(conn: Connection[Any], *, is_decoded: bool) -> Iterator[int]:
+    """Delete and handle in one transaction: what a job does commits with its end."""
+    claims = Claims(conn, _on("queue_delete_fast", HANDLED), is_decoded=is_decoded)
+    while rows := claims.next({"events": BATCH}):
+        yield len(rows)
+
+
+def _alone(conn: Connection[Any]) -> Iterator[int]:
+    """Delete, which commits, then handle."""
+    cursor = Claims.cursor(conn, is_decoded=False)
+    statement = _on("queue_delete_fast", ALONE)
+    while rows := cursor.execute(statement, {"events": BATCH}, prepare=True).fetchall():
+        yield len(rows)
+
+
+def _published(conn: Connection[Any]) -> Iterator[int]:
+    """Delete between BEGIN and COMMIT, three round trips; as text, JSON decoded by psycopg."""
+    while True:
+        with conn.transaction():
+            rows = conn.execute(_on("queue_delete", PUBLISHED), {"events": BATCH}).fetchall()
+        if not rows:
+            return
+        yield len(rows)
+
+
+def _marked(name: str, conn: Connection[Any]) -> Iterator[int]:
     """Mark jobs as taken, handle them, mark them as done: a transaction before, one after."""
-    rows = conn.execute(_on("queue_take", name), {"events": BATCH}).fetchall()
-    if rows:
+    while rows := conn.execute(_on("queue_take", name), {"events": BATCH}).fetchall():
         conn.execute(_on("queue_done", name), {"ids": [row[0] for row in rows]})
-    return len(rows)
-
-
-def _delete(conn: Connection[Any]) -> int:
-    with conn.transaction():
-        return len(conn.execute(_on("queue_delete", DELETED), {"events": BATCH}).fetchall())
+        yield len(rows)
 
 
 def _on(name: str, table: str) -> sql.Composed:

@@ -1,13 +1,10 @@
-"""Figures as tables for people, as JSON for programs, as SVG for eyes."""
+"""Figures as tables and as SVG for people; record.py has them for programs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -41,43 +38,24 @@ def table(name: str, figures: Sequence[Figure]) -> Table:
     return shown
 
 
-def document(groups: Groups, circumstances: dict[str, Any]) -> dict[str, Any]:
-    """Return everything that was measured, every round of it."""
-    return {
-        **circumstances,
-        "figures": [
-            {
-                "benchmark": name,
-                **asdict(figure),
-                "median": median(figure.ours) if figure.ours else None,
-                "ratios": figure.ratios,
-                "ratio": median(figure.ratios) if figure.ratios else None,
-                "verdict": figure.verdict,
-            }
-            for name, figures in groups.items()
-            for figure in figures
-        ],
-    }
-
-
-def write_json(path: Path, groups: Groups, circumstances: dict[str, Any]) -> None:
-    """Write every round to a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document(groups, circumstances), indent=2) + "\n")
-
-
-def write_svg(folder: Path, groups: Groups, charts: Sequence[Chart]) -> list[str]:
-    """Write the curves, and the ratios of each benchmark as bars; return the files' names."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures = {chart.name: chart.svg() for chart in charts}
+def pictures(groups: Groups, charts: Sequence[Chart]) -> dict[str, str]:
+    """Return the curves, and the ratios of each benchmark as bars: SVG by the file's name."""
+    drawn = {chart.name: chart.svg() for chart in charts}
     for name, figures in groups.items():
         rates = [each for each in figures if each.ratios and each.unit.endswith("/s")]
         ratios = {f"{each.what} / {each.against}": median(each.ratios) for each in rates}
         if shown := {label: value for label, value in ratios.items() if value > 0}:
-            pictures[name] = bars(f"{name}: rate, ours / rival", shown)
-    for name, svg in pictures.items():
-        (folder / f"{name}.svg").write_text(svg)
-    return [f"{name}.svg" for name in pictures]
+            drawn[name] = bars(f"{name}: rate, ours / rival", shown)
+    return {f"{name}.svg": svg for name, svg in drawn.items()}
+
+
+def write_pictures(folder: Path, groups: Groups, charts: Sequence[Chart]) -> list[str]:
+    """Write the pictures into a folder; return the files' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = pictures(groups, charts)
+    for name, svg in drawn.items():
+        (folder / name).write_text(svg)
+    return [*drawn]
 
 
 def show(console: Console, groups: Groups) -> None:

@@ -62,7 +62,7 @@ class Setup:
 
     @property
     def rounds(self) -> int:
-        return self.pick(1, 3, 5)
+        return self.pick(1, 3, 3)
 
     @contextmanager
     def database(

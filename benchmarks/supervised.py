@@ -55,9 +55,11 @@ def wait_for(
     name: str,
     enough: Callable[[Any], bool],
     patience_s: float = PATIENCE_S,
+    *,
+    look_every_s: float = 0.01,
     **params: object,
 ) -> None:
-    """Look every 10 ms until a query's value is enough. Raises TimeoutError when it never is."""
+    """Look again and again until a query's value is enough. Raises TimeoutError when it never is."""
     give_up_s = monotonic() + patience_s
     with psycopg.connect(dsn, autocommit=True) as conn:
         while True:
@@ -66,7 +68,7 @@ def wait_for(
                 return
             if monotonic() > give_up_s:
                 raise TimeoutError(f"waited {patience_s:g} s for {name} {params}: {row}")
-            sleep(0.01)
+            sleep(look_every_s)
 
 
 def _supervise(dsn: str, handlers: tuple[Handler, ...], settings: dict[str, Any]) -> None:

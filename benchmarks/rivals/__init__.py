@@ -1,11 +1,11 @@
 """Queues of others, as their documentation says to use them: each fills a queue and empties it.
 
-One module each, with create(dsn), publish(…) and drain(…); they are the optional extra `bench`.
+One module each, with create(dsn), publish(…), and DRAINS; they are the dependency group `bench`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -19,12 +19,20 @@ Work = Callable[[str, int, int, Cue], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """A way to empty a queue. as_bytes: the same with payloads that nobody decodes, if possible."""
+
+    decoded: Work
+    as_bytes: Work | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """A queue: `create` makes its tables in an empty database."""
+    """A queue: `create` makes its tables in an empty database. drains: by their names."""
 
     create: Callable[[str], None]
     publish: Work
-    drain: Work
+    drains: Mapping[str, Drain]
 
 
 def find(name: str) -> Rival | None:
@@ -33,4 +41,4 @@ def find(name: str) -> Rival | None:
         module = import_module(f"benchmarks.rivals.{name}")
     except ImportError:
         return None
-    return Rival(create=module.create, publish=module.publish, drain=module.drain)
+    return Rival(create=module.create, publish=module.publish, drains=module.DRAINS)

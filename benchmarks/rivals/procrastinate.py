@@ -9,7 +9,7 @@ from typing import Any
 import procrastinate
 
 from benchmarks.crew import Cue
-from benchmarks.rivals import PAYLOAD
+from benchmarks.rivals import PAYLOAD, Drain
 
 
 def create(dsn: str) -> None:
@@ -29,7 +29,7 @@ def publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
     return events
 
 
-def drain(dsn: str, events: int, batch: int, cue: Cue) -> int:
+def _drain(dsn: str, events: int, batch: int, cue: Cue) -> int:
     """Run a worker until there are no jobs."""
 
     async def work() -> None:
@@ -50,3 +50,6 @@ def _app(connector: Any, did: Callable[[], None] = lambda: None) -> tuple[Any, A
         did()
 
     return app, noop
+
+
+DRAINS = {"procrastinate": Drain(decoded=_drain)}  # it hands over decoded arguments, always
