@@ -124,9 +124,7 @@ def _figures(results: _Rates, what: str) -> list[Figure]:
         return cost_figures(f"{what}: {name}", ours, theirs, against)
 
     figures = [
-        figure(name, RAW, most)
-        for name in results
-        if name not in RIVALS and name != STEP_DECODED
+        figure(name, RAW, most) for name in results if name not in RIVALS and name != STEP_DECODED
     ]
     figures += [
         figure(STEP_DECODED, RAW_DECODED, most),

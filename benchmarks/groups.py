@@ -122,9 +122,7 @@ def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) 
     )
 
 
-def _drain_rival(
-    dsn: str, groups: int, events: int, poller: Callable[..., Job]
-) -> Drained:
+def _drain_rival(dsn: str, groups: int, events: int, poller: Callable[..., Job]) -> Drained:
     names = [new_group("rival") for _ in range(groups)]
     return drain_counters(
         dsn, names, events=events, partitions=PARTITIONS, batch=READ_BATCH, poller=poller

@@ -107,16 +107,12 @@ def _publishing(setup: Setup, rivals: dict[str, Rival]) -> dict[str, Callable[[]
     creates = {name: (rival.create, rival.publish) for name, rival in rivals.items()}
     creates[OURS] = (_create, _publish)
     return {
-        name: partial(
-            _lasting(setup, 50_000).round, partial(_published, setup, create, publish)
-        )
+        name: partial(_lasting(setup, 50_000).round, partial(_published, setup, create, publish))
         for name, (create, publish) in creates.items()
     }
 
 
-def _published(
-    setup: Setup, create: Callable[[str], None], publish: Work, events: int
-) -> Drained:
+def _published(setup: Setup, create: Callable[[str], None], publish: Work, events: int) -> Drained:
     with setup.database("peers") as dsn:
         create(dsn)
         return _work(publish, dsn, events)
