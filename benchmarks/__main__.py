@@ -8,10 +8,9 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from time import monotonic
+from time import gmtime, monotonic, strftime
 from typing import Any
 
 from rich.console import Console
@@ -108,7 +107,7 @@ def _now(circumstances: dict[str, Any]) -> dict[str, Any]:
     """Return the circumstances with what is another for each benchmark: the time, and the load."""
     return {
         **circumstances,
-        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "date": strftime("%Y-%m-%d %H:%M UTC", gmtime()),
         "load_at_start": round(os.getloadavg()[0], 1),
     }
 
@@ -150,7 +149,7 @@ def _commit() -> str:
 def _git(*words: str) -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", str(pages.ROOT), *words],  # noqa: S607 - git is where it is
+            ["git", "-C", str(pages.ROOT), *words],
             capture_output=True,
             text=True,
             check=False,

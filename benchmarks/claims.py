@@ -1,4 +1,4 @@
-"""Claiming as well as psycopg can: one prepared binary statement, in one round trip with a commit."""
+"""Claiming as well as psycopg can: a prepared binary statement, in one round trip with a commit."""
 
 from __future__ import annotations
 

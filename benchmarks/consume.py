@@ -1,4 +1,4 @@
-"""Consuming: one worker with a no-op handler against psycopg alone, and against a counter design."""
+"""Consuming: a worker with a no-op handler against psycopg alone and against a counter design."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gapless.consume.handler import Handler
 from gapless.consume.step import step
 from gapless.consume.terms import agree
 from gapless.consume.turn import Step, Turn
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.unit import Batch
 from gapless.db.connect import connect
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing

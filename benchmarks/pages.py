@@ -5,8 +5,8 @@ pictures. `<!-- figures NAME -->` … `<!-- /figures NAME -->` holds pages/NAME.
 
     {{benchmark; what; unit; rival; field}}
 
-is one figure: field is `ours`, `rival` (its value), `ratio` or `strongest`, which is the name and the
-value of the best of those rivals; what and rival may have a `*`.
+is one figure: field is `ours`, `rival` (its value), `ratio` or `strongest`, which is the name and
+the value of the best of those rivals; what and rival may have a `*`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def filled(template: str, records: Records) -> str:
 
 
 def worse(records: Records) -> Iterator[tuple[str, Figure]]:
-    """Yield, for each thing that was measured, the rival that is furthest ahead; missed targets too."""
+    """Yield, for each thing that was measured, who is furthest ahead; missed targets too."""
     for name, record in records.items():
         found: dict[tuple[str, str], Figure] = {}
         for figure in record.figures:

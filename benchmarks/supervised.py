@@ -59,7 +59,7 @@ def wait_for(
     look_every_s: float = 0.01,
     **params: object,
 ) -> None:
-    """Look again and again until a query's value is enough. Raises TimeoutError when it never is."""
+    """Look again and again until a query's value is enough. Raises TimeoutError if it never is."""
     give_up_s = monotonic() + patience_s
     with psycopg.connect(dsn, autocommit=True) as conn:
         while True:

@@ -1,4 +1,4 @@
-"""pgmq: its SQL functions as its Python package carries them: send_batch(), read(), delete(), pop()."""
+"""pgmq: SQL functions as its Python package carries them: send_batch(), read(), delete(), pop()."""
 
 from __future__ import annotations
 
