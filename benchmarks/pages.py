@@ -149,6 +149,8 @@ def _worse_table(records: Records) -> str:
 
 def _shown(words: str, records: Records) -> str:
     benchmark, what, unit, rival, field = (word.strip() for word in words.split(";"))
+    if benchmark not in records:  # it could not be had: no Java, say
+        return NOTHING
     found = _matching(records, benchmark, what, unit, rival)
     if field == "strongest":
         best = _best(found)
@@ -162,7 +164,7 @@ def _shown(words: str, records: Records) -> str:
 def _matching(
     records: Records, benchmark: str, what: str, unit: str, rival: str
 ) -> Sequence[Figure]:
-    figures = records[benchmark].figures if benchmark in records else ()
+    figures = records[benchmark].figures
     found = [
         figure
         for figure in figures

@@ -41,6 +41,7 @@ _NAV = (
     ("Reliability", "reliability.md"),
     ("Invariants", "invariants.md"),
     ("Benchmarks", "benchmarks.md"),
+    ("How it compares", "comparison.md"),
 )
 _REFERENCE = (("Python", "python.md"), ("SQL", "sql.md"), ("Settings", "settings.md"))
 
