@@ -8,7 +8,7 @@ from typing import NoReturn
 import psycopg
 import pytest
 from benchmarks import __main__ as bench
-from benchmarks import server
+from benchmarks import options, record, server
 from benchmarks.options import parse
 from benchmarks.server import Setup
 
@@ -25,7 +25,7 @@ from gapless.errors import ConnectError, GaplessError, UsageError
         ["--commit-delay-ms", "-1"],
         ["--commit-delay-ms", "101"],
         ["--quick", "--tiny"],
-        ["--markdown", "no/such/page.md"],
+        ["--write-docs", "--rewrite-docs"],
         ["--json", "/dev/null/bench.json"],
         ["--dns", "x"],
     ],
@@ -35,6 +35,16 @@ def test_wrong_input_is_one_line(words: list[str], tmp_path: Path) -> None:
         parse(["--json", str(tmp_path / "bench.json"), *words])
     assert refused.value.exit_code == 2
     assert "\n" not in str(refused.value)
+
+
+def test_published_figures_have_no_priority(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ["--write-docs", "--json", str(tmp_path / "bench.json")]
+    assert parse(words).write_docs
+    monkeypatch.setattr(options, "is_real_time", lambda: True)
+    with pytest.raises(UsageError, match="normal priority"):
+        parse(words)
 
 
 @pytest.mark.parametrize("dsn", ["nonsense", "host=/no/such/place"])
@@ -66,4 +76,6 @@ def test_a_benchmark_that_fails_leaves_the_others(
     written = tmp_path / "bench.json"
     words = ["--tiny", "--dsn", server_dsn, "--json", str(written), "large", "planning"]
     assert bench.main(words) == 1
-    assert '"planning"' in written.read_text()
+    found = record.read(written)
+    assert [*found] == ["planning"]
+    assert "large" not in found

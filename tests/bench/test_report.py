@@ -8,10 +8,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from benchmarks import markdown, report
+from benchmarks import markdown, record, report
 from benchmarks.__main__ import COLUMNS, NAMES
 from benchmarks.chart import Chart, Panel, bars
 from benchmarks.figure import Figure, Target, alternate, quantile
+from benchmarks.record import Record
 from rich.console import Console
 
 FAST = Figure(
@@ -90,12 +91,17 @@ def test_the_table_fits_its_columns() -> None:
 
 def test_json_has_every_round(tmp_path: Path) -> None:
     path = tmp_path / "made" / "bench.json"
-    report.write_json(path, GROUPS, {"cores": 2})
-    found = json.loads(path.read_text())
-    assert found["cores"] == 2
+    curve = Chart(name="c", x_label="s", panels=[Panel(title="t", series={"ours": [(0, 1)]})])
+    written = Record(circumstances={"cores": 2}, figures=(FAST, SLOW, ALONE), charts=(curve,))
+    record.write(path, {"publish": written})
+    found = json.loads(path.read_text())["benchmarks"]["publish"]
+    assert found["circumstances"]["cores"] == 2
     assert found["figures"][0]["ours"] == [9000, 12000, 10000]
     assert [each["verdict"] for each in found["figures"]] == ["met", "missed", ""]
     assert found["figures"][2]["ratio"] is None
+    again = record.read(path)["publish"]
+    assert again.figures == written.figures
+    assert again.charts[0].svg() == curve.svg()
 
 
 def test_pictures_are_svg(tmp_path: Path) -> None:
@@ -104,28 +110,21 @@ def test_pictures_are_svg(tmp_path: Path) -> None:
         x_label="s <held>",
         panels=[Panel(title="a & b", series={"ours": [(0, 0), (1, 3)], "none": []})],
     )
-    assert report.write_svg(tmp_path, GROUPS, [curve]) == ["held-curves.svg", "publish.svg"]
+    assert report.write_pictures(tmp_path, GROUPS, [curve]) == ["held-curves.svg", "publish.svg"]
     for name in ("held-curves", "publish"):
         ET.parse(tmp_path / f"{name}.svg")
     ET.fromstring(bars("one", {"the same": 1.0, "ten times": 10.0, "half": 0.5}))
 
 
-def test_a_page_gets_its_tables_between_the_markers(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- bench publish -->old<!-- /bench publish -->\nafter\n")
-    for _ in range(2):  # again: it finds its own markers
-        left = markdown.write(page, GROUPS, ["pictures/publish.svg", "pictures/held.svg"], "quiet")
-        assert left == ["latency", "peers"]
-    text = page.read_text()
-    assert text.startswith("before\n<!-- bench publish -->\n*quiet*\n")
-    assert text.endswith("<!-- /bench publish -->\nafter\n")
-    assert "old" not in text
+def test_a_table_stands_between_its_markers() -> None:
+    text = markdown.section("publish", [FAST], ["pictures/publish.svg"], "quiet")
+    assert text.startswith("<!-- bench publish -->\n*quiet*\n")
+    assert text.endswith("\n<!-- /bench publish -->")
     assert (
         "| batch 1: sequenced, nobody consumes | events/s | 10k (9 000 … 12k) "
         "| plain INSERT, no trigger | 10k (10k … 20k) | 0.9 (0.5 … 1.2) | ≥ 0.8x | met |"
     ) in text
     assert "![publish](pictures/publish.svg)" in text
-    assert "held" not in text
 
 
 def test_the_documentation_has_a_place_for_every_benchmark() -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks import consume, counters, idle, latency, queue, relay
 from benchmarks.__main__ import NAMES, benchmark
+from benchmarks.bare import COMMITTED
+from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
+from benchmarks.rivals import find
 from benchmarks.server import Setup, pgbench_path
 
 from gapless.errors import UsageError
@@ -17,6 +21,23 @@ pytestmark = [
 NOT_TINY = {"members", "spark"}  # 64 workers; a JVM, which tests/spark has
 NEED_PGBENCH = {"publish", "hot"}
 PICTURES = {"held": ["held-curves"], "scale": ["scale-no-op", "scale-waiting"]}
+
+
+# Who is compared in these has to be among their rows: as well as it can be written, and as published.
+RIVALS = {
+    "queue": {
+        queue.HANDLED,
+        queue.ALONE,
+        queue.PUBLISHED,
+        queue.INDEXED,
+        queue.STATUS,
+        queue.DECODED,
+    },
+    "consume": {*consume.RIVALS},
+    "groups": {counters.NAME, counters.WELL, COMMITTED},
+    "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},
+    "latency": {*map(counters.polled, counters.RESTS_MS), relay.AS_MANY, latency.NOTIFY},
+}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_TINY])
@@ -35,5 +56,17 @@ def test_it_runs(name: str, server_dsn: str) -> None:
         assert all(value >= 0 for value in (*figure.ours, *figure.baseline)), figure
         if figure.unit == "events/s":
             assert all(figure.ours), figure.what
+    measured = {figure.against for figure in figures if figure.baseline}
+    assert RIVALS.get(name, set()) <= measured
     assert [chart.name for chart in setup.charts] == PICTURES.get(name, [])
     assert all(chart.svg().endswith("</svg>\n") for chart in setup.charts)
+
+
+def test_both_sides_decode_or_neither() -> None:
+    for name in NAMES_OF_RIVALS:
+        rival = find(name)
+        if rival is None:
+            pytest.skip(f"{name} is not installed")
+        assert rival.drains
+        for drain in rival.drains.values():
+            assert drain.decoded is not drain.as_bytes
