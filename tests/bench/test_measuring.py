@@ -45,7 +45,7 @@ def test_a_round_lasts_as_long_as_it_must() -> None:
 
     lasting = Lasting(3.0, 100)
     lasting.round(measure)
-    assert [*map(lambda events: events >= 3000, asked)] == [False] * (len(asked) - 1) + [True]
+    assert [events >= 3000 for events in asked] == [False] * (len(asked) - 1) + [True]
     assert lasting.events == asked[-1] < 4000
     assert lasting.events % BATCH == 0
     lasting.round(measure)
@@ -64,13 +64,13 @@ def test_a_claim_commits_with_the_next_one(dsn: str) -> None:
             found = sql.SQL("select count(*) from {}").format(table)
             return int(conn.execute(found).fetchall()[0][0])
 
-        with psycopg.connect(dsn, autocommit=True) as dies:
-            claims = Claims(dies, queue._on("queue_delete_fast", queue.HANDLED), is_decoded=False)
-            assert len(claims.next({"events": 100})) == 100
-            assert left() == 250
-            assert len(claims.next({"events": 100})) == 100
-            assert left() == 150
+        dies = psycopg.connect(dsn, autocommit=True)
+        claims = Claims(dies, queue._on("queue_delete_fast", queue.HANDLED), is_decoded=False)
+        assert len(claims.next({"events": 100})) == 100
+        assert left() == 250
+        assert len(claims.next({"events": 100})) == 100
         assert left() == 150
+        dies.close()
         with psycopg.connect(dsn, autocommit=True) as worker:
             taken = [*queue._handled(worker, is_decoded=True)]
         assert (taken, left()) == ([100, 50], 0)

@@ -53,7 +53,7 @@ RECORDS = {
     "latency": Record(circumstances=CIRCUMSTANCES, figures=(MISSED,)),
 }
 
-# What is measured reads so; "6.2k/s", "4.2 µs", "3 ms", "1.5 ×", "70 times the CPU", "2 % of a core".
+# What is measured reads so: "6.2k/s", "4.2 µs", "3 ms", "70 times the CPU", "2 % of a core".
 _MEASURED = re.compile(
     r"\d[\d.,  ]*[kM]?\s*(?:events)?/s\b|\d\s*(?:µs|×|ms\b|ms of CPU|%\s*of a core)"
     r"|\d\s*times (?:the|as|faster)|\d[\d  ]*[kM]?\s*events a second"
@@ -153,7 +153,7 @@ def test_a_template_gets_its_figures() -> None:
     assert filled("publish; batch 1*; events/s; a; rival") == "5 000"
     assert filled("publish; batch 1*; events/s; b; ratio") == "0.5"
     assert filled("publish; batch 1*; events/s; *; strongest") == "b 20k"
-    assert filled("spark; anything; events/s; *; ours") == "–"  # noqa: RUF001 - not to be had
+    assert filled("spark; anything; events/s; *; ours") == "–"  # not to be had
     with pytest.raises(LookupError, match="no figure of publish"):
         filled("publish; batch 2*; events/s; *; ours")
     with pytest.raises(LookupError, match="2 figures"):
