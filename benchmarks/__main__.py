@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import platform
 import subprocess
@@ -160,6 +161,9 @@ def _git(*words: str) -> str:
 
 
 if __name__ == "__main__":
+    # Into a file too line by line, or processes that are forked would write their copies of the rest.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     try:
         raise SystemExit(main())
     except GaplessError as problem:

@@ -24,7 +24,7 @@ RIVAL = counters.NAME
 
 def run(setup: Setup) -> list[Figure]:
     """Drain copies of the same database, so that every round finds the same backlog."""
-    events = setup.pick(4_000, 100_000, 1_000_000)
+    events = setup.pick(4_000, 100_000, 500_000)
     with setup.database("drained") as dsn:
         with connect(dsn, role="bench") as conn:
             topic = ensure_topic(conn, "drained", partitions=PARTITIONS)

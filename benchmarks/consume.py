@@ -61,7 +61,7 @@ class _Rate(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Fill one partition a unit size, and read it over and over."""
-    events = setup.pick(2_000, 20_000, 200_000)
+    events = setup.pick(2_000, 20_000, 150_000)
     figures: list[Figure] = []
     with setup.database("consume") as dsn, connect(dsn, role="bench") as conn:
         counters.create(dsn, 1)

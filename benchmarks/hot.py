@@ -41,7 +41,7 @@ class _Hot(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Publish into one partition while it is read, with ours and with the rival."""
-    duration_s = setup.pick(1, 2, 5)
+    duration_s = setup.pick(1, 2, 3)
     with setup.database("hot") as dsn:
         counters.create(dsn, PARTITIONS)
         with connect(dsn, role="bench") as conn:

@@ -47,7 +47,7 @@ class _Latency(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Measure each rate, one of each kind a round."""
-    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.5, 4.0))
+    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.5, 3.0))
     figures: list[Figure] = []
     for per_s in RATES_PER_S:
         with setup.database("latency") as dsn:
@@ -66,7 +66,7 @@ def run(setup: Setup) -> list[Figure]:
                 "ours": _ours,
             }
             results = alternate(
-                setup.pick(1, 1, 3),
+                setup.pick(1, 1, 2),
                 {
                     name: partial(_measure, dsn, per_s, (warm_up_s, duration_s), kind)
                     for name, kind in kinds.items()

@@ -48,7 +48,7 @@ def noop(_unit: Unit, _conn: Connection[Any]) -> None:
 def run(setup: Setup) -> list[Figure]:
     """Let a fleet of eight do nothing; then weigh one supervisor with all partitions."""
     figures: list[Figure] = []
-    for per_worker in setup.pick(PER_WORKER[:1], PER_WORKER[:1], PER_WORKER[:2]):
+    for per_worker in PER_WORKER[:1]:
         figures += _idle(setup, per_worker)
     for per_worker in PER_WORKER:
         figures += _memory(setup, per_worker)

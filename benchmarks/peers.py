@@ -44,7 +44,7 @@ def run(setup: Setup) -> list[Figure]:
     rivals = {name: find(name) for name in NAMES}
     there = {name: rival for name, rival in rivals.items() if rival is not None}
     absent = [f"{name}, which is not installed" for name in rivals if name not in there]
-    rounds = setup.pick(1, 1, 3)
+    rounds = setup.pick(1, 1, 2)
     published = alternate(rounds, _publishing(setup, there))
     drained = {DECODED: _drained(setup, there, DECODED, rounds)}
     if setup.size != "quick":

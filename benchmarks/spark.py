@@ -48,7 +48,7 @@ def run(setup: Setup) -> list[Figure]:
     began_s = perf_counter()
     spark = spark_session("local[2]", name="bench", conf=conf)
     started_s = perf_counter() - began_s
-    events = setup.pick(4_000, 200_000, 1_000_000)
+    events = setup.pick(4_000, 200_000, 500_000)
     try:
         figures = [
             Figure(
