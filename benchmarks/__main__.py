@@ -161,7 +161,7 @@ def _git(*words: str) -> str:
 
 
 if __name__ == "__main__":
-    # Into a file too line by line, or processes that are forked would write their copies of the rest.
+    # Line by line into a file too, or forked processes would write their copies of what is left.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     try:
