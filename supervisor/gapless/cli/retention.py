@@ -128,7 +128,7 @@ def parse_age(text: str) -> int | None:
 
     if text == "forever":
         return None
-    if (seconds := _seconds(text)) is None:
+    if (seconds := whole_seconds(text)) is None:
         raise UsageError(
             f"--retention {text!r}: a whole number with its unit (90s, 15m, 12h, 7d), or forever"
         )
@@ -139,11 +139,11 @@ def parse_window(text: str | None) -> int | None:
     """Parse the value of --dedupe-window; None: it was not given. Raises UsageError."""
     from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
 
-    if text is not None and _seconds(text) is None:
+    if text is not None and whole_seconds(text) is None:
         raise UsageError(
             f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
         )
-    return None if text is None else _seconds(text)
+    return None if text is None else whole_seconds(text)
 
 
 def age(seconds: float | None) -> str:
@@ -158,7 +158,8 @@ def age(seconds: float | None) -> str:
     return "".join(parts) or f"{seconds:g}s"
 
 
-def _seconds(text: str) -> int | None:
+def whole_seconds(text: str) -> int | None:
+    """Read an age of 1 second to 100 years: 90s, 15m, 12h, 7d; None for anything else."""
     found = _AGE.fullmatch(text)
     seconds = int(found[1]) * _UNITS[found[2]] if found else 0
     return seconds if 0 < seconds <= _AGE_S_MAX else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -14,10 +15,14 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from gapless.consume.chain import handled, tell
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
-from gapless.consume.session import TransactionBrokenError, require_usable
+from gapless.consume.session import (
+    TransactionBrokenError,
+    require_usable,
+    restore_settings,
+)
 from gapless.consume.unit import Batch, Unit
 from gapless.consume.wish import WISHES
-from gapless.db.connect import is_transient
+from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
@@ -42,7 +47,7 @@ def call_each(
 ) -> None:
     """Call the handler with one unit after the other, as call() does with one."""
     function, pgconn = handler.function, conn.pgconn
-    tells = handler.habits.publishes
+    tells, sets = handler.habits.publishes, handler.habits.sets
     at = 0
     try:
         with handled() as now:
@@ -62,6 +67,8 @@ def call_each(
                     or pgconn.pipeline_status != _NO_PIPELINE
                 ):
                     _require_good(result, conn)
+                if sets:
+                    restore_settings(conn)
     except UnitFailedError as failed:
         failed.at = at
         raise
@@ -71,7 +78,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """Call the handler once. After: the transaction is open, and good.
 
     Raises UnitFailedError for what is the unit's fault; as they are: HoleError, errors that are the
-    environment's (also when the handler wrapped one in an error of its own), KeyboardInterrupt.
+    environment's (also when the handler wrapped one in an error of its own), and Ctrl-C's.
     """
     if handler.habits.publishes:
         tell(conn, work)
@@ -81,17 +88,25 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     except BaseException as error:  # noqa: BLE001 - it says what becomes of each
         _blame(error, conn)
     _require_good(result, conn)
+    if handler.habits.sets:
+        restore_settings(conn)
 
 
 def _blame(error: BaseException, conn: Connection[Any]) -> NoReturn:
     """Raise what call() raises for what the handler raised."""
-    if isinstance(error, KeyboardInterrupt | HoleError):
+    if isinstance(error, HoleError) or _is_interrupt(error):
         raise error
     require_usable(conn, error)
-    _raise_transient(error)
+    _raise_passing(error, but=is_unready)
     if isinstance(error, psycopg.errors.InFailedSqlTransaction):
         error.add_note(_WENT_ON)
     raise UnitFailedError(error) from error
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Tell whether it may be Ctrl-C. No worker hears that: there it is what the handler raised."""
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return isinstance(error, KeyboardInterrupt) and heard
 
 
 def _require_good(result: object, conn: Connection[Any]) -> None:
@@ -117,7 +132,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
         raise
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence
         error = raised.error if isinstance(raised, UnitFailedError) else raised
-        _raise_transient(error)
+        _raise_passing(error)
         duration_ms = (perf_counter() - began) * 1000
         # One failure, whichever attempt it was: calls that the environment ended do not count.
         return Failure(error=error, duration_ms=duration_ms)
@@ -143,11 +158,21 @@ def _refuse_unrun(result: object) -> None:
     raise UnitFailedError(TypeError(problem))
 
 
-def _raise_transient(error: BaseException) -> None:
-    """Raise the cause of an error that is the environment's, if there is one."""
+def _raise_passing(
+    error: BaseException, *, but: Callable[[BaseException], bool] = lambda _: False
+) -> None:
+    """Raise the cause of an error that is the environment's, if there is one; leave some out."""
     for cause in () if isinstance(error, WISHES) else _causes(error):
-        if is_transient(cause):
+        if is_passing(cause) and not but(cause):
             raise cause from None
+
+
+def unready_cause(error: BaseException | str) -> psycopg.Error | None:
+    """Return what says that the database is not as the handler expects it, in an error of its."""
+    if isinstance(error, str) or isinstance(error, WISHES):
+        return None
+    found = (cause for cause in _causes(error) if is_unready(cause))
+    return next((cause for cause in found if isinstance(cause, psycopg.Error)), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

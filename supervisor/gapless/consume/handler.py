@@ -32,10 +32,12 @@ class Habits:
 
     publishes: it was seen to publish otherwise than by gapless.publish(), so each unit is told to
     the database before its call. defers: even at COMMIT, by a deferred trigger: one unit a commit.
+    sets: it changed settings of its session, so they are put back after each call.
     """
 
     publishes: bool = False
     defers: bool = False
+    sets: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from psycopg import Connection
 
 from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
-from gapless.db.connect import connect, is_transient
+from gapless.db.connect import connect, explain_revoked, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError
@@ -70,6 +70,7 @@ class Control:
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
+        self._is_revoked = False  # somebody took our grants away, and that was said
         self._retries = Retries(_RECONNECT_S_MAX)
         self._retry_due_s = 0.0
 
@@ -162,11 +163,18 @@ class Control:
         self._conn = None
 
     def note_error(self, error: psycopg.Error | ConnectError) -> None:
-        """Give the connection up after a transient error; raise any other, it is a bug of ours."""
+        """Give the connection up after an error that passes; raise any other, it is a bug of ours.
+
+        Nor is it one that somebody took our grants away: whoever did gives them back, or stops us.
+        """
         broken = self._conn is None or self._conn.broken or self._conn.closed
-        if not broken and not is_transient(error):
+        if not broken and not (is_transient(error) or is_revoked(error)):
             raise error
-        if self._retries.failures % _LOG_EVERY == 0:
+        if is_revoked(error):
+            if not self._is_revoked:
+                log.error("supervisor: waits until it may again: %s", explain_revoked(error))
+            self._is_revoked = True
+        elif self._retries.failures % _LOG_EVERY == 0:
             log.warning("supervisor: connection lost, will be back: %s", _line(error))
         if self._conn is not None:
             self._conn.close()
@@ -197,17 +205,24 @@ class Control:
         if self._draining:
             member.drain()
         self._conn = conn
-        self._retries.succeeded()
+        self._returned()
         self._last_beat_s = monotonic()
         self._changed = True
         log.info("supervisor: back, and still a member")
 
     def _join_anew(self, conn: Connection[Any]) -> None:
-        log.warning("supervisor: was evicted, joining as a new member")
+        if not self._is_revoked:
+            log.warning("supervisor: was evicted, joining as a new member")
         self._member = None
         self._lost = True
         self._become_member(conn)
+        self._returned()
+
+    def _returned(self) -> None:
         self._retries.succeeded()
+        if self._is_revoked:
+            self._is_revoked = False
+            log.warning("supervisor: it may again")
 
     # -- membership -------------------------------------------------------------------------------
 

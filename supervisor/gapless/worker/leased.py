@@ -18,14 +18,16 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
+from gapless.consume.patience import Patience
 from gapless.consume.turn import Step, Turn
-from gapless.db.connect import is_transient
+from gapless.db.connect import explain_revoked, is_revoked, is_transient
 from gapless.errors import BlockedError, GaplessError, HoleError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.lease.room import missing_grant
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
+from gapless.worker.brake import Brake
 from gapless.worker.retries import Retries
 from gapless.worker.spec import ExitCode, WorkerSpec
 
@@ -64,7 +66,9 @@ class Leased:
         self._turn: Callable[[], ExitCode | None] = self._take
         self._dropped = False
         self._ready_due_s = 0.0
-        self._rests_until_s = 0.0
+        self._rests_until_s = self._braked_until_s = 0.0
+        self._brake = Brake()
+        self._is_slow = False
         self._is_powerless = False
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.terms.batch_size
@@ -75,7 +79,8 @@ class Leased:
     def wake(self) -> None:
         """Have a turn now, unless something went wrong a moment ago."""
         if not self._retries.failures and not self._troubled:
-            self.due_s = min(self.due_s, max(monotonic(), self._rests_until_s))
+            braked_until_s = 0.0 if self.going_on else self._braked_until_s
+            self.due_s = min(self.due_s, max(monotonic(), self._rests_until_s, braked_until_s))
 
     def drop(self) -> None:
         """Let go at the next turn, which is now; even what cannot succeed is let go of."""
@@ -104,7 +109,7 @@ class Leased:
             return self._turn()
         except psycopg.Error as error:
             self._require_session(error)
-            if is_transient(error):
+            if is_transient(error) or is_revoked(error):
                 self._try_later(error)
                 return None
             log.exception("%s: worker crashed", self.partition)
@@ -174,6 +179,7 @@ class Leased:
             handler=self._desk.spec.handler,
             terms=self._desk.spec.terms,
             former_end=self._desk.spec.former_end,
+            patience=Patience(),
         )
         self.driver = Driver(
             turn,
@@ -208,7 +214,7 @@ class Leased:
         assert self.driver is not None
         desk.board.begin(desk.spec.slot, self.lease_no, self.oldest_s)
         try:
-            if self._dropped:
+            if self._dropped or (self.going_on and monotonic() < self._braked_until_s):
                 return self.driver.rest()
             return self.driver.turn(batch_size=self._batch_size, alone=self.alone > 0)
         finally:
@@ -228,20 +234,47 @@ class Leased:
             self._report(None)
         if done.dead:
             log.warning("%s: dead letters: %s more", self.partition, done.dead)
-        if done.failed:
+        self._slow_down(done)
+        if self._brake.is_on:
+            self._batch_size = 1
+        elif done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
             desk.board.complete(desk.spec.slot)
             self._batch_size = min(self._batch_size * 2, desk.spec.terms.batch_size)
         self.alone = max(0, self.alone - max(done.events, int(done.outcome == "idle")))
 
+    def _slow_down(self, done: Step) -> None:
+        """Rest when nothing but failures comes; go on as before when something was handled."""
+        rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
+        if rest_s:
+            self._braked_until_s = monotonic() + rest_s
+            if not self.going_on:
+                self.due_s = max(self.due_s, self._braked_until_s)
+            what = f"{self._brake.failed} units in a row failed"
+            if not self._is_slow:
+                log.error("%s: slowed down: %s, one is tried at a time", self.partition, what)
+            self._is_slow = True
+            self._report(
+                f"retrying: slowed down: {what}; the next one in {rest_s:.0f} s, one that is handled "
+                "lifts it; gapless dlq list tells why"
+            )
+            self._troubled = False  # who has calls going on is woken as ever
+        elif self._is_slow and not self._brake.is_on:
+            self._is_slow = False
+            self._braked_until_s = 0.0
+            log.warning("%s: goes on as before: a unit was handled", self.partition)
+            self._report(None)
+
     def _try_later(self, error: psycopg.Error | BlockedError) -> None:
         """Wait longer each time for what the environment, or the policy, does not let succeed."""
         wait_s = self._retries.failed()
         attempt = self._retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
-            log.warning("%s: will try again: %s", self.partition, one_line(error))
-        if self.assignment is not None and (attempt == 3 or isinstance(error, BlockedError)):
+            why = explain_revoked(error) if is_revoked(error) else one_line(error)
+            log.warning("%s: will try again: %s", self.partition, why)
+        is_told = attempt == 3 or isinstance(error, BlockedError)
+        if self.assignment is not None and is_told and not is_revoked(error):
             self._report(f"retrying: {one_line(error)} (attempt {attempt})")
         self.due_s = monotonic() + wait_s
 
