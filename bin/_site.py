@@ -14,6 +14,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import gapless
@@ -34,6 +35,7 @@ _NAV = (
     ("Handlers", "handlers.md"),
     ("When something fails", "when-something-fails.md"),
     ("Operations", "operations.md"),
+    ("Who can do what", "trust.md"),
     ("Exit codes", "exit-codes.md"),
     ("Spark", "spark.md"),
     ("Reliability", "reliability.md"),
@@ -101,11 +103,10 @@ def _member(home: str, name: str, member: object) -> Iterator[str]:
     yield _doc(member)
     if inspect.isclass(member):
         for own, part in vars(member).items():
-            said = inspect.getdoc(part) if inspect.isfunction(part) else None
-            if isinstance(part, property):
-                said = inspect.getdoc(part)
+            is_read = isinstance(part, property | cached_property)
+            said = inspect.getdoc(part) if is_read or inspect.isfunction(part) else None
             if said and not own.startswith("_"):
-                call = "" if isinstance(part, property) else _signature(part)
+                call = "" if is_read else _signature(part)
                 yield f"\n`{own}{call}`\n\n: {said.replace(chr(10), chr(10) + '  ')}\n"
 
 

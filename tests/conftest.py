@@ -133,6 +133,12 @@ def dsn(server_dsn: str, template: str) -> Iterator[str]:
     yield from _database(server_dsn, template)
 
 
+@pytest.fixture(scope="module")
+def module_dsn(server_dsn: str, template: str) -> Iterator[str]:
+    """The same, one for all tests of a file."""
+    yield from _database(server_dsn, template)
+
+
 @pytest.fixture
 def conn(dsn: str) -> Iterator[Connection]:
     """A superuser's session in the test's database, in autocommit."""

@@ -116,7 +116,7 @@ begin
       using errcode = 'GL409';
   end if;
   if gapless.xid_of(transaction_id) = pg_current_xact_id_if_assigned()
-    and gapless.timeline_of(transaction_id) = greatest(gapless.timeline(), 1)
+    and gapless.timeline_of(transaction_id) = gapless.timeline()
   then
     raise exception 'commit first: this transaction cannot wait for itself' using errcode = 'GL409';
   end if;

@@ -1,6 +1,7 @@
 -- Write down where the events of chunks lie that are complete: none of their ids can be given to an
 -- event any more, and all that were published with them have their offsets. Returns how many chunks.
--- The sequencer's floor says so: ids up to it belong to transactions that have ended and were seen.
+-- The sequencer's floor says so: ids up to it belong to transactions that have ended and were seen. One with
+-- an event of a topic id that nobody made stays open: it may be adopted yet.
 -- Cost: the segments written since the chunk before are read once.
 -- locks: guard_retention, so that one session does it
 create or replace function gapless.close_chunks()
@@ -31,7 +32,8 @@ begin
   end if;
   select array_agg(c.upto order by c.upto) into bounds
   from gapless.chunk c, gapless.retention_state r
-  where c.upto > r.closed_upto and c.upto <= state.floor_id + 1;
+  where c.upto > r.closed_upto and c.upto <= state.floor_id + 1
+    and not exists (select from gapless.unrouted u where u.first_id < c.upto);
   if bounds is null then
     return 0;
   end if;

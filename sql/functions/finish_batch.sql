@@ -11,7 +11,8 @@ as $$
   end
 $$;
 
--- As finish_batch(), of a batch with so many units, for a handler that may have published (cause.sql).
+-- As finish_batch(), for a handler that may have published (cause.sql). units: so often it was called;
+-- what it takes in one call, a whole batch perhaps, is one.
 -- Raises GL004 when it published and nobody had said what was being handled, or could say it of what
 -- is published at COMMIT, by a deferred trigger.
 create or replace function gapless.finish_units(claim_xid text, units int)

@@ -42,7 +42,8 @@ begin
   loop
     return query
     select segment.base_offset + u.n - 1, o.key, o.event_type, o.payload, o.headers, o.host_id,
-      o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, segment.timeline)), o.created_ts, o.id
+      o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, segment.timeline)),
+      o.created_ts, o.id
     from unnest(segment.message_ids) with ordinality as u (id, n)
     -- OFFSET 0: one look-up an id. As a join it may read all that lies between low and high, which is
     -- everything that was published while a long transaction was open.

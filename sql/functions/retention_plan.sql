@@ -42,6 +42,7 @@ as $$
   select 'it is in use: not all of its ids have become events with an offset', false
   from gapless.retention_state s
   where reasons_to_keep.upto > s.closed_upto
+    and not exists (select from gapless.unrouted u where u.first_id < reasons_to_keep.upto)
   union all
   select 'it has events of ' || case u.topic_id when 0 then 'further topic ids' else 'topic id ' || u.topic_id end
     || ' that nobody made: gapless topics adopt, or gapless topics discard',

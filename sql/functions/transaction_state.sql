@@ -94,7 +94,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if gapless.timeline_of(transaction_id) <> greatest(gapless.timeline(), 1) then
+  if gapless.timeline_of(transaction_id) <> gapless.timeline() then
     return 'unknown';    -- that xid is another transaction's now
   end if;
   return case pg_xact_status(gapless.xid_of(transaction_id))

@@ -68,15 +68,16 @@ as $$
   ),
   told as (
     select u.unit_end, u.is_whole,
-      u.owner is null or u.owner <> lead(u.owner) over w
-        or lead(u.unit_end) over w is not null and lead(u.owner) over w is null as is_closed,
-      lead(u.unit_end) over w is null as is_last
+      lead(u.unit_end) over w is null as is_last,
+      u.owner is null
+        or lead(u.unit_end) over w is not null and u.owner is distinct from lead(u.owner) over w
+        as is_closed
     from unit u
     window w as (order by u.unit_end)
   )
-  select t.unit_end, coalesce(t.is_closed, false)
+  select t.unit_end, t.is_closed
   from told t
-  where t.is_whole and (coalesce(t.is_closed, false) or t.is_last)
+  where t.is_whole and (t.is_closed or t.is_last)
   order by t.unit_end
 $$;
 

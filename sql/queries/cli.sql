@@ -15,7 +15,7 @@ from gapless.topics t
 order by t.topic
 
 -- name: unrouted
--- returns: gapless.cli.topics:UnroutedRow
+-- returns: gapless.cli.unrouted:UnroutedRow
 select u.topic_id, u.events, u.since_ts as since from gapless.unrouted u order by u.topic_id
 
 -- name: topic_partitions

@@ -82,6 +82,10 @@ from pg_prepared_xacts p
 where p.database = current_database()
 order by p.prepared
 
+-- name: notify_queue
+-- How full the server's queue of notifications is, 0 to 1.
+select pg_notification_queue_usage()
+
 -- name: clock
 select clock_timestamp()
 

@@ -37,13 +37,13 @@ select gapless.record_position(
 -- name: segments
 -- The segments that overlap some ranges (the n-th of each array), in the order of ranges and offsets.
 -- index: log_segment_pkey
-select r.n::int as range_no, s.base_offset, s.message_ids
+select r.n::int as range_no, s.base_offset, s.message_ids, s.timeline
 from unnest(
   %(topic_ids)s::int[], %(partition_ids)s::int[], %(first_offsets)s::bigint[],
   %(last_offsets)s::bigint[]
 ) with ordinality as r (topic_id, partition_id, first_offset, last_offset, n)
 cross join lateral (
-  select b.base_offset, b.message_ids
+  select b.base_offset, b.message_ids, coalesce(b.timeline, 1) as timeline
   from gapless.segments_from(
     r.topic_id, r.partition_id, r.first_offset, r.last_offset - r.first_offset + 1
   ) b

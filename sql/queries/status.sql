@@ -182,9 +182,13 @@ where v.status = 'dead'
 order by v.created_dt desc
 limit 5
 
+-- name: squatters
+-- returns: gapless.status.strangers:Squatting
+select v.pid, v.role, v.holds from gapless.squatters v where v.granted order by v.pid
+
 -- name: unrouted
 -- Events of ids that nobody made, the most first; all of it is a hundred rows.
--- returns: gapless.status.snapshot:Unrouted
+-- returns: gapless.status.strangers:Unrouted
 select
   u.topic_id,
   u.events,

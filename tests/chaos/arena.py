@@ -21,9 +21,8 @@ from chaos.process import LOOK_AGAIN_S, Process, running
 from chaos.scene import MACHINES_MAX, Scene
 
 PRODUCERS_LINE = MACHINES_MAX - 1  # the machine that producers run on
-RATE = (
-    5.0  # transactions a second of a producer, about; six groups handle each, two what comes of it
-)
+# Transactions a second of a producer, about; six groups handle each, two what comes of it.
+RATE = 5.0
 PAUSE_S = (0.1, 3.5)  # the ttl of a run is 1.5 s
 SHORT_S = (0.05, 0.6)
 EATEN_MAX = 3

@@ -19,37 +19,28 @@ from psycopg import Connection
 
 from chaos.chain import GROUPS, LATE, WAYS, links
 from chaos.chain_shop import link_handler
-from chaos.history import Writer
-from chaos.policy_play import TIMING
 from chaos.producer import Draft, Producer
 from chaos.run import LAG, wait_until
 from chaos.shop import Shop
+from chaos.workers import Workers
 from gapless.consume.drive import Driver
-from gapless.db.connect import connect
 from gapless.errors import BlockedError
-from gapless.keys import Assignment
-from gapless.lease import hold
-from gapless.lease.member import Member, Subscription
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from support.patience import patience
-from support.turn import turn
 
 SEED = 7
 KEYS = [f"k{number}" for number in range(6)]
 DEEDS = ("", "raise", "", "", "skip", "", "", "flaky", "", "", "mend", "", "", "", "dead", "")
 
 
-class ChainPlay:
+class ChainPlay(Workers):
     """A good run of the chain, over partitions for the orders and so many for what is below."""
 
     def __init__(
         self, dsn: str, conn: Connection[Any], folder: Path, partitions: tuple[int, int] = (2, 2)
     ) -> None:
-        self.dsn, self.conn = dsn, conn
-        self.writer = Writer(folder, "driver")
-        self.shop = Shop(folder, dsn)
-        self.sessions: list[Connection[Any]] = []
+        super().__init__(dsn, conn, folder, Shop(folder, dsn))
         above, below = partitions
         self.links = [
             replace(link, ways=ways, batch_size=size)
@@ -57,12 +48,10 @@ class ChainPlay:
                 links(SEED), (WAYS, (*WAYS, LATE), ()), (40, 7, 500), strict=True
             )
         ]
-        self.topic_ids = {
-            link.topic: ensure_topic(
-                conn, link.topic, partitions=below if number else above
-            ).topic_id
+        self.topics = [
+            ensure_topic(conn, link.topic, partitions=below if number else above)
             for number, link in enumerate(self.links)
-        }
+        ]
 
     def play(self, orders: int) -> None:
         for group, link in zip(GROUPS, self.links, strict=True):
@@ -90,20 +79,8 @@ class ChainPlay:
 
     def drivers(self, number: int) -> Iterator[Driver]:
         """Own all partitions of a group."""
-        group, link = GROUPS[number], self.links[number]
-        wanted = Subscription(
-            group_id=group.group, topic=link.topic, topic_id=self.topic_ids[link.topic]
-        )
-        member = Member(self.session(), [wanted], TIMING, name=group.group, capacity=None)
-        member.sync()
-        handler = link_handler(self.shop, group, link)
-        for lease in member.leases():
-            conn = self.session()
-            assert hold.lock(conn, lease.lease_no)
-            assignment = hold.take(conn, lease.partition, member.member_id)
-            assert isinstance(assignment, Assignment)
-            assert hold.install(conn, assignment) is not None
-            yield Driver(turn(conn, assignment, handler), wait_period_s=0.01)
+        handler = link_handler(self.shop, GROUPS[number], self.links[number])
+        return self.own_all(self.topics[number], handler)
 
     def rest(self, drivers: Sequence[Driver]) -> None:
         """Let everything be handled that can be."""
@@ -118,12 +95,3 @@ class ChainPlay:
             return row == (False, 0)
 
         assert wait_until(is_done, patience(60)), "not all is handled"
-
-    def session(self, role: str = "worker") -> Connection[Any]:
-        self.sessions.append(connect(self.dsn, role=role))
-        return self.sessions[-1]
-
-    def close(self) -> None:
-        self.shop.desk.close()
-        for session in self.sessions:
-            session.close()

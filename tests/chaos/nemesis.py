@@ -11,7 +11,8 @@ from itertools import count
 import chaos.faults
 import chaos.network
 import chaos.operators
-import chaos.server  # noqa: F401 - the faults of all four are in FAULTS then
+import chaos.server
+import chaos.strangers  # noqa: F401 - the faults of all five are in FAULTS then
 from chaos.arena import FAULTS, Arena
 
 AT_ONCE_MAX = 3

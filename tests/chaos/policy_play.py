@@ -13,23 +13,18 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from chaos.history import Asked, Writer
+from chaos.history import Asked
 from chaos.producer import Draft, Producer
 from chaos.run import LAG, wait_until
 from chaos.shop import GROUPS, Shop
+from chaos.workers import Workers
 from gapless.consume.drive import Driver
 from gapless.db.connect import connect
 from gapless.errors import BlockedError
-from gapless.keys import Assignment
-from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from support.patience import patience
-from support.turn import turn
 
-_HOUR_MS = 3_600_000
-TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 # Key by key: a and b are in one partition, f and i in the other.
 ORDERS: dict[str, dict[str, str]] = {
     "first": {"a": ""},
@@ -55,15 +50,12 @@ group by p order by p
 """
 
 
-class Play:
+class Play(Workers):
     """A good run of the groups of a shop."""
 
     def __init__(self, dsn: str, conn: Connection[Any], folder: Path, partitions: int = 2) -> None:
-        self.dsn, self.conn = dsn, conn
+        super().__init__(dsn, conn, folder, Shop(folder, dsn, "t"))
         self.topic: Topic = ensure_topic(conn, "t", partitions=partitions)
-        self.writer = Writer(folder, "driver")
-        self.shop = Shop(folder, dsn, "t")
-        self.sessions: list[Connection[Any]] = []
 
     def play(self) -> None:
         for group in GROUPS:
@@ -83,11 +75,6 @@ class Play:
                 self.writer.write(asked)
         self.rest(drivers)
 
-    def close(self) -> None:
-        self.shop.desk.close()
-        for session in self.sessions:
-            session.close()
-
     def publish(self) -> None:
         rows = self.conn.execute(_KEYS, [self.topic.partitions]).fetchall()
         (one,), (other,) = rows[:2]
@@ -101,17 +88,8 @@ class Play:
 
     def drivers(self, group: str) -> Iterator[Driver]:
         """Own all partitions of a group."""
-        wanted = Subscription(group_id=group, topic="t", topic_id=self.topic.topic_id)
-        member = Member(self.session(), [wanted], TIMING, name=group, capacity=None)
-        member.sync()
         handler = self.shop.handler(next(each for each in GROUPS if each.group == group))
-        for lease in member.leases():
-            conn = self.session()
-            assert hold.lock(conn, lease.lease_no)
-            assignment = hold.take(conn, lease.partition, member.member_id)
-            assert isinstance(assignment, Assignment)
-            assert hold.install(conn, assignment) is not None
-            yield Driver(turn(conn, assignment, handler, batch_size=5), wait_period_s=0.01)
+        return self.own_all(self.topic, handler, batch_size=5)
 
     def rest(self, drivers: list[Driver]) -> None:
         """Let everything be handled that can be."""
@@ -138,7 +116,3 @@ class Play:
         ).fetchone()
         assert row is not None
         return str(row[0])
-
-    def session(self) -> Connection[Any]:
-        self.sessions.append(connect(self.dsn, role="worker"))
-        return self.sessions[-1]

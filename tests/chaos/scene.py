@@ -28,8 +28,9 @@ from gapless.log.topics import ensure_topic
 
 TOPIC = "orders"
 ROLE = "chaos_app"  # what supervisors and producers connect as: no superuser
+STRANGER = "chaos_stranger"  # may connect, and nothing else
 MACHINES_MAX = 8
-SERVER_OPTIONS = {"max_connections": "150", "fsync": "off", "max_wal_size": "1GB"}
+SERVER_OPTIONS = {"max_connections": "150", "max_prepared_transactions": "4", "fsync": "off", "max_wal_size": "1GB"}
 # Shorter than the defaults, so that a run sees many of each; `--figures` runs with the defaults.
 QUICK: dict[str, object] = {
     "memberTtlMs": 1500,
@@ -210,6 +211,7 @@ def _furnish(cluster: Cluster, partitions: int) -> None:
         ensure_topic(conn, TOPIC, partitions=partitions)
         create_chunks(conn)
         conn.execute(f"create role {ROLE} login")
+        conn.execute(f"create role {STRANGER} login")
         make_tables(conn)
         conn.execute(f"grant gapless_operator to {ROLE}")
         conn.execute(f"grant usage on schema chaos to {ROLE}")

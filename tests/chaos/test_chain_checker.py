@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from chaos.chain import BATCH_MAX, MARK, WAYS, derived, links, plan, root_of
 from chaos.chain_corruptions import IN_TABLES
@@ -28,22 +24,13 @@ ORDERS = 160
 
 
 @pytest.fixture(scope="module")
-def run(server_dsn: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    name = f"gapless_test_{uuid4().hex[:12]}"
+def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with psycopg.connect(server_dsn, autocommit=True) as admin:
-        admin.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
-        )
-        dsn = make_conninfo(server_dsn, dbname=name)
-        with connect(dsn, role="test") as conn:
-            make_tables(conn)
-            with closing(ChainPlay(dsn, conn, folder)) as play:
-                play.play(ORDERS)
-            yield Run(conn, folder, read(folder))
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    with connect(module_dsn, role="test") as conn:
+        make_tables(conn)
+        with closing(ChainPlay(module_dsn, conn, folder)) as play:
+            play.play(ORDERS)
+        yield Run(conn, folder, read(folder))
 
 
 def test_a_good_history_passes(run: Run) -> None:

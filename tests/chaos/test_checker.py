@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg import Connection, sql
-from psycopg.conninfo import make_conninfo
+from psycopg import Connection
 
 from chaos.app import make_handler
 from chaos.checker import check, check_records, report
@@ -24,15 +21,13 @@ from chaos.effects import make_tables
 from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
-from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, Subscription
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from support.group import TIMING, own
 from support.turn import one_step
 
-_HOUR_MS = 3_600_000
-TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 KEYS = ("a", "b", "f", "i")
 PARTITIONS = 2
 POISON = 5
@@ -46,21 +41,12 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(server_dsn: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    name = f"gapless_test_{uuid4().hex[:12]}"
+def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with psycopg.connect(server_dsn, autocommit=True) as admin:
-        admin.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
-        )
-        dsn = make_conninfo(server_dsn, dbname=name)
-        with connect(dsn, role="test") as conn:
-            make_tables(conn)
-            play(dsn, conn, folder)
-            yield Run(conn, folder, read(folder))
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    with connect(module_dsn, role="test") as conn:
+        make_tables(conn)
+        play(module_dsn, conn, folder)
+        yield Run(conn, folder, read(folder))
 
 
 def play(dsn: str, conn: Connection[Any], folder: Path) -> None:
@@ -100,10 +86,7 @@ def work(dsn: str, member: Member) -> None:
     member.sync()
     for lease in member.leases():
         with connect(dsn, role="worker") as conn:
-            assert hold.lock(conn, lease.lease_no)
-            assignment = hold.take(conn, lease.partition, member.member_id)
-            assert isinstance(assignment, Assignment)
-            assert hold.install(conn, assignment) is not None
+            assignment = own(conn, member, lease)
             handler = make_handler(lease.group_id, "t")
             while one_step(conn, assignment, handler, batch_size=5).outcome == "done":
                 pass

@@ -6,12 +6,9 @@ The good history is a real one: that of chaos.policy_play.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from uuid import uuid4
+from contextlib import closing
 
-import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from chaos.checker import check, check_records, report
 from chaos.effects import make_tables
@@ -36,26 +33,14 @@ where u.id = o.id
 
 
 @pytest.fixture(scope="module")
-def run(server_dsn: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    name = f"gapless_test_{uuid4().hex[:12]}"
+def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with psycopg.connect(server_dsn, autocommit=True) as admin:
-        admin.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
-        )
-        dsn = make_conninfo(server_dsn, dbname=name)
-        with connect(dsn, role="test") as conn:
-            make_tables(conn)
-            play = Play(dsn, conn, folder)
-            try:
-                play.play()
-            finally:
-                play.close()
-            conn.execute(_TOLD)
-            yield Run(conn, folder, read(folder))
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    with connect(module_dsn, role="test") as conn:
+        make_tables(conn)
+        with closing(Play(module_dsn, conn, folder)) as play:
+            play.play()
+        conn.execute(_TOLD)
+        yield Run(conn, folder, read(folder))
 
 
 def test_a_good_history_passes(run: Run) -> None:

@@ -25,7 +25,7 @@ create function gapless.publish(
 ) returns uuid language sql as 'select null::uuid';
 create function gapless.create_topic(name text, partitions int, keep_s double precision)
 returns int language sql as 'select 0';
-insert into gapless.topic (name, partitions) values ('orders', 2);
+insert into gapless.topic (topic_id, name, partitions) values (1, 'orders', 2);
 insert into gapless.outbox_message_t (topic_id, payload) select 1, '1' from generate_series(1, 5);
 """
 

@@ -209,7 +209,7 @@ def _until_gone(conn: Connection) -> None:
     pytest.fail("the session's lock stayed")
 
 
-def test_the_sequencer_awake_asleep_and_gone(dsn: str, conn: Connection) -> None:
+def test_the_sequencer_awake_asleep_and_gone(dsn: str, conn: Connection, topic: Topic) -> None:
     with connect(dsn, role="sequencer") as sequencer:
         assert try_role(sequencer)
         look = snapshot(conn)

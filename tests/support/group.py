@@ -14,12 +14,13 @@ from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Lease, Member, Subscription, Timing
 from gapless.log.topics import Topic
 from support.turn import one_step
 
 _HOUR_MS = 3_600_000
-_TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
+# Nobody is evicted, however long a test takes.
+TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +63,24 @@ class Owner:
         return [row[0] for row in rows]
 
 
+def own(conn: Connection[Any], member: Member, lease: Lease) -> Assignment:
+    """Take a partition that is meant for a member, from the lock to the fence."""
+    assert hold.lock(conn, lease.lease_no)
+    assignment = hold.take(conn, lease.partition, member.member_id)
+    assert assignment is not None
+    assert hold.install(conn, assignment) is not None
+    return assignment
+
+
 @contextmanager
 def owner(dsn: str, group_id: str, topic: Topic) -> Iterator[Owner]:
     """Join the group as its only member, take all partitions, and leave in the end."""
     wanted = Subscription(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
     with connect(dsn, role="control") as control, connect(dsn, role="worker") as conn:
-        member = Member(control, [wanted], _TIMING, name="test", capacity=None)
+        member = Member(control, [wanted], TIMING, name="test", capacity=None)
         member.sync()
-        assignments = []
         leases = member.leases()
-        for lease in leases:
-            assert hold.lock(conn, lease.lease_no)
-            assignment = hold.take(conn, lease.partition, member.member_id)
-            assert assignment is not None
-            assert hold.install(conn, assignment) is not None
-            assignments.append(assignment)
+        assignments = [own(conn, member, lease) for lease in leases]
         assert len(assignments) == topic.partitions
         yield Owner(conn, tuple(assignments))
         for lease, assignment in zip(leases, assignments, strict=True):

@@ -90,6 +90,20 @@ class TestUnit:
         next(iter(unit))
         assert asked == [2]
 
+    def test_who_publishes_for_it_again_and_again_reads_one_event(self) -> None:
+        unit, asked = self.fetched([1, 2, 3], 2)
+        assert unit.correlation == unit.transaction_id == transaction_uuid(7)
+        assert unit.cause is None
+        assert asked == [1]
+
+    def test_who_publishes_for_a_batch_again_and_again_looks_at_its_units_once(self) -> None:
+        unit, asked = self.fetched([1, 2], 2)
+        batch = Batch([unit, Unit(unit.source, 13, [row(3)])])
+        told = batch.correlation
+        assert told == transaction_uuid(7)
+        assert batch.correlation is told
+        assert asked == [1]
+
     def test_an_explicit_transaction_id_wins(self) -> None:
         id_ = UUID(int=1)
         own = (*row(1)[:7], id_, *row(1)[8:])

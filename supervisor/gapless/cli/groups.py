@@ -152,7 +152,6 @@ def _create_at(conn: Connection[Any], group: str, topic: str, place: Target) -> 
 
 
 def _remove(args: argparse.Namespace) -> int:
-
     with open_connection(args, "groups") as conn:
         found = [
             row for row in rows(conn, GroupRow, query("cli", "groups")) if row.group == args.group
@@ -190,7 +189,6 @@ def _topic_of(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _show(args: argparse.Namespace) -> int:
-
     where = _topic_of(args)
     with open_connection(args, "groups") as conn:
         found = rows(conn, GroupPartitionRow, query("cli", "group_partitions"), **where)

@@ -128,3 +128,17 @@ def _dsn(text: str) -> str:
             "it is empty; leave it out to use GAPLESS_DSN or libpq's environment"
         )
     return text
+
+
+PARTITIONS_MAX = 4096
+_SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
+
+
+def add_partitions(parser: argparse.ArgumentParser, help_: str = _SHARING) -> None:
+    """Declare `--partitions`; give it to `load` as the flag total_partitions."""
+    parser.add_argument(
+        "--partitions",
+        type=whole(1, PARTITIONS_MAX),
+        metavar="N",
+        help=help_,
+    )

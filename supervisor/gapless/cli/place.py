@@ -17,7 +17,7 @@ from gapless.cli.screen import stamp
 from gapless.errors import UsageError
 
 _NUMBER = re.compile("[0-9]{1,18}")
-_PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,18})(?:[/@]([0-9]{1,18}))?)?)?")
+_PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,9})(?:[/@]([0-9]{1,18}))?)?)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, open_connection, where
-from gapless.cli.parser import add_json, whole
+from gapless.cli.parser import add_json, add_partitions, whole
 from gapless.cli.screen import count, note, say, tell, to_json
-from gapless.cli.topics import add_partitions, ensure
+from gapless.cli.topics import ensure
 from gapless.errors import UsageError
 
 if TYPE_CHECKING:

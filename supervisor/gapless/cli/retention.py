@@ -139,11 +139,13 @@ def parse_window(text: str | None) -> int | None:
     """Parse the value of --dedupe-window; None: it was not given. Raises UsageError."""
     from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
 
-    if text is not None and whole_seconds(text) is None:
+    if text is None:
+        return None
+    if (seconds := whole_seconds(text)) is None:
         raise UsageError(
             f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
         )
-    return None if text is None else whole_seconds(text)
+    return seconds
 
 
 def age(seconds: float | None) -> str:

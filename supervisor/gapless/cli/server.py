@@ -6,7 +6,7 @@ import argparse
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -152,8 +152,6 @@ def _show(args: argparse.Namespace, found: Standing) -> None:
         url=None if found.dsn is None else url_of(found.dsn),
     )
     if args.json:
-        from dataclasses import asdict  # noqa: PLC0415 - only here
-
         say(to_json(asdict(row), indent=2))
         return
     how_long = "until gapless server stop" if row.stays else "as long as somebody uses it"

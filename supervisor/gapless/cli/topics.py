@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from gapless.cli import unrouted
 from gapless.cli.context import load, open_connection
-from gapless.cli.parser import Parser, add_json, whole
+from gapless.cli.parser import Parser, add_json, add_partitions
 from gapless.cli.retention import (
     add_dedupe_window,
     add_retention,
@@ -40,8 +41,6 @@ examples:
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
-PARTITIONS_MAX = 4096
-_ID_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +70,6 @@ class PartitionRow:
     log_end_offset: int
     events: int
     state: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnroutedRow:
-    """A line of `topics unrouted`: events of an id that nobody made; id 0: of all further ids."""
-
-    topic_id: int
-    events: int
-    since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,44 +111,13 @@ def add_arguments(parser: Parser) -> None:
     showing.set_defaults(act=_show)
     showing.add_argument("name")
     add_json(showing)
-    strays = verbs.add_parser("unrouted", help="list the topic ids that have events and no topic")
-    strays.set_defaults(act=_unrouted)
-    add_json(strays)
-    adoption = verbs.add_parser(
-        "adopt", help="make a topic of an id that has events: they get their offsets"
-    )
-    adoption.set_defaults(act=_adopt)
-    adoption.add_argument("id", type=whole(1, _ID_MAX), help="the topic_id that producers use")
-    adoption.add_argument("name", help="letters, digits, dots, dashes and underscores")
-    add_partitions(adoption)
-    add_retention(adoption)
-    add_json(adoption)
-    giving_up = verbs.add_parser(
-        "discard", help="delete the events of an id that has no topic"
-    )
-    giving_up.set_defaults(act=_discard)
-    giving_up.add_argument("id", type=whole(1, _ID_MAX), nargs="?", help="default: all such ids")
-    giving_up.add_argument("--yes", action="store_true", help="do it")
-    add_json(giving_up)
+    unrouted.declare(verbs)
 
 
 def main(args: argparse.Namespace) -> int:
     """Do what the verb says."""
     code: int = args.act(args)
     return code
-
-
-_SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
-
-
-def add_partitions(parser: argparse.ArgumentParser, help_: str = _SHARING) -> None:
-    """Declare `--partitions`; give it to `load` as the flag total_partitions."""
-    parser.add_argument(
-        "--partitions",
-        type=whole(1, PARTITIONS_MAX),
-        metavar="N",
-        help=help_,
-    )
 
 
 def ensure(
@@ -188,7 +147,7 @@ def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
         found = rows(conn, TopicRow, query("cli", "topics"))
         changes = rows(conn, ChangeRow, query("cli", "changes"), topic=None)
-        strays = rows(conn, UnroutedRow, query("cli", "unrouted"))
+        strays = rows(conn, unrouted.UnroutedRow, query("cli", "unrouted"))
     show(TopicRow, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
     _tell(changes)
     if strays:
@@ -208,26 +167,27 @@ def _alter(args: argparse.Namespace) -> int:
     window_s = parse_window(args.dedupe_window)
     done: dict[str, object] = {"topic": args.name}
     lines = []
-    if kept:
-        lines.append(_alter_retention(args, done))
-    if window_s is not None:
-        lines.append(_alter_window(args, window_s, done))
-    if args.partitions is not None:
-        lines.append(_alter_partitions(args, done))
+    loaded = load(args)
+    with open_connection(args, "topics", loaded.settings) as conn:
+        if kept:
+            lines.append(_alter_retention(conn, args, done))
+        if window_s is not None:
+            lines.append(_alter_window(conn, args.name, window_s, done))
+        if args.partitions is not None:
+            lines.append(_alter_partitions(conn, args, loaded, done))
     tell(args, "\n".join(lines), **done)
     return 0
 
 
-def _alter_partitions(args: argparse.Namespace, done: dict[str, object]) -> str:
+def _alter_partitions(
+    conn: Connection[Any], args: argparse.Namespace, loaded: Loaded, done: dict[str, object]
+) -> str:
     """Change the number; say what was done, in words and in `done`."""
     from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
 
-    loaded = load(args)
-    with open_connection(args, "topics", loaded.settings) as conn:
-        before = require_topic(conn, args.name).partitions
-        topic = set_partitions(conn, args.name, args.partitions)
-        changes = rows(conn, ChangeRow, query("cli", "changes"), topic=args.name)
-    _tell(changes)
+    before = require_topic(conn, args.name).partitions
+    topic = set_partitions(conn, args.name, args.partitions)
+    _tell(rows(conn, ChangeRow, query("cli", "changes"), topic=args.name))
     asked = loaded.settings.total_partitions
     if loaded.sources["totalPartitions"] != "default" and asked != topic.partitions:
         note(
@@ -244,13 +204,14 @@ def _alter_partitions(args: argparse.Namespace, done: dict[str, object]) -> str:
     )
 
 
-def _alter_retention(args: argparse.Namespace, done: dict[str, object]) -> str:
+def _alter_retention(
+    conn: Connection[Any], args: argparse.Namespace, done: dict[str, object]
+) -> str:
     """Change how long events are kept; say what was done, in words and in `done`."""
     from gapless.log.retention import find_retention, set_retention  # noqa: PLC0415 - see above
 
-    with open_connection(args, "topics") as conn:
-        after = changed(args, find_retention(conn, args.name))
-        set_retention(conn, args.name, after)
+    after = changed(args, find_retention(conn, args.name))
+    set_retention(conn, args.name, after)
     done |= {
         "retention_s": after.keep_s,
         "archive": after.archive,
@@ -264,14 +225,13 @@ def _alter_retention(args: argparse.Namespace, done: dict[str, object]) -> str:
     )
 
 
-def _alter_window(args: argparse.Namespace, window_s: int, done: dict[str, object]) -> str:
+def _alter_window(conn: Connection[Any], name: str, window_s: int, done: dict[str, object]) -> str:
     """Change the window; say what was done, in words and in `done`."""
     from gapless.log.topics import set_dedupe_window  # noqa: PLC0415 - not for --help
 
-    with open_connection(args, "topics") as conn:
-        set_dedupe_window(conn, args.name, window_s)
+    set_dedupe_window(conn, name, window_s)
     done["dedupe_window_s"] = window_s
-    return f"topic {args.name} remembers dedupe keys for {age(window_s)}"
+    return f"topic {name} remembers dedupe keys for {age(window_s)}"
 
 
 def _tell(changes: Sequence[ChangeRow]) -> None:
@@ -295,47 +255,6 @@ def _create(args: argparse.Namespace) -> int:
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {count(topic.partitions, 'partition')}"
     tell(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
-    return 0
-
-
-def _unrouted(args: argparse.Namespace) -> int:
-    with open_connection(args, "topics") as conn:
-        found = rows(conn, UnroutedRow, query("cli", "unrouted"))
-    show(UnroutedRow, found, as_json=args.json, empty="all events have a topic")
-    return 0
-
-
-def _adopt(args: argparse.Namespace) -> int:
-    from gapless.log.topics import adopt_topic  # noqa: PLC0415 - not for --help
-
-    flags: dict[str, object] = {"total_partitions": args.partitions}
-    if args.retention is not None:
-        flags["retention_s"] = parse_age(args.retention) or ""
-    settings = load(args, flags).settings
-    with open_connection(args, "topics", settings) as conn:
-        topic, events = adopt_topic(
-            conn,
-            args.id,
-            args.name,
-            partitions=settings.total_partitions,
-            keep_s=settings.retention_s,
-        )
-    text = f"topic {topic.name} has id {args.id} and {count(topic.partitions, 'partition')} now; "
-    text += f"{count(events, 'event')} get their offsets next"
-    tell(args, text, topic=topic.name, topic_id=args.id, partitions=topic.partitions, events=events)
-    return 0
-
-
-def _discard(args: argparse.Namespace) -> int:
-    from gapless.log.topics import discard_unrouted  # noqa: PLC0415 - not for --help
-
-    if not args.yes:
-        note("nothing was given up: --yes does it, for good")
-        return _unrouted(args)
-    whose = "of all ids without a topic" if args.id is None else f"of topic id {args.id}"
-    with open_connection(args, "topics") as conn:
-        events = discard_unrouted(conn, args.id)
-    tell(args, f"gave up {count(events, 'event')} {whose}", topic_id=args.id, events=events)
     return 0
 
 

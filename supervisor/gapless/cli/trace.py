@@ -148,9 +148,8 @@ def main(args: argparse.Namespace) -> int:
     with open_connection(args, "trace") as conn:
         found = rows(conn, Node, query("cli", "trace"), transaction_id=asked, units_max=args.limit)
         if not found:
-            with conn.cursor() as cursor:
-                cursor.execute(query("cli", "transaction_fate"), {"transaction_id": asked})
-                row = cursor.fetchone()
+            fate = query("cli", "transaction_fate")
+            row = conn.execute(fate, {"transaction_id": asked}).fetchone()
             assert row is not None
             raise UsageError(f"transaction {asked}: {_FATES[row[0]]}")
     tree = Tree(found)

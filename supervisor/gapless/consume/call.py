@@ -27,7 +27,7 @@ from gapless.errors import HoleError
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
 _WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
-_ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
+ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 
 _IN_TRANSACTION = int(TransactionStatus.INTRANS)  # so: neither broken, closed, aborted nor busy
 _NO_PIPELINE = int(PipelineStatus.OFF)
@@ -114,7 +114,7 @@ def _require_good(result: object, conn: Connection[Any]) -> None:
     require_usable(conn)
     status = conn.info.transaction_status
     if status != TransactionStatus.INTRANS:
-        why = _WENT_ON if status == TransactionStatus.INERROR else _ENDED
+        why = _WENT_ON if status == TransactionStatus.INERROR else ENDED
         raise UnitFailedError(TransactionBrokenError(why))
     _refuse_unrun(result)
 
@@ -143,7 +143,7 @@ def require_transaction(conn: Connection[Any], error: BaseException) -> None:
     """Raise TransactionBrokenError unless the step's transaction goes on after `error`."""
     require_usable(conn)
     if conn.info.transaction_status != TransactionStatus.INTRANS:
-        raise TransactionBrokenError(_ENDED) from error
+        raise TransactionBrokenError(ENDED) from error
 
 
 def _refuse_unrun(result: object) -> None:

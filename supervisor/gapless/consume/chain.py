@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from gapless.consume.handler import Handler
 from gapless.consume.session import UntoldError, is_of_settings, run
-from gapless.log.cause import Handling, Origin, handling
+from gapless.log.cause import Handling, Origin, handling, told_of
 
 
 @contextmanager
@@ -31,12 +31,7 @@ def handled(origin: Origin | None = None) -> Iterator[Handling]:
 
 def tell(conn: Connection[Any], origin: Origin) -> None:
     """Say it to the database, too, until the transaction ends or something else is told."""
-    correlation = origin.correlation
-    params = {
-        "cause": origin.idempotency_key,
-        "correlation": None if correlation is None else str(correlation),
-    }
-    run(conn, "tell_cause", params)
+    run(conn, "tell_cause", told_of(origin))
 
 
 def learn(handler: Handler, error: BaseException) -> bool:

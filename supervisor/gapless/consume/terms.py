@@ -47,9 +47,10 @@ class Terms:
 
 def agree(handler: Handler, settings: Settings) -> Terms:
     """Return the terms of a handler: what it says itself, else what is configured."""
+    group_id, topic = serves(handler, (settings.group_id, settings.topic))
     return Terms(
-        group_id=handler.group or settings.group_id,
-        topic=handler.topic or settings.topic,
+        group_id=group_id,
+        topic=topic,
         batch_size=handler.batch_size or settings.batch_size,
         group_by=handler.group_by or settings.group_by,
         delivery=handler.delivery or settings.delivery,
@@ -65,6 +66,12 @@ def agree(handler: Handler, settings: Settings) -> Terms:
         auto_offset_reset=settings.auto_offset_reset,
         worker=settings.name_for_people(),
     )
+
+
+def serves(handler: Handler, default: tuple[str | None, str]) -> tuple[str | None, str]:
+    """Return the group and the topic that a handler serves; default: those of one without."""
+    group, topic = default
+    return handler.group or group, handler.topic or topic
 
 
 def require_fit(handler: Handler, terms: Terms) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 from uuid import UUID
 
@@ -126,7 +127,7 @@ class Unit:
     read by the handler's own transaction, so it must not be kept after the handler returned.
     """
 
-    __slots__ = ("_ids", "_rows", "first_offset", "source")
+    __slots__ = ("_head", "_ids", "_rows", "first_offset", "source")
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class Unit:
     ) -> None:
         self.source = source
         self.first_offset = first_offset  # inclusive
-        self._rows = rows
+        self._rows = self._head = rows
         self._ids = ids
 
     def __len__(self) -> int:
@@ -186,12 +187,12 @@ class Unit:
     @property
     def cause(self) -> Cause | None:
         """The unit of which it came (of its first event, under groupBy user)."""
-        return next(iter(self)).cause
+        return self._first.cause
 
     @property
     def correlation(self) -> UUID:
         """The transaction_id of the first event of its chain."""
-        return next(iter(self)).correlation
+        return self._first.correlation
 
     @property
     def span(self) -> Span:
@@ -203,10 +204,18 @@ class Unit:
     @property
     def transaction_id(self) -> UUID:
         """The transaction of its events (of the first one, under groupBy user)."""
-        return next(iter(self)).transaction_id
+        return self._first.transaction_id
 
     def __repr__(self) -> str:
         return f"Unit({self.topic}/{self.partition}@{self.first_offset}..{self.last_offset})"
+
+    @property
+    def _first(self) -> Event:
+        """Its first event. MUST NOT read a slice each time: each publish() for the unit asks."""
+        if self._head is None:
+            self._head = self.source.fetch(self._ids[:1])
+        timeline = timeline_at(self.source.timelines, self.first_offset)
+        return Event(self.topic, self.partition, self.first_offset, self._head[0], timeline)
 
     def _slices(self) -> Iterator[list[Row]]:
         if self._rows is not None:
@@ -217,14 +226,12 @@ class Unit:
             yield source.fetch(ids[start : start + source.slice_events])
 
 
-class Batch(tuple[Unit, ...]):
+class Batch(tuple[Unit, ...]):  # noqa: SLOT001 - it keeps its correlation
     """The units of one claim, in offset order: what a handler declared with batch=True is given.
 
     While it is iterated over, what is published is published for the unit at hand (I10); before and
     after, for the batch as a whole.
     """
-
-    __slots__ = ()
 
     def __iter__(self) -> Iterator[Unit]:
         now = handling.get()
@@ -246,7 +253,7 @@ class Batch(tuple[Unit, ...]):
             return first.idempotency_key
         return first.source.key(f"{first.first_offset}..{self[-1].last_offset}", first.first_offset)
 
-    @property
+    @cached_property  # each publish() for the batch as a whole asks
     def correlation(self) -> UUID | None:
         """What all its units have as their correlation; None when they differ."""
         found = {unit.correlation for unit in tuple(self)}

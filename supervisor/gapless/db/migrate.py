@@ -1,8 +1,8 @@
 """Install, upgrade and remove the schema.
 
 Migrations run once, in the order of their numbers; functions, views and roles are applied again
-whenever their file changed. All of it in one transaction that locks the table of what was applied, so
-two that start at once are one after the other, and one that is killed leaves nothing behind.
+whenever their file changed. All of it in one transaction that locks the table of what was applied,
+so two that start at once are one after the other, and one that is killed leaves nothing behind.
 """
 
 from __future__ import annotations

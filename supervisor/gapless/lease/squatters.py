@@ -1,4 +1,4 @@
-"""Strangers in the way: sessions that hold a lock of gapless without a right to it are ended (I11)."""
+"""Strangers in the way: who holds a lock of gapless without a right to it is ended (I11)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def end_squatters(conn: Connection[Any]) -> list[Squatter]:
     with conn.cursor(row_factory=class_row(Squatter)) as cursor:
         found = cursor.execute(query("lease", "end_squatters")).fetchall()
     for squatter in found:
-        who = f"pid {squatter.pid} of role {squatter.role}, which has no right to it, held {squatter.holds}"
+        who = f"pid {squatter.pid} of role {squatter.role} held {squatter.holds}"
         if squatter.is_ended:
-            log.warning("%s: its session was ended", who)
+            log.warning("%s, to which it has no right: its session was ended", who)
         else:
             log.error(
-                "%s: end it with select pg_terminate_backend(%s), or grant pg_signal_backend to the "
-                "owner of the schema",
+                "%s, to which it has no right: end it with select pg_terminate_backend(%s), or "
+                "grant pg_signal_backend to the owner of the schema",
                 who,
                 squatter.pid,
             )

@@ -11,6 +11,9 @@ from contextvars import ContextVar
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+Told = dict[str, str | None]
+"""What the statements are told of an origin: cause and correlation; empty where there is none."""
+
 _FORM = re.compile(r"(?s)(.+)/([A-Za-z0-9._-]+)/(\d{1,9})@(\d{1,18})(?:\.\.\d+)?(?:~\d+)?")
 
 
@@ -49,6 +52,17 @@ def current_origin() -> Origin | None:
     """Return what is being handled where this is called; None outside of handlers."""
     now = handling.get()
     return None if now is None else now.origin
+
+
+def told_of(origin: Origin | None) -> Told:
+    """Return what the statements are told of an origin."""
+    if origin is None:
+        return {}
+    correlation = origin.correlation
+    return {
+        "cause": origin.idempotency_key,
+        "correlation": None if correlation is None else str(correlation),
+    }
 
 
 def parse_cause(text: str | None) -> Cause | None:

@@ -23,13 +23,12 @@ from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.log import keyed
-from gapless.log.cause import Origin, current_origin
+from gapless.log.cause import Origin, Told, current_origin, told_of
 from gapless.log.event import NewEvent
 from gapless.log.record import COLUMNS, columns, record
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
-_Told = dict[str, str | None]  # cause and correlation; empty outside of handlers
 
 
 @overload
@@ -76,24 +75,13 @@ def publish(
     topic. The caller's transaction is then aborted, as by any failed statement.
     """
     events = _events(what, fields)
-    told = _told(cause or current_origin())
+    told = told_of(cause or current_origin())
     if isinstance(conn, AsyncConnection):
         return _publish_async(conn, topic, events, told)
     return _publish_sync(conn, topic, events, told)
 
 
-def _told(origin: Origin | None) -> _Told:
-    """Return what the statements say of the cause."""
-    if origin is None:
-        return {}
-    correlation = origin.correlation
-    return {
-        "cause": origin.idempotency_key,
-        "correlation": None if correlation is None else str(correlation),
-    }
-
-
-def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: _Told) -> UUID:
+def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: Told) -> UUID:
     hit("publish.before")
     try:
         # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
@@ -105,7 +93,7 @@ def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: _Tol
     return published
 
 
-def _store(cursor: Cursor[Any], topic: str, events: _Events, told: _Told) -> UUID:
+def _store(cursor: Cursor[Any], topic: str, events: _Events, told: Told) -> UUID:
     name, params, rest = _statement(topic, events, told)
     if name in _AT_ONCE:
         return _transaction_id(cursor.execute(query("log", name), params).fetchone())
@@ -131,7 +119,7 @@ def _store(cursor: Cursor[Any], topic: str, events: _Events, told: _Told) -> UUI
 
 
 async def _publish_async(
-    conn: AsyncConnection[Any], topic: str, events: _Events, told: _Told
+    conn: AsyncConnection[Any], topic: str, events: _Events, told: Told
 ) -> UUID:
     hit("publish.before")
     try:
@@ -143,7 +131,7 @@ async def _publish_async(
     return published
 
 
-async def _store_async(cursor: AsyncCursor[Any], topic: str, events: _Events, told: _Told) -> UUID:
+async def _store_async(cursor: AsyncCursor[Any], topic: str, events: _Events, told: Told) -> UUID:
     async def ask(name: str, params: dict[str, Any]) -> tuple[Any, ...]:
         await cursor.execute(query("log", name), params)
         return _row(await cursor.fetchone())
@@ -186,7 +174,7 @@ _AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_fro
 
 
 def _statement(
-    topic: str, events: _Events, told: _Told
+    topic: str, events: _Events, told: Told
 ) -> tuple[str, dict[str, Any], Iterator[Any]]:
     """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
@@ -275,5 +263,5 @@ def _row(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
     return row
 
 
-def _told_before(row: tuple[Any, ...]) -> _Told:
+def _told_before(row: tuple[Any, ...]) -> Told:
     return {"cause": row[0], "correlation": row[1]}

@@ -84,6 +84,7 @@ def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
     numbers = segments["range_no"].to_numpy()
     bases = segments["base_offset"].to_numpy()
     lists = segments["message_ids"].combine_chunks()
+    timelines = segments["timeline"].to_numpy()
     ids = lists.flatten().to_numpy()
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
     starts = np.cumsum(lengths) - lengths
@@ -94,7 +95,11 @@ def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
     lasts = np.array([each.last_offset for each in ranges], dtype=np.int64)
     inside = (offsets >= firsts[range_nos]) & (offsets <= lasts[range_nos])
     placed = Slice(
-        ranges=ranges, range_nos=range_nos[inside], offsets=offsets[inside], ids=ids[inside]
+        ranges=ranges,
+        range_nos=range_nos[inside],
+        offsets=offsets[inside],
+        ids=ids[inside],
+        timelines=np.repeat(timelines, lengths)[inside],
     )
     _check_segments(wanted, placed)
     return placed.as_stored()

@@ -26,12 +26,16 @@ _DIGITS = [n for n in range(_UUID_CHARS) if n not in (8, 13, 18, 23)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The places of some events: range, offset and id, in the order they are handed out."""
+    """The places of some events, in the order they are handed out.
+
+    Range, offset and id, and the timeline that gave the offset (sql/functions/timeline.sql).
+    """
 
     ranges: Sequence[Range]
     range_nos: Ints
     offsets: Ints
     ids: Ints
+    timelines: Ints
 
     def part(self, which: slice | Ints) -> Slice:
         """Return some of the places: by position, by a mask, or in another order."""
@@ -40,6 +44,7 @@ class Slice:
             range_nos=self.range_nos[which],
             offsets=self.offsets[which],
             ids=self.ids[which],
+            timelines=self.timelines[which],
         )
 
     def as_stored(self) -> Slice:
@@ -93,7 +98,7 @@ def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) ->
     if name == "timestamp":
         return _whole(found["created_ts"]).cast(pa.timestamp("us", tz="UTC"))
     if name == "transaction_id":
-        return _transaction_ids(found)
+        return _transaction_ids(placed.timelines, found)
     column = _whole(found["payload" if name == "value" else name])
     return column.cast(pa.binary() if name == "value" and binary_value else pa.string())
 
@@ -115,12 +120,14 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
 
 
-def _transaction_ids(found: pa.Table) -> pa.Array:
+def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
     """Return the producer's own, else what gapless.transaction_uuid() makes of the xid."""
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
     xid = _bytes(_whole(found["xid"]), 8)
     raw = np.zeros((len(xid), 16), dtype=np.uint8)
+    first = np.where(timelines > 1, timelines, 0)
+    raw[:, :4] = first.astype(">u4").view(np.uint8).reshape(-1, 4)
     raw[:, 6] = 0x80
     raw[:, 8:] = xid
     raw[:, 8] = (raw[:, 8] & 0x0F) | 0x80

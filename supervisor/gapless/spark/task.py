@@ -23,7 +23,7 @@ from psycopg.pq import TransactionStatus
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
 from gapless.consume.load import load_handlers
-from gapless.consume.terms import Terms
+from gapless.consume.terms import Terms, serves
 from gapless.consume.turn import Turn
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
@@ -188,7 +188,7 @@ def find_handler(
     try:
         for reference in references:
             for handler in load_handlers(reference):
-                if (handler.group or default[0], handler.topic or default[1]) == wanted:
+                if serves(handler, default) == wanted:
                     return handler
     except UsageError as error:
         raise UsageError(

@@ -61,7 +61,9 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  earlier one of their key): events, at most 10000 together,
                  waits_for (partitions to be finished first, after a change of their number)
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
-    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made; no offset yet
+    squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
+    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
+                 have no offset
     held         for whom the oldest chunk of the log stays, longer than its topics want: texts
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
@@ -101,6 +103,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         "groups": _groups(snapshot),
         "partitions": [_partition(row) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
+        "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "held": [each.reason for each in snapshot.held],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],

@@ -20,8 +20,8 @@ from gapless.status.snapshot import (
     Snapshot,
     Standing,
     TopicEnd,
-    Unrouted,
 )
+from gapless.status.strangers import Squatting, Unrouted
 
 R = TypeVar("R")
 
@@ -47,6 +47,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         changes = _ask(conn, "changes", Change)
         held = _ask(conn, "held", Held)
         unrouted = _ask(conn, "unrouted", Unrouted)
+        squatters = _ask(conn, "squatters", Squatting)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -61,6 +62,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             changes=tuple(changes),
             held=tuple(held),
             unrouted=tuple(unrouted),
+            squatters=tuple(squatters),
             evictions=tuple(evictions),
         )
 

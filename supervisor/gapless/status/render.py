@@ -229,9 +229,8 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
         of_all = some(len(snapshot.partitions), "partition")
         have, them = ("has", "it") if unserved == 1 else ("have", "them")
         yield f"{unserved} of {of_all} {have} nobody to work on {them}"
-    for stray in snapshot.unrouted[:1]:
-        more = len(snapshot.unrouted) - 1
-        yield f"{stray}{f' (and {more} more: gapless topics)' if more else ''}"
+    yield from map(str, snapshot.squatters)
+    yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"

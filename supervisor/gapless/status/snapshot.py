@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
-OUTBOX_ID = 1  # what an INSERT means that names no topic_id
+from gapless.status.strangers import Squatting, Unrouted
+
 COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
 
 Key = tuple[str, str, int]
@@ -72,21 +73,6 @@ class Pending:
     topic: str
     events: int
     oldest_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrouted:
-    """Events of a topic id that nobody made; topic_id 0 stands for all further ids together."""
-
-    topic_id: int
-    events: int
-    since_s: float
-
-    def __str__(self) -> str:
-        of_whom = f"topic id {self.topic_id}" if self.topic_id else "further topic ids"
-        name = "outbox" if self.topic_id == OUTBOX_ID else "NAME"
-        made = f"gapless topics adopt {self.topic_id or 'ID'} {name}"
-        return f"{self.events} event{'s' if self.events != 1 else ''} of {of_whom}, which nobody made: {made}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +232,7 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[Held, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
+    squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
 
     @cached_property

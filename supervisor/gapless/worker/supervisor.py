@@ -31,6 +31,7 @@ log = logging.getLogger("gapless.supervisor")
 TICK_S = 0.25
 STOPPING_TICK_S = 0.02
 MANY_PARTITIONS = 16  # from here on one process each costs more than most want to pay
+_DIGITS_MAX = 19  # of a lease_no
 SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
 
 
@@ -198,8 +199,9 @@ class Supervisor:
     def _hear(self) -> None:
         for payload in self._control.heard():
             self._dirty = True
-            if payload.startswith("ready "):
-                self._ready.add(int(payload.split()[1]))
+            word, _, number = payload.partition(" ")
+            if word == "ready" and number.isdecimal() and len(number) < _DIGITS_MAX:
+                self._ready.add(int(number))  # a hint: anybody may notify (I11)
 
     def _reconcile(self) -> None:
         stopping = self._stopping_since_s
@@ -209,7 +211,7 @@ class Supervisor:
         me = self._control.member.member_id
         running = self._nursery.running()
         leases = {lease.partition: lease for lease in self._leases}
-        self._ready -= {lease.lease_no for lease in self._leases if lease.target == me}
+        self._ready &= {lease.lease_no for lease in self._leases if lease.target != me}
         for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
             if action.kind == "drain":
                 hit("handover.drain")

@@ -16,7 +16,6 @@ from chaos.chain_play import ChainPlay
 from chaos.checker import Violation
 from chaos.history import Begun, Inserting, Invoke, Outcome, Sent
 from chaos.mutants.mutant import Play
-from chaos.points.ghost import TIMING
 from chaos.points.scenarios import PROVOKED_BY, work
 from chaos.points.theatre import StuckError, Theatre
 from chaos.points.traps import Action
@@ -35,6 +34,7 @@ from gapless.lease.member import Lease, Member, Subscription
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
+from support.group import TIMING, own
 from support.turn import one_step
 from support.turn import turn as make_turn
 
@@ -178,12 +178,7 @@ class Hands:
 
     def own(self, conn: Connection[Any], member: Member) -> Assignment:
         """Take partition 0, from the lock to the fence."""
-        lease = self.lease(member)
-        assert hold.lock(conn, lease.lease_no)
-        assignment = hold.take(conn, lease.partition, member.member_id)
-        assert assignment is not None
-        assert hold.install(conn, assignment) is not None
-        return assignment
+        return own(conn, member, self.lease(member))
 
     def evict(self, member: Member) -> None:
         """Remove a member as a peer would, although it lives: it was silent."""

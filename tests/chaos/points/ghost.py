@@ -14,11 +14,9 @@ from gapless.db.connect import connect
 from gapless.db.listen import heard
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, Subscription, Timing
+from gapless.lease.member import Lease, Member, Subscription
+from support.group import TIMING
 from support.turn import one_step
-
-_HOUR_MS = 3_600_000
-TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 
 
 def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:

@@ -9,11 +9,13 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.cli.health.rounds import findings
 from gapless.db.migrate import migrate
 from gapless.log.publish import publish
 from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
+from gapless.status.look import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
 
@@ -83,7 +85,9 @@ def test_locks_of_a_fleet_that_are_taken_before_it_starts(role: Role, fleet: Fle
         assert_exactly_once(fleet.conn)
         until(lambda: fleet.value(SQUATTED) == 0, "all are ended")
         assert a.logged(f"pid {sequencer.info.backend_pid} of role gapless_test_role")
-        assert a.logged("held the role of the sequencer: its session was ended")
+        assert a.logged(
+            "held the role of the sequencer, to which it has no right: its session was ended"
+        )
 
 
 def test_locks_of_a_fleet_that_are_waited_for_while_it_works(role: Role, fleet: Fleet) -> None:
@@ -134,3 +138,17 @@ def test_who_may_become_one_who_may_is_left_alone(role: Role, conn: Connection) 
     conn.execute(f"alter role {name} noinherit".encode())
     with holds(dsn, (7427003, 1)):
         assert conn.execute("select * from gapless.end_squatters()").fetchall() == []
+
+
+def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> None:
+    with holds(role(), (7427001, 3)) as stranger:
+        pid = stranger.info.backend_pid
+        look = snapshot(conn)
+        (finding,) = [
+            each for each in findings(dsn, connect_timeout_s=5) if each.name == "squatters"
+        ]
+    said = f"pid {pid} of role gapless_test_role"
+    assert said in str(look.squatters[0])
+    assert "holds the role of the sequencer and has no right to it" in finding.text
+    assert finding.level == "FAIL"
+    assert f"pg_terminate_backend({pid})" in str(finding.remedy)

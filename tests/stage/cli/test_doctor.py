@@ -5,14 +5,16 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from gapless.cli.health import session
+from gapless.cli.health.rounds import findings
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 
 NAMES = (
-    "connection server-version primary pooler clock wake-up encoding durability autovacuum "
+    "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base members partitions leases retention dedupe"
+    "chunks default-chunk sequencer re-base unrouted squatters members partitions leases retention dedupe"
 ).split()
 
 
@@ -93,6 +95,14 @@ def test_a_log_that_stands_still(gapless, conn) -> None:
     assert (found["sequencer"], found["partitions"]) == ("ok", "FAIL")
     assert found["wake-trigger"] == "warning"
     assert text(done, "partitions") == "g/orders/1 does not go on: stopped: a hole"
+
+
+def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To fill it takes gigabytes: here it counts as full when it is empty."""
+    monkeypatch.setattr(session, "_QUEUE_MAX", -1.0)
+    found = [each for each in findings(dsn, connect_timeout_s=5) if each.name == "notify-queue"]
+    assert [each.level for each in found] == ["FAIL"]
+    assert "when it is full no NOTIFY commits" in found[0].text
 
 
 def test_what_holds_the_horizon(gapless, dsn: str) -> None:

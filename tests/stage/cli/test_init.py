@@ -123,7 +123,9 @@ def test_init_of_two_at_once(start, empty_dsn: str) -> None:
 def test_one_of_two_at_once_has_made_the_topic(start, empty, empty_dsn: str) -> None:
     empty("init")
     with psycopg.connect(empty_dsn) as conn:
-        conn.execute("lock table gapless.guard_topics in exclusive mode")  # both have looked, none has made
+        conn.execute(
+            "lock table gapless.guard_topics in exclusive mode"
+        )  # both have looked, none has made
         words = ("topics", "create", "flights", "--dsn", empty_dsn)
         processes = [start(*words) for _ in range(2)]
         waiting = "select count(*) = 2 from pg_locks where locktype = 'relation' and not granted"

@@ -55,6 +55,7 @@ def test_a_place_without_offset_is_a_range(gapless, refused) -> None:
     assert complaint.endswith("a partition rests as a whole, billing/orders/0")
     assert "which of the two?" in gapless("pause", "billing/orders", "--topic", "x").complaint()
     assert "is not GROUP" in gapless("pause", "billing//0").complaint()
+    assert "is not GROUP" in gapless("pause", f"billing/orders/{10**10}").complaint()
     rows = gapless("groups", "show", "billing/orders", "--json").json
     assert [row["partition"] for row in rows] == [0]
     assert "with all partitions" in gapless("groups", "show", "billing/orders/0").complaint()

@@ -263,7 +263,8 @@ def _spark(group: Group, what: Handler) -> None:
         max_processing_ms=60_000,
         quota_s=60.0,
     )
-    report = task._turns(work, driver)
+    with task._watched(work):  # its alarm would end this process a minute later
+        report = task._turns(work, driver)
     assert report.error is None
     assert not report.fenced
 

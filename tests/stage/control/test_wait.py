@@ -163,6 +163,29 @@ def test_it_is_found_by_index(world: World) -> None:
 def test_events_whose_topic_had_other_partitions(world: World) -> None:
     """Their key leads elsewhere now: they are found all the same."""
     told = world.publish(1)
-    world.conn.execute("update gapless.topic set partitions = 1 where name = 'orders'")
+    world.conn.execute(
+        "update gapless.topic set partitions = 1, partitions_ever = 2 where name = 'orders'"
+    )
     rows = world.conn.execute("select partition_id, first_offset from gapless.locate(%s)", [told])
     assert rows.fetchall() == [(1, 1)]
+
+
+def test_an_xid_that_a_failover_has_given_again(world: World) -> None:
+    """What has it now, on another timeline, is not what was asked for, wherever its key leads."""
+    told = world.publish(1)
+    assert state(world, told) == "pending"
+    world.conn.execute("update gapless.log_segment set timeline = 2")
+    assert state(world, told) == "unknown"
+    world.conn.execute(
+        "update gapless.topic set partitions = 1, partitions_ever = 2 where name = 'orders'"
+    )
+    assert state(world, told) == "unknown"
+
+
+def test_an_id_that_was_given_by_hand_is_of_any_timeline(world: World) -> None:
+    """Republished as it was: it looks like an xid of another timeline, and is none."""
+    id_ = "00000007-0000-8000-8000-000000000abc"
+    publish(world.conn, "orders", 1, key=world.keys[0], transaction_id=id_)
+    assert state(world, id_) == "unsequenced"
+    sequence(world.conn)
+    assert state(world, id_) == "pending"

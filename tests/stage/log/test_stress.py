@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.log.sequence import sequence
-from gapless.log.topics import ensure_topic
+from gapless.log.topics import adopt_topic, ensure_topic
 from support.log import (
     Published,
     assert_all_there,
@@ -124,6 +124,7 @@ def _check(conn: Connection, dsn: str, transactions: int) -> None:
     ensure_topic(conn, "second", partitions=3)
     published, sequenced = _race(dsn, transactions)
     before = placed(conn)
+    adopt_topic(conn, TOPICS[-1], "third", partitions=2)  # its events were kept all the time
     sequenced += sequence(conn)
     assert sequence(conn) == 0
     log = placed(conn)

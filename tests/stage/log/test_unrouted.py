@@ -190,4 +190,6 @@ def test_a_restored_log_counts_them_anew(conn: Connection, topic: Topic) -> None
     assert _unrouted(conn) == {77: 2}
     adopt_topic(conn, 77, "seven", partitions=1)
     assert sequence(conn) == 2
-    assert [_tags(found) for (at, _), found in placed(conn).items() if at == 77] == [["kept", "new"]]
+    assert [_tags(found) for (at, _), found in placed(conn).items() if at == 77] == [
+        ["kept", "new"]
+    ]

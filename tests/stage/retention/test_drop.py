@@ -18,7 +18,7 @@ from gapless.log.retention import (
     set_retention,
 )
 from gapless.log.sequence import sequence
-from gapless.log.topics import ensure_topic
+from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic
 from stage.retention.world import FOR_EVER, World
 
 
@@ -77,6 +77,36 @@ def test_all_topics_in_a_chunk_have_to_let_it_go(world: World) -> None:
     assert world.apply() == 0
     assert world.reasons() == ["topic clicks keeps its events for ever: it has no retention"]
     world.expire("clicks")
+    assert world.apply() == 3
+
+
+@pytest.mark.parametrize("adopted", [True, False], ids=["adopted", "given up"])
+def test_events_of_an_id_that_nobody_made_keep_their_chunk(world: World, adopted: bool) -> None:
+    """And when they have their offsets at last, they are kept as their topic wants it."""
+    world.publish()
+    world.conn.execute(
+        "insert into gapless.outbox_message_t (topic_id, key, payload) values (77, 'k', '1')"
+    )
+    world.next_chunk()
+    world.history(2)
+    world.expire()
+    assert world.apply() == 0
+    assert world.reasons() == [
+        "it has events of topic id 77 that nobody made: gapless topics adopt, or gapless topics discard"
+    ]
+    if not adopted:
+        assert discard_unrouted(world.conn, 77) == 1
+        assert world.apply() == 3
+        return
+    adopt_topic(world.conn, 77, "late", partitions=1)
+    assert sequence(world.conn) == 1
+    assert world.apply() == 0
+    assert world.reasons() == ["topic late keeps its events for ever: it has no retention"]
+    set_retention(world.conn, "late", Retention(keep_s=0.000_001))
+    world.conn.execute("select gapless.create_group('g', 'late', 'earliest')")
+    assert world.apply() == 0
+    assert world.reasons()[0].startswith("group g has yet to handle 1 events of late")
+    world.conn.execute("select gapless.drop_group('g')")
     assert world.apply() == 3
 
 

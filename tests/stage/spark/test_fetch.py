@@ -90,6 +90,8 @@ def _publish(dsn: str, count: int) -> None:
 @pytest.mark.usefixtures("road")
 def test_every_column_of_every_event(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 500)
+    sequence(conn)
+    conn.execute("update gapless.log_segment set timeline = 258 where partition_id = 3")
     rows = _read(dsn, recordsPerTask="37")
     assert {tuple(row.values()) for row in rows} == set(_truth(conn))
     assert len(rows) == 500

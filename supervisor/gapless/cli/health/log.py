@@ -104,6 +104,19 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
         yield ok("re-base", "the sequencer's memory is of this cluster")
 
 
+def squatters(patient: Patient) -> Iterator[Finding]:
+    """Whether a stranger holds a lock of gapless."""
+    found = snapshot(patient.conn).squatters
+    for each in found[:_SHOWN_MAX]:
+        yield fail(
+            "squatters",
+            str(each),
+            f"a supervisor ends it; by hand: select pg_terminate_backend({each.pid})",
+        )
+    if not found:
+        yield ok("squatters", "nobody holds a lock of gapless without a right to it")
+
+
 def unrouted(patient: Patient) -> Iterator[Finding]:
     """Whether producers use a topic id that nobody made."""
     found = snapshot(patient.conn).unrouted

@@ -16,6 +16,7 @@ from gapless.db.queries import query
 _NOTIFY_S_MAX = 2.0
 _NOTIFY_SLOW_S = 0.1
 _CLOCK_OFF_S = 5.0
+_QUEUE_MAX = 0.05
 
 
 def primary(patient: Patient) -> Iterator[Finding]:
@@ -69,6 +70,20 @@ def wake_up(patient: Patient) -> Iterator[Finding]:
         yield warning("wake-up", f"NOTIFY took {duration(took_s)}: every hand-over takes as long")
     else:
         yield ok("wake-up", f"NOTIFY arrives after {duration(took_s)}")
+
+
+def notify_queue(patient: Patient) -> Iterator[Finding]:
+    """Whether a session that listens, and stays in a transaction, fills the server's queue."""
+    ((usage,),) = patient.conn.execute(query("doctor", "notify_queue")).fetchall()
+    text = f"the server's queue of notifications is {usage:.0%} full"
+    if usage > _QUEUE_MAX:
+        yield fail(
+            "notify-queue",
+            f"{text}: when it is full no NOTIFY commits, that of a publisher neither",
+            "end the oldest session that is idle in a transaction (see horizon)",
+        )
+    else:
+        yield ok("notify-queue", text)
 
 
 def clock(patient: Patient) -> Iterator[Finding]:

@@ -111,25 +111,28 @@ def main(args: argparse.Namespace) -> int:
     flags = {} if args.batch_size is None else {"batch_size": args.batch_size}
     settings = load_settings(args, flags)
     handler = _handler(args, settings)
-    terms = _terms(handler, settings)
+    terms = _terms(handler, settings, args.topic)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     with open_connection(args, "replay", settings) as conn:
         if args.old:
             _require(conn, args.old)
             return _run(conn, args, args.old, handler, terms)
-        what = _range(conn, args, handler)
+        what = _range(conn, args, terms.topic)
         name = str(what["group"])
         if not args.apply:
             return _try(conn, args, handler, terms, what)
         row = conn.execute(query("control", "create_replay"), what).fetchone()
         assert row is not None
-        note(f"replay {name}: {count(int(row[0]), 'event')} of topic {handler.topic}")
+        note(f"replay {name}: {count(int(row[0]), 'event')} of topic {terms.topic}")
         return _run(conn, args, name, handler, terms)
 
 
-def _terms(handler: Handler, settings: Settings) -> Terms:
-    """Return the terms of the handler here. Raises UsageError if it is at-least-once."""
+def _terms(handler: Handler, settings: Settings, topic: str | None = None) -> Terms:
+    """Return the terms of the handler here, for the topic that was said, if one was.
+
+    Raises UsageError if it is at-least-once.
+    """
     from gapless.consume.policy import Policy  # noqa: PLC0415 - not for --help
     from gapless.consume.terms import agree  # noqa: PLC0415 - not for --help
 
@@ -137,7 +140,8 @@ def _terms(handler: Handler, settings: Settings) -> Terms:
     if terms.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
     # Whatever its policy: nobody will be there to try again later, or to wait behind.
-    return replace(terms, policy=Policy(crashes_max=terms.policy.crashes_max))
+    policy = Policy(crashes_max=terms.policy.crashes_max)
+    return replace(terms, topic=topic or terms.topic, policy=policy)
 
 
 def _try(
@@ -229,18 +233,17 @@ def _finish(conn: Connection[Any], args: argparse.Namespace, name: str, did: int
     return 0
 
 
-def _range(conn: Connection[Any], args: argparse.Namespace, handler: Handler) -> dict[str, object]:
+def _range(conn: Connection[Any], args: argparse.Namespace, topic: str) -> dict[str, object]:
     """Return what the replay is made of, as create_replay() takes it."""
     from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
 
-    assert handler.topic is not None
-    require_topic(conn, handler.topic)
+    require_topic(conn, topic)
     stop = args.stop or Target()
     if stop.end == "earliest":
         raise UsageError("--to earliest: that is before every event")
     return {
         "group": args.name or f"replay-{uuid4().hex[:4]}",
-        "topic": handler.topic,
+        "topic": topic,
         "partition": args.partition,
         "from_end": args.begin.end,
         "from_offset": args.begin.offset,
@@ -252,15 +255,15 @@ def _range(conn: Connection[Any], args: argparse.Namespace, handler: Handler) ->
 
 def _handler(args: argparse.Namespace, settings: Settings) -> Handler:
     from gapless.consume.load import load_handlers  # noqa: PLC0415 - not for --help
+    from gapless.consume.terms import agree  # noqa: PLC0415 - not for --help
 
     found = load_handlers(args.handler)
     if len(found) > 1 and args.topic:
-        serving = [each for each in found if (each.topic or settings.topic) == args.topic]
-        found = serving or found
+        found = [each for each in found if agree(each, settings).topic == args.topic] or found
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
         raise UsageError(f"{args.handler} has several handlers: say which one of {names}")
-    return replace(found[0], topic=args.topic or found[0].topic or settings.topic)
+    return found[0]
 
 
 def _require(conn: Connection[Any], name: str) -> ReplayRow:

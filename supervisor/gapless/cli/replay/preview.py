@@ -65,10 +65,9 @@ def show_preview(
     as_json: bool,
 ) -> None:
     """Print what would be handled, how, and with which effects."""
-    assert handler.topic is not None
     lines = [
         _Line(
-            topic=handler.topic,
+            topic=terms.topic,
             partition=each.partition_id,
             first_offset=each.start_offset,
             last_offset=each.stop_offset - 1,
@@ -83,7 +82,7 @@ def show_preview(
     if as_json:
         document = {
             "handler": handler.name,
-            "topic": handler.topic,
+            "topic": terms.topic,
             "events": sum(each.events for each in lines),
             "partitions": [asdict(each) for each in lines],
             "delivery": terms.delivery,

@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 
 from gapless.cli.replay.preview import Range
 from gapless.cli.replay.run import patiently
-from gapless.consume.call import UnitFailedError, call, call_each
+from gapless.consume.call import ENDED, UnitFailedError, call, call_each
 from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 FAILURES_SHOWN = 5
-_ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 _NONE: Mapping[str, object] = MappingProxyType({})
 
 Place = tuple[int, int]  # partition and first offset
@@ -88,14 +87,13 @@ class Trial:
         found: Sequence[Range],
         show: Callable[[int], None],
     ) -> None:
-        assert handler.topic is not None
         self._conn = conn
         self._name = name
         self._handler = handler
         self._terms = terms
         self._ranges = found
         self._show = show
-        self._topic = require_topic(conn, handler.topic)
+        self._topic = require_topic(conn, terms.topic)
         self._slow: set[Place] = set()  # claims whose units are to be handled one by one
         self._enders: dict[Place, BaseException] = {}  # units that ended their transaction
         self._xid = ""
@@ -248,7 +246,7 @@ class Trial:
 
     def _require_ours(self) -> None:
         if not self._is_ours():
-            raise TransactionBrokenError(_ENDED)
+            raise TransactionBrokenError(ENDED)
 
     def _is_ours(self) -> bool:
         """Tell whether the transaction that claimed is still the open one."""

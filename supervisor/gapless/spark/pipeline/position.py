@@ -15,6 +15,7 @@ from psycopg.rows import class_row
 from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
+from gapless.lease.squatters import end_squatters
 from gapless.spark.offsets import Offsets, count, from_json, to_json
 from gapless.spark.options import read_options
 from gapless.spark.pipeline.document import Pipeline

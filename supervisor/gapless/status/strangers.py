@@ -1,0 +1,35 @@
+"""What others have left in the way: events without a topic, locks without a right (I11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTBOX_ID = 1  # what an INSERT means that names no topic_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrouted:
+    """Events of a topic id that nobody made; topic_id 0 stands for all further ids together."""
+
+    topic_id: int
+    events: int
+    since_s: float
+
+    def __str__(self) -> str:
+        of_whom = f"topic id {self.topic_id}" if self.topic_id else "further topic ids"
+        name = "outbox" if self.topic_id == OUTBOX_ID else "NAME"
+        made = f"gapless topics adopt {self.topic_id or 'ID'} {name}"
+        events = f"{self.events} event{'s' if self.events != 1 else ''}"
+        return f"{events} of {of_whom}, which nobody made: {made}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squatting:
+    """A session that holds a lock of gapless and has no right to it; supervisors end it."""
+
+    pid: int
+    role: str | None
+    holds: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} of role {self.role} holds {self.holds} and has no right to it"
