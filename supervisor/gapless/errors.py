@@ -80,10 +80,12 @@ class UnreadyError(BlockedError):
         super().__init__(place, error)
         state = getattr(error, "sqlstate", "?")
         why = (str(error).splitlines() or ["?"])[0]
-        self.args = (
-            f"{place}: the database is not as the handler expects it: SQLSTATE {state}, {why}: grant "
-            "or create it, or deploy what does without; it is tried for a while, then the policy holds",
+        text = (
+            f"{place}: the database is not as the handler expects it: SQLSTATE {state}, {why}: "
+            "grant or create it, or deploy what does without; "
+            "it is tried for a while, then the policy holds"
         )
+        self.args = (text,)
 
 
 def one_line(error: BaseException) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import signal
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any, NoReturn
@@ -21,7 +20,7 @@ from gapless.consume.session import (
     restore_settings,
 )
 from gapless.consume.unit import Batch, Unit
-from gapless.consume.wish import WISHES
+from gapless.consume.wish import WISHES, DeadLetter, Retry, Skip
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 
@@ -58,7 +57,7 @@ def call_each(
                 try:
                     result = function(unit, conn)
                 except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-                    _blame(error, conn)
+                    _blame(error, conn, handler)
                 # Nearly always all is well; what is not costs as much to find out as to read an
                 # event.
                 if (
@@ -86,27 +85,23 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         with handled(work):
             result = handler.function(work, conn)
     except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-        _blame(error, conn)
+        _blame(error, conn, handler)
     _require_good(result, conn)
     if handler.habits.sets:
         restore_settings(conn)
 
 
-def _blame(error: BaseException, conn: Connection[Any]) -> NoReturn:
+def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoReturn:
     """Raise what call() raises for what the handler raised."""
-    if isinstance(error, HoleError) or _is_interrupt(error):
+    if isinstance(error, HoleError) or (
+        isinstance(error, KeyboardInterrupt) and handler.habits.interruptible
+    ):
         raise error
     require_usable(conn, error)
     _raise_passing(error, but=is_unready)
     if isinstance(error, psycopg.errors.InFailedSqlTransaction):
         error.add_note(_WENT_ON)
     raise UnitFailedError(error) from error
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Tell whether it may be Ctrl-C. No worker hears that: there it is what the handler raised."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return isinstance(error, KeyboardInterrupt) and heard
 
 
 def _require_good(result: object, conn: Connection[Any]) -> None:
@@ -169,7 +164,7 @@ def _raise_passing(
 
 def unready_cause(error: BaseException | str) -> psycopg.Error | None:
     """Return what says that the database is not as the handler expects it, in an error of its."""
-    if isinstance(error, str) or isinstance(error, WISHES):
+    if isinstance(error, str | Retry | DeadLetter | Skip):
         return None
     found = (cause for cause in _causes(error) if is_unready(cause))
     return next((cause for cause in found if isinstance(cause, psycopg.Error)), None)

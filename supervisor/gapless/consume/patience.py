@@ -7,7 +7,7 @@ PATIENCE_BACK_S = 600.0
 
 
 class Patience:
-    """Begins with the first error, lasts PATIENCE_S, and is there again PATIENCE_BACK_S after the last.
+    """Begins with the first error and lasts PATIENCE_S; PATIENCE_BACK_S after the last it is back.
 
     One for a partition, not for a unit: where some events can never be handled, it is lost once.
     """

@@ -141,13 +141,7 @@ def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: Fal
     except (UnitFailedError, TransactionBrokenError) as error:
         return hand.retry(error)
     except psycopg.Error as error:
-        # Once handled, what fails is our own check or the COMMIT, for something a handler did.
-        if not hand.is_handled:
-            raise
-        retry = hand.retry(error)
-        if is_passing(error) and not retry.learned:
-            raise
-        return retry
+        return hand.retry_ours(error)
     hand.put_down()
     hit("step.committed")
     return hand.done
@@ -221,6 +215,17 @@ class _Hand:
             done=self.done,
             learned=learn(self._turn.handler, error),
         )
+
+    def retry_ours(self, error: psycopg.Error) -> Retry:
+        """Return what is to be tried again when a statement of ours failed; or raise the error.
+
+        Once handled, it is our own check or the COMMIT, and fails for something a handler did.
+        """
+        if self.is_handled:
+            retry = self.retry(error)
+            if retry.learned or not is_passing(error):
+                return retry
+        raise error
 
 
 def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:

@@ -256,8 +256,8 @@ class Leased:
                 log.error("%s: slowed down: %s, one is tried at a time", self.partition, what)
             self._is_slow = True
             self._report(
-                f"retrying: slowed down: {what}; the next one in {rest_s:.0f} s, one that is handled "
-                "lifts it; gapless dlq list tells why"
+                f"retrying: slowed down: {what}; the next one in {rest_s:.0f} s, "
+                "one that is handled lifts it; gapless dlq list tells why"
             )
             self._troubled = False  # who has calls going on is woken as ever
         elif self._is_slow and not self._brake.is_on:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, LiteralString
@@ -450,18 +449,10 @@ class TestRuinedSession:
         assert group.calls == [1, 2, 2, 2, 3]
 
 
-@pytest.fixture
-def as_in_a_worker() -> Iterator[None]:
-    """Nothing of Ctrl-C: a worker leaves signals to its supervisor."""
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("as_in_a_worker")
 def test_keyboard_interrupt_is_an_error_where_nobody_hears_ctrl_c(
     world: World, group: Group
 ) -> None:
+    """As in a worker, which leaves signals to its supervisor."""
     world.units(1, 1, 1)
 
     def handle(unit: Unit, conn: Connection[Any]) -> None:
@@ -469,7 +460,9 @@ def test_keyboard_interrupt_is_an_error_where_nobody_hears_ctrl_c(
         if unit.first_offset == 2:
             raise KeyboardInterrupt("of its own")
 
-    group.drain(make_handler(handle))
+    handler = make_handler(handle)
+    handler.habits.interruptible = False
+    group.drain(handler)
     group.assert_all_once(3)
     assert list(group.letters()) == [2]
 

@@ -142,6 +142,7 @@ def consumer(fleet: Fleet) -> Iterator[str]:
     role = f"{fleet.conn.info.dbname}_c"
     fleet.conn.execute(f"create role {role} login in role gapless_consumer")
     fleet.conn.execute(f"grant all on ledger to {role}")
+    fleet.conn.execute(f"alter role {role} set search_path = gapless, public")
     yield role
     fleet.close()
     fleet.conn.execute(f"drop owned by {role}")
