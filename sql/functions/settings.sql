@@ -13,7 +13,6 @@ stable
 as $$
   select pg_catalog.concat_ws(
     E'\n', session_user, current_user,
-    pg_catalog.current_setting('role'),
     pg_catalog.current_setting('search_path'),
     pg_catalog.current_setting('statement_timeout'),
     pg_catalog.current_setting('lock_timeout'),
@@ -29,24 +28,28 @@ as $$
     pg_catalog.current_setting('client_encoding'),
     pg_catalog.current_setting('timezone'),
     pg_catalog.current_setting('datestyle'),
-    pg_catalog.current_setting('intervalstyle'),
-    pg_catalog.current_setting('bytea_output'),
-    pg_catalog.current_setting('extra_float_digits'),
-    pg_catalog.current_setting('standard_conforming_strings'),
-    pg_catalog.current_setting('application_name')
+    pg_catalog.current_setting('bytea_output')
   )
 $$;
 
--- Raises GL005 unless the settings are what they were; null: nobody knows what they were.
-create or replace function gapless.require_settings(before text)
-returns void
+-- Raises GL005: the settings are not what they were.
+create or replace function gapless.refuse_settings()
+returns text
 language plpgsql
 as $$
 begin
-  if before <> gapless.settings_in_force() then
-    raise exception 'a handler changed settings of the session it was given' using errcode = 'GL005';
-  end if;
+  raise exception 'a handler changed settings of the session it was given' using errcode = 'GL005';
 end
+$$;
+
+-- Raises GL005 unless the settings are what they were; null: nobody knows what they were.
+-- plan: inlined, with what it calls; in PL/pgSQL it would cost as much again.
+create or replace function gapless.require_settings(before text)
+returns text
+language sql
+volatile
+as $$
+  select case when before <> gapless.settings_in_force() then gapless.refuse_settings() end
 $$;
 
 -- Put a session back to where it was opened, and then to these values. The caller has reset who it is, and

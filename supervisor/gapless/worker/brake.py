@@ -35,4 +35,5 @@ class Brake:
         if not (self.is_on and failed):
             return 0.0
         self._turns += 1
-        return min(BRAKE_S_MIN * 2 ** min(self._turns - 1, 10), BRAKE_S_MAX)
+        doubled: int = 2 ** min(self._turns - 1, 10)
+        return min(BRAKE_S_MIN * doubled, BRAKE_S_MAX)
