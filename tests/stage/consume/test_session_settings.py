@@ -144,6 +144,7 @@ def test_a_batch_handler(world: World, group: Group) -> None:
 
     group.drain(make_handler(handle, batch=True), batch_size=5)
     group.assert_all_once(10)
+    assert group.letters() == {}
     assert in_force(group.conn) == before
 
 
@@ -162,6 +163,7 @@ def test_a_unit_that_was_set_aside(world: World, group: Group) -> None:
     policy = Policy(on_failure="retry", retry_delays_s=(0,))
     group.drive(make_handler(handle), policy=policy, until_s=1)
     group.assert_all_once(3)
+    assert group.letters() == {}
     assert in_force(group.conn) == before
 
 
