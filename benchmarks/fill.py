@@ -7,6 +7,13 @@ import psycopg
 from benchmarks.queries import query
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
+from gapless.log.topics import ensure_topic
+
+
+def make_topic(dsn: str, name: str, *, partitions: int) -> None:
+    """Make a topic; the first is `outbox`, with id 1."""
+    with connect(dsn, role="bench") as conn:
+        ensure_topic(conn, name, partitions=partitions)
 
 
 def fill_outbox(

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection
 
 from benchmarks.figure import Figure, Target, alternate
-from benchmarks.fill import fill_outbox
+from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
@@ -32,6 +32,7 @@ def _backlog(setup: Setup) -> Figure:
     """Sequence copies of the same database, so that every round finds the same backlog."""
     events = setup.pick(2_000, 100_000, 500_000)
     with setup.database("backlog") as dsn:
+        make_topic(dsn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False)
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("numbered"))
@@ -98,6 +99,7 @@ def _fill_chunks(dsn: str, conn: Connection[Any], chunks: int) -> int:
     conn.execute(query("small_chunks"))
     for _ in range(chunks):
         create_chunks(conn)
+        make_topic(dsn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=1000, payload_bytes=300, events_a_commit=100)
     row = conn.execute(query("chunk_count")).fetchone()
     assert row is not None

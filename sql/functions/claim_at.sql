@@ -7,6 +7,10 @@
 --   outcome 'idle'     nothing new, or paused; nothing was written: no xid, no WAL
 --   outcome 'overrun'  retention dropped offsets first_offset .. last_offset before the group was there
 --   outcome 'hole'     offsets first_offset .. last_offset are missing although later ones are there
+--   outcome 'beyond'   first_offset, where the group is, is beyond the end of the log: the next event had
+--                      offset last_offset when that was found (stop_beyond.sql); nothing is claimed until
+--                      a seek, for what comes up to there would never be handled
+--   outcome 'unplaced' the group's row is gone: nobody knows how far it was
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
 -- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle
@@ -42,7 +46,7 @@ declare
   user_ends bigint[];    -- under group_by user
 begin
   -- One statement: each costs as much to begin and to end as what it looks up.
-  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed,
+  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed, c.stopped_at,
     -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
     exists (
       select from gapless.group_pause p
@@ -66,7 +70,12 @@ begin
       where o.group_id = claim_at.group_id and o.topic_id = claim_at.topic_id
         and o.partition_id = claim_at.partition_id
     ));
-  if not found or fence.epoch <> claim_at.epoch or fence.token is distinct from claim_at.token then
+  if not found then
+    outcome := 'unplaced';
+    return next;
+    return;
+  end if;
+  if fence.epoch <> claim_at.epoch or fence.token is distinct from claim_at.token then
     outcome := 'fenced';
     return next;
     return;
@@ -80,6 +89,12 @@ begin
   if fence.next_offset < fence.kept_from then
     outcome := 'overrun';
     last_offset := fence.kept_from - 1;
+    return next;
+    return;
+  end if;
+  if fence.stopped_at is not null then
+    outcome := 'beyond';
+    last_offset := fence.stopped_at;
     return next;
     return;
   end if;
@@ -131,6 +146,14 @@ begin
   order by f.base_offset
   limit 1;
   if not found then
+    select e.end_offset into last_offset
+    from gapless.log_ends(claim_at.topic_id, claim_at.partition_id) e;
+    if first_offset > last_offset then
+      outcome := 'beyond';
+      return next;
+      return;
+    end if;
+    last_offset := null;
     if fence.passed < (select t.layout from gapless.topic t where t.topic_id = claim_at.topic_id) then
       perform gapless.pass_barrier(group_id, topic_id, partition_id, epoch, token);
     end if;

@@ -1,4 +1,6 @@
 -- The offsets rows of a group: of one topic (null: all), of one partition (null: all).
+-- A partition whose row is gone (views/astray.sql) is there, at the oldest offset, as if it had been put
+-- there: seek() does that (restore_offsets).
 -- Raises GL404 for what is not there, GL400 for a partition of no topic in particular.
 create or replace function gapless.group_partitions(
   group_id text, topic text default null, partition_id int default null
@@ -33,12 +35,36 @@ begin
       using errcode = 'GL400';
   end if;
   return query
-  select c.* from gapless.consumer_offsets c
+  select c.*
+  from (
+    select o.* from gapless.consumer_offsets o
+    where o.group_id = group_partitions.group_id
+    union all
+    select (
+      jsonb_populate_record(
+        null::gapless.consumer_offsets,
+        jsonb_build_object(
+          'group_id', l.group_id, 'topic_id', l.topic_id, 'partition_id', l.partition_id,
+          'next_offset', gapless.log_first(l.topic_id, l.partition_id), 'epoch', l.epoch,
+          'attempts', 0, 'layout', 0, 'passed', 0
+        )
+      )
+    ).*
+    from gapless.lease l
+    where l.group_id = group_partitions.group_id and not exists (
+      select from gapless.consumer_offsets o
+      where o.group_id = l.group_id and o.topic_id = l.topic_id and o.partition_id = l.partition_id
+    )
+  ) c
   join gapless.topic t using (topic_id)
-  where c.group_id = group_partitions.group_id
-    and (group_partitions.topic is null or t.name = group_partitions.topic)
+  where (group_partitions.topic is null or t.name = group_partitions.topic)
     and (group_partitions.partition_id is null or c.partition_id = group_partitions.partition_id)
   order by t.name, c.partition_id;
+  if not found and group_partitions.partition_id is null then
+    raise exception 'group "%" has no partition of topic "%"',
+      group_partitions.group_id, coalesce(group_partitions.topic, topics[1])
+      using errcode = 'GL404';
+  end if;
   if not found then
     raise exception 'group "%" has no partition % of topic "%": gapless groups show % lists them',
       group_partitions.group_id, group_partitions.partition_id,
@@ -46,4 +72,36 @@ begin
       using errcode = 'GL404';
   end if;
 end
+$$;
+
+-- Give a group its rows back that are gone, at the oldest offset there is, with the lease's epoch, so that
+-- its next owner gets in; returns how many. The caller moves them to where the group is to go on.
+create or replace function gapless.restore_offsets(
+  group_id text, topic text default null, partition_id int default null
+)
+returns bigint
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with
+  restored as (
+    insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, epoch)
+    select p.group_id, p.topic_id, p.partition_id, p.next_offset, p.epoch
+    from gapless.group_partitions(
+      restore_offsets.group_id, restore_offsets.topic, restore_offsets.partition_id
+    ) p
+    where not exists (
+      select from gapless.consumer_offsets o
+      where o.group_id = p.group_id and o.topic_id = p.topic_id and o.partition_id = p.partition_id
+    )
+    on conflict do nothing
+    returning *
+  ),
+  noted as (
+    insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
+    select 'restore', r.group_id, r.topic_id, r.partition_id, jsonb_build_object('to', r.next_offset)
+    from restored r
+  )
+  select count(*) from restored
 $$;

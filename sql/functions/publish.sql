@@ -27,7 +27,7 @@ begin
     (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
   values (
     id_of_topic, publish.key, publish.event_type, publish.payload, publish.headers,
-    publish.host_id, publish.user_id, coalesce(publish.transaction_id, caused)
+    gapless.canonical_host(publish.host_id), publish.user_id, coalesce(publish.transaction_id, caused)
   );
   return coalesce(
     publish.transaction_id, caused, gapless.transaction_uuid(pg_current_xact_id(), gapless.timeline())

@@ -35,7 +35,7 @@ begin
         (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)
       values (
         id_of_topic, event.payload::json, event.key, event.event_type, event.headers::jsonb,
-        event.host_id, event.user_id, coalesce(event.transaction_id::uuid, caused)
+        gapless.canonical_host(event.host_id), event.user_id, coalesce(event.transaction_id::uuid, caused)
       );
       transaction_id := coalesce(
         event.transaction_id::uuid, gapless.own_transaction_id()

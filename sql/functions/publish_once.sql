@@ -87,7 +87,7 @@ begin
         (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
       values (
         here.topic_id, publish_once.key, publish_once.event_type, publish_once.payload,
-        publish_once.headers, publish_once.host_id, publish_once.user_id, given
+        publish_once.headers, gapless.canonical_host(publish_once.host_id), publish_once.user_id, given
       )
       returning o.id into first.message_id;
     end if;

@@ -47,6 +47,8 @@ begin
         using errcode = 'GL423';
     end if;
   end loop;
+  -- One that was lost has its place again, wherever the seek goes from there.
+  perform gapless.restore_offsets(seek.group_id, seek.topic, seek.partition_id);
   perform from gapless.consumer_offsets c
   where (c.group_id, c.topic_id, c.partition_id) in (
     select p.group_id, p.topic_id, p.partition_id
@@ -82,14 +84,18 @@ declare
   of_topic int := gapless.topic_id(topic);
   removed jsonb;
 begin
-  if old_offset = new_offset then
+  if old_offset = new_offset and not exists (    -- one that is stopped there is to go on there
+    select from gapless.consumer_offsets c
+    where c.group_id = move_offset.group_id and c.topic_id = of_topic
+      and c.partition_id = move_offset.partition_id and c.stopped_at is not null
+  ) then
     return;
   end if;
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
   update gapless.consumer_offsets c
   -- layout, passed: what was admitted after a change of the number of partitions is asked again.
   set next_offset = move_offset.new_offset, token = null, installed_offset = null,
-    attempt_offset = null, attempts = 0, layout = 0, passed = 0
+    attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null
   where c.group_id = move_offset.group_id and c.topic_id = of_topic
     and c.partition_id = move_offset.partition_id;
   -- First of all: nobody discards one meanwhile.

@@ -68,7 +68,9 @@ begin
       and d.partition_id = part.partition_id and d.first_offset < goal and d.last_offset >= goal;
     return query
     select part.name::text, part.partition_id, part.next_offset, goal,
-      greatest(part.next_offset - goal, 0), greatest(goal - part.next_offset, 0),
+      -- Of one that is beyond the end, what there is.
+      greatest(least(part.next_offset, part.end_offset) - goal, 0),
+      greatest(goal - part.next_offset, 0),
       gapless.letters_from(part.group_id, part.topic_id, part.partition_id, goal),
       exists (
         select from gapless.lease l

@@ -3,7 +3,8 @@
 -- counted (gapless.unrouted), and get theirs in the first run that finds the topic (adopt_topic.sql).
 --
 -- Call it alone, in autocommit: it is one short transaction of its own. Safe to call from anywhere,
--- as often as you like; a run that finds nothing writes nothing.
+-- as often as you like; a run that finds nothing writes nothing, unless a chunk is complete by it: then
+-- one moves the floor behind that chunk, or two, and the next ones write nothing.
 --
 -- How: the newest row of gapless.sequencer holds the snapshot of the last run. What that snapshot
 -- could not see is what is pending: rows whose xid is at or above its xmax, or was in progress then.
@@ -116,7 +117,7 @@ begin
           and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
       );
     end if;
-    if not is_pending then
+    if not is_pending and not gapless.floor_is_late(state, allocated) then
       return 0;
     end if;
   end if;
@@ -323,6 +324,10 @@ begin
   returning events into sequenced;
   -- … to here.
 
+  if rebase then
+    perform gapless.stop_restored(state.run);
+  end if;
+
   -- The newest row is all that is needed; keep some for people.
   if (state.run + 1) % 1000 = 0 then
     delete from gapless.sequencer s where s.run < state.run - 1000;
@@ -358,5 +363,38 @@ begin
       select from gapless.outbox_message_t o
       where o.xid = any (array(select pg_snapshot_xip(state.snapshot))) and o.id > state.floor_id
     );
+end
+$$;
+
+-- Is there a complete chunk that the floor has not passed, so that retention waits for a run that finds
+-- no events? All who might have ids up to `allocated` have ended when nobody runs that began before the
+-- run which looked; the run itself decides that anew, in its own snapshot.
+-- Chunks of the size that is configured begin at its multiples: that is known without asking for them;
+-- others are asked for when the log has been quiet for a second.
+create or replace function gapless.floor_is_late(state gapless.sequencer, allocated bigint)
+returns boolean
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  chunk_events bigint;
+begin
+  if allocated <= state.floor_id
+    or pg_snapshot_xmin(pg_current_snapshot()) < state.next_floor_xid
+  then
+    return false;
+  end if;
+  select c.chunk_events into chunk_events from gapless.log_config c;
+  if (state.floor_id + 1) / chunk_events = (allocated + 1) / chunk_events
+    and clock_timestamp() < state.ran_ts + interval '1 second'
+  then
+    return false;
+  end if;
+  return exists (
+    select from gapless.chunk c
+    where c.upto > state.floor_id + 1 and c.upto <= allocated + 1
+  );
 end
 $$;

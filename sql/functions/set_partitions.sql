@@ -21,6 +21,7 @@ as $$
 declare
   wanted int := gapless.topic_id(topic);
   here gapless.topic;
+  lost record;
 begin
   if set_partitions.partitions is null or set_partitions.partitions not between 1 and 4096 then
     raise exception 'topic "%": partitions must be from 1 to 4096, not %',
@@ -38,6 +39,11 @@ begin
   select t.* into strict here from gapless.topic t where t.topic_id = wanted for no key update;
   if here.partitions = set_partitions.partitions then
     return here.layout;
+  end if;
+  -- Nobody could say what such a group has to finish before it goes on.
+  select a.* into lost from gapless.astray a where a.topic_id = wanted order by 1, 3 limit 1;
+  if found then
+    raise exception 'group "%" %: %', lost.group_id, lost.problem, lost.remedy using errcode = 'GL409';
   end if;
 
   insert into gapless.layout (topic_id, layout, partitions, began_ts)
@@ -70,7 +76,8 @@ $$;
 
 -- Give a group a row for every partition of a topic that has none: offsets also for partitions that
 -- only an earlier layout had, leases for those that are, or have events the group has not handled.
--- A partition that is new to the group begins at its start; after a change there is none.
+-- A partition that is new to the group begins at its start; after a change there is none. One that has
+-- a lease is not new: its row is gone (views/astray.sql), and no place is as good as the one it had.
 -- Before: the topic is locked, so nobody else adds rows. MUST NOT insert over a row: that would wait
 -- for the batch that has it locked.
 create or replace function gapless.add_partitions(group_id text, topic_id int, start text)
@@ -96,6 +103,9 @@ begin
   where t.topic_id = add_partitions.topic_id and not exists (
     select from gapless.consumer_offsets c
     where c.group_id = add_partitions.group_id and c.topic_id = t.topic_id and c.partition_id = p
+  ) and not exists (
+    select from gapless.lease l
+    where l.group_id = add_partitions.group_id and l.topic_id = t.topic_id and l.partition_id = p
   );
 
   -- An epoch below the one in the offsets row would keep every owner out.

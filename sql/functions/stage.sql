@@ -37,7 +37,7 @@ declare
 begin
   execute format(
     'insert into gapless.outbox_message_t (topic_id, key, host_id, user_id, transaction_id,'
-    ' event_type, payload, headers) select s.topic_id, s.key, s.host_id, s.user_id,'
+    ' event_type, payload, headers) select s.topic_id, s.key, gapless.canonical_host(s.host_id), s.user_id,'
     ' s.transaction_id, s.event_type, s.payload, s.headers from gapless.%I s',
     name);
   get diagnostics taken = row_count;

@@ -88,6 +88,13 @@ cross join lateral (
 where not g.is_scratch
 order by g.group_id, t.name
 
+-- name: group_astray
+-- returns: gapless.cli.health.places:Astray
+select a.group_id, a.problem, a.remedy
+from gapless.astray a
+where a.group_id = %(group)s and a.topic = %(topic)s
+order by a.partition_id
+
 -- name: group_partitions
 -- A group's partitions: current_offset is the offset it handles next, as in Kafka.
 -- returns: gapless.cli.groups:GroupPartitionRow

@@ -37,6 +37,11 @@ select gapless.skip_overrun(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(to_end)s
 )
 
+-- name: stop_beyond
+select gapless.stop_beyond(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(log_end)s
+)
+
 -- name: count_events
 -- How many of these events there are; same shape as the query `fetch`.
 -- index: primary key of a chunk

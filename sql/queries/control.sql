@@ -44,6 +44,18 @@ from gapless.seek(
   %(group)s, %(topic)s, %(partition)s, %(end)s, %(offset)s, %(time)s, %(transaction)s, %(holder)s
 ) p
 
+-- name: skip_hole
+-- returns: gapless.cli.skip:Skipped
+select
+  %(group)s::text as "group",
+  %(topic)s::text as topic,
+  %(partition)s::int as partition,
+  s.first_offset,
+  s.last_offset,
+  s.missing,
+  s.passed
+from gapless.skip_hole(%(group)s, %(topic)s, %(partition)s, %(offset)s) s
+
 -- name: create_replay
 select gapless.create_replay(
   %(group)s, %(topic)s, %(partition)s, %(from_end)s, %(from_offset)s, %(from_time)s,

@@ -106,6 +106,9 @@ select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s, %(window_s)s)
 -- name: adopt_topic
 select gapless.adopt_topic(%(topic_id)s, %(name)s, %(partitions)s, %(keep_s)s)
 
+-- name: count_unrouted
+select coalesce(sum(u.events), 0) from gapless.unrouted u
+
 -- name: discard_unrouted
 select gapless.discard_unrouted(%(topic_id)s)
 

@@ -143,7 +143,11 @@ limit 20
 -- returns: gapless.status.snapshot:Standing
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
-  e.is_held, g.next_offset, g.last_offset, g.lag, g.lag_s, e.error, e.error_ts, e.paused_ts, e.pause,
+  e.is_held, coalesce(g.next_offset, 0) as next_offset, coalesce(g.last_offset, 0) as last_offset,
+  coalesce(g.lag, 0) as lag, g.lag_s,
+  -- Nobody may be at work who could say so.
+  coalesce(e.error, 'stopped: the group ' || y.problem || ': ' || y.remedy) as error,
+  e.error_ts, e.paused_ts, e.pause,
   a.dead_letters, a.waiting, a.parked,
   coalesce(
     (
@@ -151,7 +155,8 @@ select
       where w.group_id = e.group_id and w.topic_id = e.topic_id and w.partition_id = e.partition_id
     ), '{}') as waits_for
 from gapless.leases e
-join gapless.lag g using (group_id, topic_id, partition_id)
+left join gapless.lag g using (group_id, topic_id, partition_id)
+left join gapless.astray y using (group_id, topic_id, partition_id)
 cross join lateral (
   select
     count(*) filter (where counted.status = 'dead') as dead_letters,

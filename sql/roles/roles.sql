@@ -30,7 +30,7 @@ begin
   grant execute on function
     gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_from,
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
-    gapless.partition_of, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
+    gapless.partition_of, gapless.canonical_host, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
     gapless.tell_cause, gapless.refuse_untold
     to gapless_producer;
 
@@ -49,6 +49,7 @@ begin
   -- What an operator does by hand; a handler's role may not.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
+    gapless.restore_offsets, gapless.skip_hole,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
     gapless.set_retention, gapless.set_dedupe_window,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted

@@ -10,7 +10,7 @@ select
   c.partition_id,
   c.next_offset,
   coalesce(e.last_offset, 0) as last_offset,
-  greatest(e.last_offset - c.next_offset + 1, 0) as lag,
+  greatest(e.last_offset - coalesce(c.stopped_at, c.next_offset) + 1, 0) as lag,
   case
     when c.next_offset > coalesce(e.last_offset, 0) then 0
     when o.created_ts is not null then greatest(extract(epoch from now() - o.created_ts), 0)

@@ -24,9 +24,15 @@ class ConfigError(UsageError):
 
 
 class ConnectError(GaplessError):
-    """The database cannot be reached, or refuses us, or is not one gapless can use."""
+    """The database refuses us, or is not one gapless can use; waiting does not help."""
 
     exit_code = 2
+
+
+class UnreachableError(ConnectError):
+    """The database cannot be reached now; nothing was done, and it may pass by waiting."""
+
+    exit_code = 3
 
 
 class SchemaError(GaplessError):
@@ -52,11 +58,50 @@ class WaitError(GaplessError):
 
 
 class HoleError(GaplessError):
-    """The rows read do not equal the range claimed (I3): the partition must not go on."""
+    """The rows read do not equal the range claimed (I3): the partition must not go on.
+
+    missing_id: the first event that is not there, if that is known. whole: so many events of whole
+    units stand before the hole in the range; they can be handled. first_offset: of the range.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        missing_id: int | None = None,
+        whole: int = 0,
+        first_offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.missing_id = missing_id
+        self.whole = whole
+        self.first_offset = first_offset
 
 
 class OverrunError(HoleError):
     """Retention dropped events that the group had not handled, as it was told to."""
+
+
+class BeyondError(HoleError):
+    """The group is beyond the end of the log: what comes up to its offset would not be handled.
+
+    log_end: the offset that the next event had when that was found.
+    """
+
+    def __init__(self, message: str, *, log_end: int) -> None:
+        super().__init__(message)
+        self.log_end = log_end
+
+
+class UnplacedError(HoleError):
+    """The group's row of consumer_offsets is gone: nobody knows how far it was."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            "the group has lost its offset, its row of consumer_offsets is gone: gapless seek "
+            f"{place} --earliest --pause --yes handles all there is once more, @OFFSET goes on "
+            "there"
+        )
 
 
 class FencedError(GaplessError):

@@ -26,7 +26,8 @@ from gapless.errors import UsageError
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.log.sequence import create_chunks, sequence
+from gapless.log.catch_up import sequence_all
+from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic, require_topic
 from gapless.settings import Settings
 
@@ -69,8 +70,7 @@ def drain(
     require_fit(handler, terms)
     name = group or terms.group_id or "testing"
     with connect(dsn, role="testing") as conn:
-        while sequence(conn):
-            pass
+        sequence_all(conn)
         topic = require_topic(conn, terms.topic)
         subscription = Subscription(
             group_id=name, topic=topic.name, topic_id=topic.topic_id, start=terms.start

@@ -30,7 +30,12 @@ TOPIC = "orders"
 ROLE = "chaos_app"  # what supervisors and producers connect as: no superuser
 STRANGER = "chaos_stranger"  # may connect, and nothing else
 MACHINES_MAX = 8
-SERVER_OPTIONS = {"max_connections": "150", "max_prepared_transactions": "4", "fsync": "off", "max_wal_size": "1GB"}
+SERVER_OPTIONS = {
+    "max_connections": "150",
+    "max_prepared_transactions": "4",
+    "fsync": "off",
+    "max_wal_size": "1GB",
+}
 # Shorter than the defaults, so that a run sees many of each; `--figures` runs with the defaults.
 QUICK: dict[str, object] = {
     "memberTtlMs": 1500,

@@ -44,7 +44,9 @@ def squat(arena: Arena) -> Iterator[float]:
         try:
             for conn, (kind, number) in zip(strangers, chosen, strict=True):
                 shared = arena.random.choice(("", "", "_shared"))
-                conn.pgconn.send_query(f"select pg_advisory_lock{shared}({kind}, {number})".encode())
+                conn.pgconn.send_query(
+                    f"select pg_advisory_lock{shared}({kind}, {number})".encode()
+                )
             with _stranger(arena) as other:
                 for channel in channels:
                     for payload in _GARBAGE:

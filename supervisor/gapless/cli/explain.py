@@ -15,7 +15,7 @@ _PRODUCER_MAY = re.compile(
     r"(outbox_message_t|outbox_message_id_seq|publish|topic_id|transaction_uuid|partition_of)\b"
 )
 _OPERATOR_MAY = re.compile(
-    r"function (pause|resume|seek|drop_group|(redrive|discard|mend)_letter)\b"
+    r"function (pause|resume|seek|skip_hole|drop_group|(redrive|discard|mend)_letter)\b"
 )
 
 

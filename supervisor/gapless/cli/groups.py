@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection
+from gapless.cli.health.places import Astray
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.place import Target, place, range_of, start
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, note, say, show, tell, to_json
 from gapless.db.queries import query
-from gapless.errors import UsageError
+from gapless.errors import GaplessError, UsageError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -115,12 +116,14 @@ def _create(args: argparse.Namespace) -> int:
     name = f"group {args.group} of topic {args.topic}"
     with open_connection(args, "groups") as conn:
         require_topic(conn, args.topic)
+        where = {"group": args.group, "topic": args.topic}
+        for each in rows(conn, Astray, query("cli", "group_astray"), **where):
+            raise GaplessError(f"{each}: {each.remedy}")
         if rows(
             conn,
             GroupPartitionRow,
             query("cli", "group_partitions"),
-            group=args.group,
-            topic=args.topic,
+            **where,
         ):
             _told(args, f"nothing to do: there is a {name}", created=False)
             return 0

@@ -1,7 +1,7 @@
 """The command `gapless`: find the command's module, run it, turn errors into one line.
 
-Exit codes: 0 done; 1 it failed at run time; 2 the input is wrong or the database cannot be used;
-130 Ctrl-C; 141 whoever read the output went away.
+Exit codes: 0 done; 1 it failed at run time; 2 the input is wrong or the database refuses; 3 it
+cannot be reached now; 130 Ctrl-C; 141 whoever read the output went away. See docs/exit-codes.md.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ COMMANDS = {
     "pause": "gapless.cli.pause",
     "resume": "gapless.cli.resume",
     "seek": "gapless.cli.seek",
+    "skip": "gapless.cli.skip",
     "replay": "gapless.cli.replay.command",
     "dlq": "gapless.cli.dlq.command",
     "retention": "gapless.cli.retention",

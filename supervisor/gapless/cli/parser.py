@@ -130,7 +130,7 @@ def _dsn(text: str) -> str:
     return text
 
 
-PARTITIONS_MAX = 4096
+_PARTITIONS_MAX = 4096
 _SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
 
 
@@ -138,7 +138,7 @@ def add_partitions(parser: argparse.ArgumentParser, help_: str = _SHARING) -> No
     """Declare `--partitions`; give it to `load` as the flag total_partitions."""
     parser.add_argument(
         "--partitions",
-        type=whole(1, PARTITIONS_MAX),
+        type=whole(1, _PARTITIONS_MAX),
         metavar="N",
         help=help_,
     )

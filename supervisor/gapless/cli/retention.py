@@ -52,10 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show the chunks that are there; with --apply, drop those that may go."""
+    from gapless.log.catch_up import catch_up  # noqa: PLC0415 - not for --help
     from gapless.log.retention import Keep, apply_retention, plan_retention  # noqa: PLC0415
 
     settings = load_settings(args)
     with open_connection(args, "retention", settings) as conn:
+        catch_up(conn)  # where nobody else finds out which chunks are complete
         chunks = plan_retention(conn)
         if not (args.json and args.apply):
             rows = [_row(chunk) for chunk in chunks]

@@ -16,6 +16,7 @@ from gapless.consume.sieve import Sieve
 from gapless.consume.turn import Turn
 from gapless.consume.unit import Span, Spans
 from gapless.consume.window import Window
+from gapless.errors import HoleError
 from gapless.keys import partition_params
 
 AHEAD_EVENTS = 10_000  # what is finished ahead of the offset is written down, and held in memory
@@ -92,7 +93,17 @@ class Ahead:
 
 
 def _peek(turn: Turn, events: int) -> Claim:
-    """Return what a claim would take, without moving the offset."""
+    """Return what a claim would take, without moving the offset; before a hole, what is whole."""
+    try:
+        return _peek_whole(turn, events)
+    except HoleError as error:
+        if not error.whole:
+            raise
+        whole = error.whole
+    return _peek_whole(turn, whole)
+
+
+def _peek_whole(turn: Turn, events: int) -> Claim:
     with suppress(psycopg.Rollback), transaction(turn.conn):
         peek = claim(turn.conn, turn.assignment, Wanted(events))
         if peek.outcome == "claimed":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from gapless.consume.handler import GroupBy
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, Spans, Timelines, Unit, split
-from gapless.errors import HoleError, OverrunError
+from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
@@ -67,7 +68,7 @@ def claim(
     NOT use the connection.
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
-    dropped its beginning.
+    dropped its beginning, BeyondError or UnplacedError when the group has no place in the log.
     """
     ahead = ahead or Prefetch()
     return claim_ahead(conn, assignment, wanted.batch_size, ahead, make) or _claim(
@@ -117,22 +118,14 @@ def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead:
     most = 0 if ahead.events else wanted.events_max
     segments, found = _ask(conn, assignment, wanted, ahead, most)
     outcome, first, last, xid, place = segments[0][:5]
-    if outcome == "hole":
-        raise _hole(first, last)
-    if outcome == "overrun":
-        raise OverrunError(
-            f"retention dropped offsets {first} to {last} before group "
-            f"{assignment.partition.group_id} handled them: gapless seek --earliest goes on "
-            "without them, and so does autoOffsetReset"
-        )
+    _refuse(outcome, assignment, first, last)
     if outcome != "claimed":
         return Claim(outcome=outcome)
     ahead.place = place
     ids, marks = _join(segments, last, max(last, first + ahead.events - 1))
     lines = _timelines(segments)
     events = last - first + 1
-    if len(ids) < events:
-        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}")
+    _require_whole(ids, marks, first, last)
     whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
     beyond = (
         split(last + 1, ids[events:whole], marks[events:whole], lines)
@@ -142,7 +135,8 @@ def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead:
     spans = split(first, ids[:events], marks[:events], lines)
     rows: list[Row] | None = None
     if events <= most:
-        rows = in_order(found, spans.ids)
+        with before_hole(spans):
+            rows = in_order(found, spans.ids)
         ahead.gauge(rows, wanted.batch_size, most)
     return Claim(
         outcome="claimed",
@@ -153,6 +147,26 @@ def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead:
         rows=rows,
         beyond=beyond,
     )
+
+
+def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
+    """Raise what keeps the group from going on where it is."""
+    if outcome == "hole":
+        raise _hole(first, last, claimed_from=first)
+    if outcome == "unplaced":
+        raise UnplacedError(str(assignment.partition))
+    if outcome == "beyond":
+        raise BeyondError(
+            f"the group is at offset {first}, beyond the end of the log, where the next event had "
+            f"offset {last}: gapless seek {assignment.partition}@{last} --pause --yes",
+            log_end=last,
+        )
+    if outcome == "overrun":
+        raise OverrunError(
+            f"retention dropped offsets {first} to {last} before group "
+            f"{assignment.partition.group_id} handled them: gapless seek --earliest goes on "
+            "without them, and so does autoOffsetReset"
+        )
 
 
 def _ask(
@@ -187,12 +201,27 @@ def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
         if base != expected:
             if expected > last:
                 break  # the hole is not in our way yet
-            raise _hole(expected, base - 1)
+            whole = "".join(ends).rfind("1") + 1
+            raise _hole(expected, base - 1, claimed_from=first, whole=whole)
         expected = base + len(message_ids)
         low, high = max(first - base, 0), until - base + 1
         ids += message_ids[low:high]
         ends.append(unit_ends[low:high])
     return ids, "".join(ends)
+
+
+def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
+    """Raise HoleError unless the range is there, up to the end of a unit."""
+    events = last - first + 1
+    if len(ids) < events:
+        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
+    if not marks.endswith("1", 0, events):
+        raise HoleError(
+            f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
+            "restore it, then the partition goes on",
+            whole=marks.rfind("1", 0, events) + 1,
+            first_offset=first,
+        )
 
 
 def _timelines(segments: list[Any]) -> Timelines:
@@ -220,6 +249,12 @@ def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
         run(conn, "forget_attempt", assignment.params)
 
 
+def stop_beyond(conn: Connection[Any], assignment: Assignment, log_end: int) -> None:
+    """Let the group stay where it is, beyond the end, until somebody says where it goes on."""
+    with transaction(conn):
+        run(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
+
+
 def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> int | None:
     """Leave behind what retention dropped; return how many offsets, None when fenced.
 
@@ -230,8 +265,23 @@ def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> 
     return None if lost is None else int(lost)
 
 
-def _hole(first: int, last: int) -> HoleError:
+@contextmanager
+def before_hole(spans: Spans) -> Iterator[None]:
+    """Let a HoleError within say how many events of whole units of the claim stand before it."""
+    try:
+        yield
+    except HoleError as error:
+        error.first_offset = spans.first_offset
+        if error.missing_id in spans.ids:
+            at = spans.ids.index(error.missing_id)
+            error.whole = max((end for end in spans.ends if end <= at), default=0)
+        raise
+
+
+def _hole(first: int, last: int, *, claimed_from: int, whole: int = 0) -> HoleError:
     return HoleError(
         f"offsets {first} to {last} are missing from log_segment: "
-        "restore them, then the partition goes on"
+        "restore them, then the partition goes on",
+        whole=whole,
+        first_offset=claimed_from,
     )

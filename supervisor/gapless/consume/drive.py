@@ -15,13 +15,13 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.claim import forget_attempt, skip_overrun
+from gapless.consume.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.deliver import Delivery, forget_deliveries
 from gapless.consume.redrive import due_letters, forget_try, redrive
 from gapless.consume.sieve import holds_keys
 from gapless.consume.step import step, step_alone
 from gapless.consume.turn import Step, Turn
-from gapless.errors import OverrunError
+from gapless.errors import BeyondError, HoleError, OverrunError
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
@@ -114,10 +114,7 @@ class Driver:
             self._log_is_next = not self._log_was_idle
             return self._letter()
         self._log_is_next = False
-        try:
-            done = self._log_turn(batch_size, alone=alone, rests=rests)
-        except OverrunError as error:
-            done = self._skip_overrun(error)
+        done = self._turn_of_log(batch_size, alone=alone, rests=rests)
         self._log_was_idle = done.outcome == "idle"
         if self._log_was_idle and woken:
             self._look(at_once=True)  # it was not the log: perhaps somebody redrives a unit
@@ -167,6 +164,22 @@ class Driver:
             forget_try(conn, self._turn.assignment, self._in_hand)
         elif self._delivery is None:
             forget_attempt(conn, self._turn.assignment)
+
+    def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
+        """Take a turn of the log; raise what keeps the group from going on, with what helps."""
+        try:
+            return self._log_turn(batch_size, alone=alone, rests=rests)
+        except OverrunError as error:
+            return self._skip_overrun(error)
+        except BeyondError as error:
+            # Now, or the log may have come to that offset at the next look.
+            stop_beyond(self.conn, self.assignment, error.log_end)
+            raise
+        except HoleError as error:
+            if error.first_offset is None:
+                raise
+            place = f"{self.assignment.partition}@{error.first_offset}"
+            raise HoleError(f"{error}; gapless skip {place} goes on without them") from error
 
     def _log_turn(
         self, batch_size: int | None, *, alone: bool = False, rests: bool = False

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.claim import Claim
+from gapless.consume.claim import Claim, before_hole
 from gapless.consume.handler import Handler
 from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import ChangedError, is_of_settings, run
@@ -44,7 +44,8 @@ def load_units(
     """
     spans, rows = claimed.spans, claimed.rows
     if rows is None and len(spans.ids) <= at_once(terms):
-        rows = _fetch_ahead(conn, claimed, terms, ahead or Prefetch())
+        with before_hole(spans):
+            rows = _fetch_ahead(conn, claimed, terms, ahead or Prefetch())
     if rows is None:
         return spans, _Reader(conn, partition, terms).units(spans)
     return units_of(conn, partition, terms, spans, rows)
@@ -114,10 +115,13 @@ class _Reader:
     def units(self, spans: Spans) -> Iterator[Unit]:
         for group in self._groups(spans):
             if len(group.ids) > self._stream_above:
-                self._require(group.ids)
+                with before_hole(spans):
+                    self._require(group.ids)
                 yield Unit(self._source_of(group), group.first_offset, None, group.ids)
             else:
-                yield from self.from_rows(group, self.fetch(group.ids))
+                with before_hole(spans):
+                    rows = self.fetch(group.ids)
+                yield from self.from_rows(group, rows)
 
     def from_rows(self, spans: Spans, rows: list[Row]) -> Iterator[Unit]:
         source, first_offset = self._source_of(spans), spans.first_offset
@@ -154,7 +158,8 @@ class _Reader:
             raise HoleError(
                 f"{len(ids) - found} of {len(ids)} events are missing from outbox_message_t, "
                 f"their ids are from {min(ids)} to {max(ids)}: restore them, "
-                "then the partition goes on"
+                "then the partition goes on",
+                missing_id=ids[0],  # of a unit that is handled as a whole, or not at all
             )
 
     def fetch(self, ids: Sequence[int]) -> list[Row]:

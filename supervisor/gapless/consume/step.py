@@ -48,6 +48,7 @@ from gapless.consume.turn import (
 )
 from gapless.consume.unit import Batch, Spans, Unit
 from gapless.db.connect import is_passing
+from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.log.event import Row
 
@@ -63,12 +64,24 @@ def step(
     says so, and units are read ahead (`turn.ahead`), the next batch follows, a commit for each.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
-    Raises HoleError (the log is damaged), psycopg's transient errors, and, under onFailure block,
-    BlockedError: nothing else of the handler.
+    Raises HoleError (the log is damaged where the group is), psycopg's transient errors, and, under
+    onFailure block, BlockedError: nothing else of the handler.
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
+    try:
+        return _step(turn, batch_size or turn.terms.batch_size, goes_on)
+    except HoleError as error:
+        if not error.whole:
+            raise
+        whole = error.whole
+    # What stands before a hole is handled; at the hole itself the next step stops.
+    turn.ahead.forget()
+    return _step(turn, whole, lambda: False)
+
+
+def _step(turn: Turn, batch_size: int, goes_on: Callable[[], bool]) -> Step:
     # Not retried inside an except block: its error would stand in every later one's traceback.
-    outcome = _fast(turn, batch_size or turn.terms.batch_size, goes_on)
+    outcome = _fast(turn, batch_size, goes_on)
     if not isinstance(outcome, Retry):
         return outcome
     done = outcome.done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
-from gapless.errors import ConnectError, one_line
+from gapless.errors import ConnectError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
 
@@ -23,12 +24,27 @@ _TRANSIENT_STATES = frozenset({"55P03", "55006", "25P03", "25P04", "25006"})
 _UNREADY_CLASSES = ("28", "53")
 _UNREADY_STATES = frozenset({"42501", "42P01", "42703", "42883", "3F000"})
 
+# Libpq does not tell the SQLSTATE of a refused connection. What the server itself says comes as
+# "FATAL:  …", in whatever language, and stands, but for these: they pass.
+_SERVER_SAYS = re.compile(r"\w+:  \S")
+_PASSES = re.compile(
+    r"FATAL:  (the database system is |sorry, too many |too many connections|"
+    r"remaining connection slots |terminating connection |"
+    r"database .* is not currently accepting connections)"
+)
+# What libpq says without having been answered, and what is no matter of time.
+_STANDS = re.compile(
+    r"invalid |certificate|does not support|Permission denied|no password supplied|"
+    r"authentication method|definition of service|service file|could not match|Servname not"
+)
+
 
 def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     """Open a direct session in autocommit; `role` becomes its application_name.
 
-    Raises ConnectError with one line: unreachable, refused, too old, or behind a pooler that gives
-    each transaction another session (advisory locks and LISTEN would silently fail there).
+    Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
+    transaction another session (advisory locks and LISTEN would silently fail there); and
+    UnreachableError, which is one, for what may pass by waiting.
     """
     if not Pipeline.is_supported():
         raise ConnectError(
@@ -37,7 +53,7 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     try:
         conn = _open(dsn, role, connect_timeout_s)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        raise ConnectError(_explain(dsn, error)) from error
+        raise cannot_connect(dsn, error) from error
     try:
         _check(conn)
         if _backend_pid(conn) != conn.info.backend_pid:
@@ -45,7 +61,7 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
         conn.execute(query("connect", "guard_session"))
     except psycopg.Error as error:
         conn.close()
-        raise ConnectError(_explain(dsn, error)) from error
+        raise cannot_connect(dsn, error) from error
     except ConnectError:
         conn.close()
         raise
@@ -141,7 +157,7 @@ def _check(conn: Connection) -> None:
     if version < MIN_SERVER_VERSION:
         raise ConnectError(f"{where} is PostgreSQL {version // 10000}: gapless needs 14 or newer")
     if in_recovery:
-        raise ConnectError(f"{where} is a read-only standby: connect to the primary")
+        raise UnreachableError(f"{where} is a read-only standby: connect to the primary")
 
 
 def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) -> None:
@@ -167,14 +183,27 @@ def _backend_pid(conn: Connection) -> int:
     return int(row[0])
 
 
-def reason_for(error: psycopg.Error) -> str:
-    """Say in one line that PostgreSQL could not be connected to, and why."""
+def cannot_connect(dsn: str, error: psycopg.Error) -> ConnectError:
+    """Say in one line why there is no session with PostgreSQL, and whether it may pass."""
+    complaint = complaint_about(dsn)
+    if complaint is not None:
+        return ConnectError(complaint)
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"
+    text = f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"
+    return UnreachableError(text) if _may_pass(error) else ConnectError(text)
 
 
-def _explain(dsn: str, error: psycopg.Error) -> str:
-    return complaint_about(dsn) or reason_for(error)
+def _may_pass(error: psycopg.Error) -> bool:
+    if error.sqlstate is not None:
+        return is_transient(error)
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    # One line for each address that was tried: one that may let us in later is enough.
+    tries = [line for line in str(error).splitlines() if "failed: " in line] or [str(error)]
+    return any(
+        _PASSES.search(line) if _SERVER_SAYS.search(line) else not _STANDS.search(line)
+        for line in tries
+    )
 
 
 def _without_secrets(complaint: str) -> str:

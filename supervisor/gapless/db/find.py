@@ -15,8 +15,8 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from gapless.db.connect import complaint_about, reason_for
-from gapless.errors import ConfigError, ConnectError
+from gapless.db.connect import cannot_connect, complaint_about
+from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def connect(
             fallback_application_name="gapless",
         )
     except psycopg.OperationalError as error:
-        raise ConnectError(reason_for(error)) from error
+        raise cannot_connect(found.dsn, error) from error
 
 
 def find(settings: Settings) -> Found:

@@ -11,10 +11,12 @@ from psycopg import Connection
 
 from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
+from gapless.errors import UnplacedError
 from gapless.failpoints import hit
 from gapless.keys import Assignment, Partition, partition_params
 
 READY_EVERY_MS = 250
+_UNPLACED = "GL410"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +84,15 @@ def install(
 
     MUST be a statement apart from take(): it waits for a late owner's open transaction, and the
     lease row must not be locked meanwhile. Raises LockNotAvailable after wait_ms (READY_EVERY_MS if
-    None): try again.
+    None): try again; UnplacedError when the group has no row to put it into.
     """
-    with lock_timeout(conn, READY_EVERY_MS if wait_ms is None else wait_ms):
-        row = conn.execute(query("lease", "install_fence"), assignment.params).fetchone()
+    try:
+        with lock_timeout(conn, READY_EVERY_MS if wait_ms is None else wait_ms):
+            row = conn.execute(query("lease", "install_fence"), assignment.params).fetchone()
+    except psycopg.Error as error:
+        if error.sqlstate == _UNPLACED:
+            raise UnplacedError(str(assignment.partition)) from error
+        raise
     hit("acquire.installed")
     if row is None or row[0] is None:
         return None

@@ -83,6 +83,7 @@ class Member:
         self._conn = conn
         self._subscriptions = subscriptions
         self._timing = timing
+        self._squatters: set[int] = set()  # pids that the log has named
         self._member_no = self._value("next_member_no")
         # The lock first, the row second: a member row never exists without its lock. One that is
         # taken is a stranger's: there are other numbers.
@@ -110,7 +111,7 @@ class Member:
         """
         self._conn = conn
         self._value("end_former_session", member_id=self.member_id)
-        end_squatters(conn)
+        self.end_squatters()
         with lock_timeout(conn, self._timing.ttl_ms):
             self._value("presence", member_no=self._member_no)
         hit("member.reattached")
@@ -120,6 +121,10 @@ class Member:
     def beat(self) -> bool:
         """Say that this member lives; False when it was evicted and must stop its workers."""
         return bool(self._value("beat", member_id=self.member_id))
+
+    def end_squatters(self) -> None:
+        """End the sessions of strangers that hold a lock of ours."""
+        end_squatters(self._conn, self._squatters)
 
     def watch(self) -> bool:
         """Look, without writing, whether some member may be gone or a plan is out of date."""

@@ -24,19 +24,23 @@ class Squatter:
     is_ended: bool
 
 
-def end_squatters(conn: Connection[Any]) -> list[Squatter]:
-    """End them, and say in the log who they were; return them."""
+def end_squatters(conn: Connection[Any], known: set[int]) -> None:
+    """End them, and say in the log who they were.
+
+    known: pids of those that could not be ended, and were named before; brought up to date.
+    """
     with conn.cursor(row_factory=class_row(Squatter)) as cursor:
         found = cursor.execute(query("lease", "end_squatters")).fetchall()
     for squatter in found:
         who = f"pid {squatter.pid} of role {squatter.role} held {squatter.holds}"
         if squatter.is_ended:
             log.warning("%s, to which it has no right: its session was ended", who)
-        else:
+        elif squatter.pid not in known:
             log.error(
                 "%s, to which it has no right: end it with select pg_terminate_backend(%s), or "
                 "grant pg_signal_backend to the owner of the schema",
                 who,
                 squatter.pid,
             )
-    return found
+    known.intersection_update({squatter.pid for squatter in found})
+    known.update(squatter.pid for squatter in found if not squatter.is_ended)

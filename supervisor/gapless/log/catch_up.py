@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic, sleep
 
+import psycopg
 from psycopg import Connection
 
+from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
-from gapless.log.sequence import sequence
+from gapless.log.sequence import create_chunks, sequence
 
+_LOCK_MS = 100
 _PAUSE_S = 0.001
 _PAUSE_S_MAX = 0.05
 
@@ -27,11 +31,41 @@ def is_sequenced(conn: Connection, xid: int) -> bool:
 
 
 def sequence_if_alone(conn: Connection) -> bool:
-    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here."""
+    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here.
+
+    Whoever gives offsets keeps house, too: chunks are made ahead, and complete ones closed.
+    """
     if is_sequencer_active(conn):
         return False
-    sequence(conn)
+    if sequence(conn):
+        keep_house(conn)
     return True
+
+
+def sequence_all(conn: Connection) -> None:
+    """Give offsets to all that is pending, and keep house."""
+    while sequence(conn):
+        pass
+    keep_house(conn)
+
+
+def catch_up(conn: Connection) -> None:
+    """Do so, unless a sequencer does, or somebody has locked what it takes."""
+    if not is_sequencer_active(conn):
+        with suppress(psycopg.errors.LockNotAvailable), lock_timeout(conn, _LOCK_MS):
+            sequence_all(conn)
+
+
+def keep_house(conn: Connection) -> None:
+    """Make chunks ahead, and close those that are complete; what is locked is left alone."""
+    # The second look moves the floor behind the first, where a transaction was open meanwhile.
+    for step in (create_chunks, sequence, sequence, _close_chunks):
+        with suppress(psycopg.errors.LockNotAvailable):
+            step(conn)
+
+
+def _close_chunks(conn: Connection) -> None:
+    conn.execute(query("log", "close_chunks"))
 
 
 def wait_until_sequenced(conn: Connection, xid: int, *, timeout_s: float) -> None:

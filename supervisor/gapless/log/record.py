@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ Record = tuple[str | None, ...]
 
 _TEXT = (str, UUID)
 _JSON_TEXT = (bytes, bytearray)
+_UUID = re.compile(r"(\{)?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1)\})")
 
 
 def _encoder() -> Callable[[object], str]:
@@ -47,7 +49,7 @@ def record(event: object) -> Record:
         _text(event.key, "key"),
         _text(event.event_type, "event_type"),
         None if event.headers is None else _json(event.headers, "headers"),
-        _text(event.host_id, "host_id"),
+        _host(event.host_id),
         _text(event.user_id, "user_id"),
         _uuid(event.transaction_id),
     )
@@ -62,6 +64,12 @@ def columns(events: Sequence[object]) -> dict[str, list[str | None] | None]:
 def _column(records: Sequence[Record], n: int) -> list[str | None] | None:
     column = [each[n] for each in records]
     return column if any(value is not None for value in column) else None
+
+
+def _host(value: object) -> str | None:
+    """Return a host_id as gapless.canonical_host() of the database does: one UUID, one spelling."""
+    text = _text(value, "host_id")
+    return text.strip("{}").lower() if text is not None and _UUID.fullmatch(text) else text
 
 
 def _text(value: object, name: str) -> str | None:

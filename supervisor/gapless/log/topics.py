@@ -109,6 +109,13 @@ def adopt_topic(
     return require_topic(conn, name), row[0]
 
 
+def count_unrouted(conn: Connection) -> int:
+    """Return how many events are of topic ids that nobody made; they have no offset."""
+    row = conn.execute(query("log", "count_unrouted")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def discard_unrouted(conn: Connection, topic_id: int | None = None) -> int:
     """Give up the events of an id that nobody made, None: of all; return how many there were.
 

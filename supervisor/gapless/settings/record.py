@@ -76,6 +76,9 @@ class Settings:
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""
 
+    start_timeout_s: int = _whole(0, 0, 86_400)
+    """How long `gapless run` waits at its start for a database that is away; 0 is for ever."""
+
     statement_timeout_ms: int = _whole(0, 0, _DAY_MS)
     """The server's statement_timeout on sessions that run handlers; 0 is none."""
 

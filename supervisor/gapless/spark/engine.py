@@ -19,7 +19,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
-from gapless.errors import ConnectError, GaplessError, one_line
+from gapless.errors import ConnectError, GaplessError, UnplacedError, one_line
 from gapless.keys import Partition
 from gapless.lease import hold
 from gapless.lease.member import Lease
@@ -29,6 +29,7 @@ from gapless.spark.jobs import Jobs
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work
 from gapless.worker.control import Control, Plan
+from gapless.worker.start import join_when_there
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -77,7 +78,8 @@ class Engine:
 
         Raises GaplessError when Spark ends or falls silent: the peers have the partitions then.
         """
-        self._control.join()
+        if not join_when_there(self._control, self._plan, wait):
+            return 0
         try:
             while not (self._draining and not self._jobs.at_work and not self._owned):
                 self._turn()
@@ -150,6 +152,8 @@ class Engine:
                 held = hold.install(conn, assignment)
             except psycopg.errors.LockNotAvailable:
                 held = None  # a task of the former owner is still at it: the next turn tries again
+            except UnplacedError as error:
+                hold.report_error(conn, assignment, f"stopped: {error}")
         if held is None:
             hold.unlock(conn, lease.lease_no)
             return

@@ -45,7 +45,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  oldest_transaction_s and oldest_transaction (its program)
     sequencer    state (awake, asleep, nobody), run, ran_at, run_events, pid, needs_rebase
     totals       events (ever), pending (no offset yet; null: unknown before a re-base; at most
-                 10000), lag, lag_s (of the oldest), dead_letters
+                 10000), pending_s (of the oldest), lag, lag_s (of the oldest), dead_letters
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also those that it had before
     members      member (its name), member_id, state (active, draining, silent, gone), up_s,
@@ -92,6 +92,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         "totals": {
             "events": snapshot.events,
             "pending": snapshot.pending_events,
+            "pending_s": snapshot.pending_s,
             "lag": snapshot.lag,
             "lag_s": snapshot.lag_s,
             "dead_letters": snapshot.dead_letters,

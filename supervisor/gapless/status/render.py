@@ -211,7 +211,8 @@ def _figures(facts: Facts) -> Iterable[Text]:
     dead = f"{count(snapshot.dead_letters)}{'+' if is_more else ''}"
     yield Text.assemble("dead ", (dead, "bold"))
     pending = snapshot.pending_events
-    yield Text.assemble("pending ", ("?" if pending is None else counted(pending), "bold"))
+    since = f" ({age(snapshot.pending_s)})" if pending else ""
+    yield Text.assemble("pending ", ("?" if pending is None else counted(pending), "bold"), since)
     if facts.has_rates:
         yield Text.assemble("handled ", (rate(history.handled(), facts.glyphs), "bold"), "/s")
     yield Text.assemble("events ", (count(snapshot.events), "bold"))

@@ -263,6 +263,11 @@ class Snapshot:
         return sum(pending.events for pending in self.pending)
 
     @cached_property
+    def pending_s(self) -> float:
+        """Age of the oldest event without an offset; 0 without one, or before a re-base."""
+        return max((pending.oldest_s for pending in self.pending), default=0.0)
+
+    @cached_property
     def dead_letters(self) -> int:
         """Dead letters of all groups."""
         return sum(row.dead_letters for row in self.partitions)

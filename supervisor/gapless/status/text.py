@@ -77,6 +77,8 @@ def _heading(snapshot: Snapshot) -> str:
     server, sequencer = snapshot.server, snapshot.sequencer
     pending = snapshot.pending_events
     waiting = "unknown" if pending is None else counted(pending)
+    if pending:
+        waiting += f" ({age(snapshot.pending_s)})"
     place = f"gapless {clean(snapshot.place)}, PostgreSQL {server.version}"
     at = f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
     lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}"

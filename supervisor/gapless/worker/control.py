@@ -20,10 +20,9 @@ from gapless.consume.terms import Terms
 from gapless.db.connect import connect, explain_revoked, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
-from gapless.errors import ConnectError, UsageError
+from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
-from gapless.lease.squatters import end_squatters
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.retries import Retries
@@ -97,8 +96,14 @@ class Control:
     def join(self) -> None:
         """Connect and become a new member. Raises ConnectError, SchemaError, UsageError."""
         conn = self._connect()
+        try:
+            self._join(conn, self._settings)
+        except BaseException:
+            conn.close()  # it may hold the presence lock already
+            raise
+
+    def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
-        settings = self._settings
         self._require_topics(conn)
         require_room(
             conn,
@@ -158,7 +163,7 @@ class Control:
         try:
             self.member.leave()
         except psycopg.Error as error:
-            log.warning("supervisor: could not say goodbye: %s", _line(error))
+            log.warning("supervisor: could not say goodbye: %s", one_line(error))
         self._conn.close()
         self._conn = None
 
@@ -175,7 +180,7 @@ class Control:
                 log.error("supervisor: waits until it may again: %s", explain_revoked(error))
             self._is_revoked = True
         elif self._retries.failures % _LOG_EVERY == 0:
-            log.warning("supervisor: connection lost, will be back: %s", _line(error))
+            log.warning("supervisor: connection lost, will be back: %s", one_line(error))
         if self._conn is not None:
             self._conn.close()
         self._conn = None
@@ -297,7 +302,7 @@ class Control:
                 self._join_anew(conn)
                 return
             self._last_beat_s = now
-            end_squatters(conn)
+            self.member.end_squatters()
         if now >= self._watch_due_s:
             self._watch_due_s = now + self._settings.presence_poll_ms / 1000
             self._watch()
@@ -307,7 +312,3 @@ class Control:
             self.member.evict()
             self.member.sync()
             self._changed = True
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]

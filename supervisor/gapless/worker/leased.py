@@ -21,7 +21,7 @@ from gapless.consume.drive import Driver
 from gapless.consume.patience import Patience
 from gapless.consume.turn import Step, Turn
 from gapless.db.connect import explain_revoked, is_revoked, is_transient
-from gapless.errors import BlockedError, GaplessError, HoleError, one_line
+from gapless.errors import BlockedError, GaplessError, HoleError, UnplacedError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.lease.room import missing_grant
@@ -167,6 +167,11 @@ class Leased:
         except psycopg.errors.LockNotAvailable:
             self.due_s = monotonic() + LOCK_POLL_S  # the former owner's transaction is still open
             return None
+        except UnplacedError as error:
+            self._stop_at_hole(error)
+            return None
+        if self._troubled:
+            self._report(None)
         if held is None:
             return self._fenced()
         log.info("%s: acquired, epoch %s", self.partition, self.assignment.epoch)

@@ -14,7 +14,6 @@ from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError, one_line
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
-from gapless.lease.squatters import end_squatters
 from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
@@ -27,6 +26,7 @@ from gapless.log.sequence import (
     try_sleep,
     wake_up,
 )
+from gapless.log.topics import count_unrouted
 from gapless.worker.board import Board
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
@@ -109,7 +109,6 @@ class _Candidate:
         if now < self._due_s:
             return
         self._due_s = now + LOOK_EVERY_S
-        end_squatters(self._conn)
         run = stands_still(self._conn)
         if run is None or run != self._run:
             self._run, self._since_s = run, monotonic()
@@ -140,6 +139,7 @@ class _Turn:
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
+        self._strays = 0  # events without a topic, as the log was told
 
     def take(self) -> None:
         self._chunks()
@@ -209,3 +209,11 @@ class _Turn:
         hit("sequencer.chunked")
         if made:
             log.info("sequencer: made %s chunks", made)
+        strays = count_unrouted(self._conn)
+        if strays > self._strays:
+            log.warning(
+                "sequencer: %s events are of topic ids that nobody made, and have no offset: see "
+                "gapless topics unrouted",
+                strays,
+            )
+        self._strays = strays

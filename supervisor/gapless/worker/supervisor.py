@@ -25,6 +25,7 @@ from gapless.worker.control import Control, Plan
 from gapless.worker.nursery import Nursery
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
+from gapless.worker.start import join_when_there
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -102,11 +103,13 @@ class Supervisor:
     def run(self) -> int:
         """Supervise; return 0 when drained.
 
-        Raises ConnectError, SchemaError or UsageError at the start only.
+        While the database is away at the start it waits, for startTimeoutS at most. Raises
+        ConnectError, SchemaError or UsageError at the start only.
         """
         with self._signals:
             try:
-                self._control.join()
+                if not join_when_there(self._control, self._plan, self._rest):
+                    self._stopping_since_s = monotonic()
                 while not (self._stopping_since_s is not None and self._nursery.is_empty()):
                     self._turn()
                 self._control.leave()
@@ -114,6 +117,13 @@ class Supervisor:
                 self._nursery.kill_all()
         log.info("supervisor: drained")
         return 0
+
+    def _rest(self, seconds: float) -> bool:
+        """Sleep before the database is there; False when asked to stop."""
+        if self._observer is not None:
+            self._observer.tick()
+        readable(max(0.0, seconds), *self._signals.filenos())
+        return not self._signals.take()
 
     def _turn(self) -> None:
         self._wait()

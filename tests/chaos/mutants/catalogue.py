@@ -29,8 +29,8 @@ MUTANTS = (
         edits=(
             Edit(
                 file="claim_at",
-                old=" or fence.epoch <> claim_at.epoch"
-                " or fence.token is distinct from claim_at.token",
+                old="fence.epoch <> claim_at.epoch or fence.token is distinct from claim_at.token",
+                new="false",
             ),
             Edit(
                 file="claim_ahead",

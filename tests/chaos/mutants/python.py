@@ -102,6 +102,11 @@ def cut_units(split: Any) -> Any:
     return cut
 
 
+def all_is_whole(_: Any) -> Any:
+    """Nobody looks whether a range ends with a unit."""
+    return lambda *_: None
+
+
 def goes_on(run: Any) -> Any:
     """A worker that lost its session opens another one, and goes on with what it had."""
 
@@ -148,7 +153,10 @@ PATCHES: dict[str, dict[str, Make]] = {
     "a failed unit passed without a dead letter": {
         "gapless.consume.careful:set_aside": forgotten_letter
     },
-    "batch not extended to the unit's end": {"gapless.consume.claim:split": cut_units},
+    "batch not extended to the unit's end": {
+        "gapless.consume.claim:split": cut_units,
+        "gapless.consume.claim:_require_whole": all_is_whole,
+    },
     "a worker that reconnects and goes on": {"gapless.worker.loop:_Worker.run": goes_on},
     "an error that passes counted against the unit": {
         "gapless.consume.call:is_passing": nothing_passes,

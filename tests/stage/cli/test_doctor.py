@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import psycopg
 import pytest
 
@@ -14,7 +16,8 @@ from gapless.log.topics import ensure_topic
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base unrouted squatters members partitions leases retention dedupe"
+    "chunks default-chunk sequencer re-base unrouted squatters members partitions offsets leases "
+    "retention dedupe"
 ).split()
 
 
@@ -103,6 +106,26 @@ def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch
     found = [each for each in findings(dsn, connect_timeout_s=5) if each.name == "notify-queue"]
     assert [each.level for each in found] == ["FAIL"]
     assert "when it is full no NOTIFY commits" in found[0].text
+
+
+def test_events_that_nobody_moves(gapless, conn) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    insert = "insert into gapless.outbox_message_t (topic_id, created_ts) values (%s, now() - %s)"
+    topic = conn.execute("select gapless.topic_id('orders')").fetchone()[0]
+    conn.execute(insert, [topic, timedelta(seconds=600)])
+    done = gapless("doctor", "--json")
+    assert (done.code, levels(done)["sequencer"]) == (1, "FAIL")
+    assert "nobody is the sequencer; 1 event without an offset yet, the oldest for" in text(
+        done, "sequencer"
+    )
+    assert "pending 1 (10m)" in gapless("status").out
+    assert gapless("status", "--json").json["totals"]["pending_s"] >= 600
+    conn.execute("select pg_advisory_lock(7427001, 3)")
+    done = gapless("doctor", "--json")
+    assert levels(done)["sequencer"] == "FAIL"
+    assert "is the sequencer, and gets nowhere" in text(done, "sequencer")
+    sequence(conn)
+    assert levels(gapless("doctor", "--json"))["sequencer"] == "ok"
 
 
 def test_what_holds_the_horizon(gapless, dsn: str) -> None:

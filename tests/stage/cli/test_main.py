@@ -82,10 +82,10 @@ def test_dsn_flag_wins_over_environment_over_config(bare, dsn: str, tmp_path) ->
     config.write_text("dsn: host=/nowhere/config\n")
     nowhere = "host=/nowhere/environment"
     words = ("topics", "--config", str(config))
-    assert "/nowhere/config" in bare(*words).complaint()
-    assert "/nowhere/environment" in bare(*words, GAPLESS_DSN=nowhere).complaint()
+    assert "/nowhere/config" in bare(*words).complaint(3)
+    assert "/nowhere/environment" in bare(*words, GAPLESS_DSN=nowhere).complaint(3)
     assert bare(*words, "--dsn", dsn, GAPLESS_DSN=nowhere).code == 0
-    assert "/nowhere/libpq" in bare("topics", PGHOST="/nowhere/libpq").complaint()
+    assert "/nowhere/libpq" in bare("topics", PGHOST="/nowhere/libpq").complaint(3)
 
 
 def test_libpq_environment_alone_is_enough(bare, conn) -> None:
@@ -105,7 +105,7 @@ def test_warnings_of_the_configuration_are_chatter(gapless, tmp_path) -> None:
 
 def test_debug_shows_the_traceback(bare) -> None:
     done = bare("topics", "--debug", GAPLESS_DSN="host=/nowhere")
-    assert done.code == 2
+    assert done.code == 3
     assert "Traceback" in done.err
     assert done.err.splitlines()[-1].startswith("gapless: cannot connect")
     assert "Traceback" in bare("topics", GAPLESS_DSN="host=/nowhere", GAPLESS_DEBUG="1").err

@@ -128,10 +128,10 @@ class TestHole:
     def test_a_missing_event(self, world: World, group: Group) -> None:
         world.units(2, 2, 2)
         world.conn.execute("delete from gapless.outbox_message_t where id = 4")
-        with pytest.raises(HoleError, match=r"1 of 6 events are missing.*id 4: restore them"):
+        assert group.step().next_offset == 3, "what stands before the hole is handled"
+        with pytest.raises(HoleError, match=r"1 of 4 events are missing.*id 4: restore them"):
             group.step()
-        assert (group.next_offset(), group.letters(), group.effects()) == (1, {}, [])
-        assert group.step(batch_size=2).next_offset == 3
+        assert (group.next_offset(), group.letters(), group.effects()) == (3, {}, [1, 2])
         with pytest.raises(HoleError, match="1 of 2 events are missing"):
             group.step(batch_size=2)
 
@@ -162,9 +162,12 @@ class TestHole:
         world.units(*[1] * 2000)
         group.failing = {3}
         world.conn.execute("delete from gapless.outbox_message_t where id = 60")
+        while group.step(batch_size=2000).next_offset < 60:
+            pass
         with pytest.raises(HoleError):
             group.step(batch_size=2000)
-        assert (group.next_offset(), group.letters(), group.effects()) == (1, {}, [])
+        assert list(group.letters()) == [3]
+        assert group.effects() == [n for n in range(1, 60) if n != 3]
 
     @pytest.mark.parametrize("base", [1, 201, 401])
     def test_a_missing_segment(self, world: World, group: Group, base: int) -> None:
@@ -183,10 +186,24 @@ class TestHole:
     def test_a_missing_segment_ahead(self, world: World, group: Group, batch_size: int) -> None:
         world.units(*[1] * 1000)
         world.conn.execute("delete from gapless.log_segment where base_offset = 201")
+        assert group.step(batch_size=batch_size).next_offset == 201, "up to the hole it goes on"
         with pytest.raises(HoleError, match="offsets 201 to 400 are missing"):
             group.step(batch_size=batch_size)
-        assert group.next_offset() == 1
-        assert group.step(batch_size=200).next_offset == 201, "up to the hole it goes on"
+        assert group.effects() == list(range(1, 201))
+
+    @pytest.mark.parametrize("has_end", [True, False])
+    def test_the_unit_that_it_tears_is_kept_whole(
+        self, world: World, group: Group, has_end: bool
+    ) -> None:
+        """Its beginning is there, in a segment of its own, and is not handled without the rest."""
+        world.units(150, 100, 1)
+        if has_end:
+            world.units(1)
+        world.conn.execute("delete from gapless.log_segment where base_offset = 201")
+        assert group.step(batch_size=251).next_offset == 151
+        with pytest.raises(HoleError, match="offsets 201 to" if has_end else "200 ends no unit"):
+            group.step()
+        assert group.effects() == list(range(1, 151))
 
     def test_it_goes_on_when_mended(self, world: World, group: Group) -> None:
         world.units(2, 2)
@@ -194,6 +211,7 @@ class TestHole:
             "create table away as select * from gapless.outbox_message_t where id = 3"
         )
         world.conn.execute("delete from gapless.outbox_message_t where id = 3")
+        assert group.step().next_offset == 3
         with pytest.raises(HoleError):
             group.step()
         world.conn.execute("insert into gapless.outbox_message_t select * from away")

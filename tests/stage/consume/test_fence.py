@@ -20,6 +20,7 @@ from gapless.consume.claim import forget_attempt, record_attempt
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
+from gapless.errors import UnplacedError
 from gapless.keys import Assignment
 from gapless.lease import hold
 from stage.consume.world import Group, World, make_handler
@@ -233,10 +234,8 @@ class TestOneOwner:
             lambda a: replace(a, epoch=a.epoch - 1),
             lambda a: replace(a, epoch=a.epoch + 1),
             lambda a: replace(a, token=uuid4()),
-            lambda a: replace(a, partition=replace(a.partition, partition_id=9)),
-            lambda a: replace(a, partition=replace(a.partition, group_id="stranger")),
         ],
-        ids=["older epoch", "newer epoch", "other token", "no such partition", "no such group"],
+        ids=["older epoch", "newer epoch", "other token"],
     )
     def test_only_the_very_owner_may_claim(
         self, world: World, group: Group, wrong: Callable[[Assignment], Assignment]
@@ -245,6 +244,19 @@ class TestOneOwner:
         assert one_step(group.conn, stranger, group.handler).outcome == "fenced"
         world.units(1)
         assert one_step(group.conn, stranger, group.handler).outcome == "fenced"
+        assert record_attempt(group.conn, stranger) is None
+        forget_attempt(group.conn, stranger)
+        assert (group.calls, group.next_offset()) == ([], 1)
+
+    @pytest.mark.parametrize("wrong", [{"partition_id": 9}, {"group_id": "stranger"}], ids=str)
+    def test_where_there_is_no_offset_nobody_may(
+        self, world: World, group: Group, wrong: dict[str, Any]
+    ) -> None:
+        assignment = group.assignment
+        stranger = replace(assignment, partition=replace(assignment.partition, **wrong))
+        world.units(1)
+        with pytest.raises(UnplacedError, match="the group has lost its offset"):
+            one_step(group.conn, stranger, group.handler)
         assert record_attempt(group.conn, stranger) is None
         forget_attempt(group.conn, stranger)
         assert (group.calls, group.next_offset()) == ([], 1)

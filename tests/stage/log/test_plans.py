@@ -109,7 +109,8 @@ def test_sequence_events(place: Place) -> None:
 
 
 def test_sequence_events_with_nothing_to_do(place: Place) -> None:
-    _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=5)
+    """The first run may still move the floor: the planner looks at each chunk's end three times."""
+    _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=6)
 
 
 @pytest.mark.parametrize("events_max", [0, 1000], ids=["", "with its events"])
@@ -117,7 +118,11 @@ def test_sequence_events_with_nothing_to_do(place: Place) -> None:
 def test_claim(place: Place, batch_size: int, events_max: int) -> None:
     """By a worker that has not begun, one in the middle, and one that is idle."""
     worker = place.group.conn
-    for start in (1, place.events // 8 + 1, place.events + 1):
+    partition = place.group.assignments[0].partition
+    ends = "select end_offset from gapless.log_ends(%s, %s)"
+    row = worker.execute(ends, [partition.topic_id, partition.partition_id]).fetchone()
+    assert row is not None
+    for start in (1, place.events // 8 + 1, row[0]):
         for n in range(CALLS):
             with worker.transaction(force_rollback=True):
                 worker.execute("update gapless.consumer_offsets set next_offset = %s", [start])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
+from gapless.cli.health.finding import Finding, Patient, duration, fail, ok, warning
 from gapless.cli.rows import rows
 from gapless.cli.screen import count, plain
 from gapless.db.queries import query
@@ -14,6 +14,7 @@ from gapless.status import snapshot
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 
 _SHOWN_MAX = 5
+_STILL_S = 5.0  # so long an event may be without an offset
 _TURN_S_MAX = 3600.0  # so long the keys of publishers may be kept longer than wanted
 
 
@@ -87,7 +88,15 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     pending = look.pending_events
     at_least = "at least " if pending == COUNT_MAX else ""
     waiting = f"; {at_least}{count(pending, 'event')} without an offset yet" if pending else ""
-    if sequencing.pid is None:
+    if pending and look.pending_s > _STILL_S:
+        who = "nobody is the sequencer"
+        remedy = "start a supervisor: gapless run"
+        if sequencing.pid is not None:
+            who = f"pid {sequencing.pid} is the sequencer, and gets nowhere"
+            remedy = "see the log of its supervisor, and gapless status"
+        text = f"{who}{waiting}, the oldest for {duration(look.pending_s)}"
+        yield fail("sequencer", text, remedy)
+    elif sequencing.pid is None:
         text = f"nobody is the sequencer{waiting}"
         yield warning("sequencer", text, "start a supervisor: gapless run")
     else:
@@ -110,7 +119,7 @@ def squatters(patient: Patient) -> Iterator[Finding]:
     for each in found[:_SHOWN_MAX]:
         yield fail(
             "squatters",
-            str(each),
+            plain(str(each)),
             f"a supervisor ends it; by hand: select pg_terminate_backend({each.pid})",
         )
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gapless.cli.health import log, schema, server, session
+from gapless.cli.health import log, places, schema, server, session
 from gapless.cli.health.finding import Finding, Patient, examine, fail, ok
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
@@ -35,6 +35,7 @@ _LOG = (
     log.squatters,
     log.members,
     log.partitions,
+    places.offsets,
     log.leases,
     log.retention,
     log.dedupe,

@@ -84,7 +84,7 @@ def lock(conn: Connection[Any], name: str) -> None:
 
     Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
     """
-    end_squatters(conn)
+    end_squatters(conn, set())
     try:
         with lock_timeout(conn, ENDS_MS):
             conn.execute(query("spark", "lock_pipeline"), {"name": name})

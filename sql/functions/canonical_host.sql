@@ -1,0 +1,15 @@
+-- A host_id as publish() stores it: a UUID in lower case, without braces, for without a key it is what
+-- keeps events in order, and one host that is spelled in two ways would be in two partitions. Any other
+-- text, keys included, is what it says.
+create or replace function gapless.canonical_host(host_id text)
+returns text
+language sql
+immutable parallel safe
+as $$
+  select case
+    when host_id ~ '^\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?$'
+      and starts_with(host_id, '{') = (right(host_id, 1) = '}')
+      then lower(btrim(host_id, '{}'))
+    else host_id
+  end
+$$;

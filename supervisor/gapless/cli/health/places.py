@@ -1,0 +1,37 @@
+"""Whether each group has a place in the log from which it can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gapless.cli.health.finding import Finding, Patient, fail, ok
+from gapless.cli.rows import rows
+from gapless.cli.screen import count, plain
+from gapless.db.queries import query
+
+_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Astray:
+    """A group that is beyond the end of the log, or has lost its offset; what helps."""
+
+    group_id: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return plain(f"group {self.group_id} {self.problem}")
+
+
+def offsets(patient: Patient) -> Iterator[Finding]:
+    """Whether some group stands still because it has no place in the log."""
+    found = rows(patient.conn, Astray, query("doctor", "astray"))
+    for each in found[:_SHOWN_MAX]:
+        yield fail("offsets", str(each), plain(each.remedy))
+    if len(found) > _SHOWN_MAX:
+        more = f"{count(len(found) - _SHOWN_MAX, 'more partition')} without a place in the log"
+        yield fail("offsets", more, "select * from gapless.astray")
+    if not found:
+        yield ok("offsets", "every group has its place in the log")

@@ -1,0 +1,70 @@
+"""One host is one key, however its UUID is spelled; a key is what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+
+HOST = "01964b05-552a-7c4b-9184-6857e7f3dc5f"
+SPELLINGS = (HOST, HOST.upper(), f"{{{HOST}}}", f"{{{HOST.upper()}}}")
+OTHERS = ("Web-1", HOST.replace("-", "").upper(), f"{{{HOST}", f"{HOST.upper()}}}", f"{HOST}0", "")
+PARTITIONS = "select array_agg(distinct partition_id) from gapless.log_segment"
+
+
+def one(conn: Connection[Any], host: str) -> None:
+    publish(conn, "outbox", NewEvent(payload=1, host_id=host))
+
+
+def some(conn: Connection[Any], host: str) -> None:
+    publish(conn, "outbox", [NewEvent(payload=n, host_id=host) for n in range(2)])
+
+
+def many(conn: Connection[Any], host: str) -> None:
+    publish(conn, "outbox", [NewEvent(payload=n, host_id=host) for n in range(300)])
+
+
+def keyed(conn: Connection[Any], host: str) -> None:
+    publish(conn, "outbox", NewEvent(payload=1, host_id=host, dedupe_key=host))
+
+
+def by_sql(conn: Connection[Any], host: str) -> None:
+    conn.execute("select gapless.publish('outbox', '1', host_id => %s)", [host])
+
+
+@pytest.mark.parametrize("way", [one, some, many, keyed, by_sql])
+def test_one_host_is_in_one_partition(
+    conn: Connection[Any], topic: Topic, way: Callable[[Connection[Any], str], None]
+) -> None:
+    for host in SPELLINGS:
+        with conn.transaction():
+            way(conn, host)
+    sequence(conn)
+    stored = conn.execute("select distinct host_id from gapless.outbox_message_t").fetchall()
+    assert stored == [(HOST,)]
+    routed = conn.execute("select gapless.partition_of(%s, 4)", [HOST]).fetchone()
+    assert routed is not None
+    assert conn.execute(PARTITIONS).fetchone() == ([routed[0]],), "as it always was"
+
+
+@pytest.mark.parametrize("way", [one, by_sql])
+def test_what_is_no_uuid_is_what_it_says(
+    conn: Connection[Any], topic: Topic, way: Callable[[Connection[Any], str], None]
+) -> None:
+    for host in OTHERS:
+        way(conn, host)
+    found = conn.execute("select host_id from gapless.outbox_message_t order by id").fetchall()
+    assert found == [(host,) for host in OTHERS]
+
+
+def test_a_key_is_text(conn: Connection[Any], topic: Topic) -> None:
+    publish(conn, "outbox", [NewEvent(payload=1, key=key) for key in SPELLINGS])
+    found = conn.execute("select key from gapless.outbox_message_t order by id").fetchall()
+    assert found == [(key,) for key in SPELLINGS]
