@@ -77,9 +77,6 @@ select gapless.restore_settings(%(names)s, %(vals)s)
 -- While the handler's next call is prepared: what it publishes is published for this unit.
 select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
--- name: check_constraints
-select gapless.check_constraints()
-
 -- name: check_unit
 -- What a COMMIT would refuse, while the unit's savepoint can still be rolled back.
 select gapless.require_settings(%(settings)s), gapless.check_constraints()

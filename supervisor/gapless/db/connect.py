@@ -130,9 +130,10 @@ def is_revoked(error: BaseException) -> bool:
     return isinstance(error, psycopg.errors.InsufficientPrivilege)
 
 
-def explain_revoked(error: BaseException) -> str:
-    """Say in one line what is not allowed, and what grants it."""
-    return f"{one_line(error)}: grant this role gapless_consumer again"
+def why_of(error: BaseException) -> str:
+    """Say in one line how a statement of ours failed, and what grants it if it was not allowed."""
+    why = one_line(error)
+    return f"{why}: grant this role gapless_consumer again" if is_revoked(error) else why
 
 
 def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:

@@ -18,6 +18,9 @@ class Brake:
         self.failed = 0
         self._turns = 0
 
+    def __str__(self) -> str:
+        return f"slowed down: {self.failed} units in a row failed"
+
     @property
     def is_on(self) -> bool:
         """Whether so many have failed in a row that one is to be tried at a time."""

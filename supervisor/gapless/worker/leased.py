@@ -20,16 +20,16 @@ from psycopg.pq import TransactionStatus
 from gapless.consume.drive import Driver
 from gapless.consume.patience import Patience
 from gapless.consume.turn import Step, Turn
-from gapless.db.connect import explain_revoked, is_revoked, is_transient
+from gapless.db.connect import is_revoked, is_transient, why_of
 from gapless.errors import BlockedError, GaplessError, HoleError, UnplacedError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
-from gapless.lease.room import missing_grant
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.brake import Brake
 from gapless.worker.retries import Retries
 from gapless.worker.spec import ExitCode, WorkerSpec
+from gapless.worker.zombie import Zombie
 
 log = logging.getLogger("gapless.worker")
 
@@ -68,12 +68,11 @@ class Leased:
         self._ready_due_s = 0.0
         self._rests_until_s = self._braked_until_s = 0.0
         self._brake = Brake()
-        self._is_slow = False
-        self._is_powerless = False
+        self._zombie = Zombie(desk.conn, partition)
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.terms.batch_size
         self._retries = Retries(RETRY_S_MAX)
-        self._troubled = False
+        self._troubled = self._is_slow = False
         self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
 
     def wake(self) -> None:
@@ -144,21 +143,10 @@ class Leased:
         if now >= self._ready_due_s:
             self._ready_due_s = now + hold.READY_EVERY_MS / 1000
             hold.announce(self._desk.conn, self.partition)
-            if now - self._began_s > self._desk.spec.zombie_after_s:
-                self._break_zombie()
+            if now - self._began_s > self._desk.spec.zombie_after_s and self._zombie.end():
+                self._lock_poll_s = LOCK_POLL_S
         self.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
         self._lock_poll_s = min(self._lock_poll_s * 1.5, LOCK_POLL_S_MAX)
-
-    def _break_zombie(self) -> None:
-        """End an evicted owner's session; without the right to, wait until it ends by itself."""
-        try:
-            if hold.break_zombie(self._desk.conn, self.partition):
-                self._lock_poll_s = LOCK_POLL_S
-        except psycopg.errors.InsufficientPrivilege as error:
-            if not self._is_powerless:
-                self._is_powerless = True
-                why = missing_grant(self._desk.conn) or one_line(error)
-                log.warning("%s: an evicted owner still holds it: %s", self.partition, why)
 
     def _install(self) -> ExitCode | None:
         assert self.assignment is not None
@@ -254,16 +242,12 @@ class Leased:
         rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
         if rest_s:
             self._braked_until_s = monotonic() + rest_s
-            if not self.going_on:
-                self.due_s = max(self.due_s, self._braked_until_s)
-            what = f"{self._brake.failed} units in a row failed"
+            self.due_s = self.due_s if self.going_on else max(self.due_s, self._braked_until_s)
             if not self._is_slow:
-                log.error("%s: slowed down: %s, one is tried at a time", self.partition, what)
+                log.error("%s: %s, one is tried at a time", self.partition, self._brake)
             self._is_slow = True
-            self._report(
-                f"retrying: slowed down: {what}; the next one in {rest_s:.0f} s, "
-                "one that is handled lifts it; gapless dlq list tells why"
-            )
+            then = f"the next one in {rest_s:.0f} s, one that is handled lifts it"
+            self._report(f"retrying: {self._brake}; {then}; gapless dlq list tells why")
             self._troubled = False  # who has calls going on is woken as ever
         elif self._is_slow and not self._brake.is_on:
             self._is_slow = False
@@ -276,8 +260,7 @@ class Leased:
         wait_s = self._retries.failed()
         attempt = self._retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
-            why = explain_revoked(error) if is_revoked(error) else one_line(error)
-            log.warning("%s: will try again: %s", self.partition, why)
+            log.warning("%s: will try again: %s", self.partition, why_of(error))
         is_told = attempt == 3 or isinstance(error, BlockedError)
         if self.assignment is not None and is_told and not is_revoked(error):
             self._report(f"retrying: {one_line(error)} (attempt {attempt})")

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import connect, explain_revoked, is_revoked, is_transient
+from gapless.db.connect import connect, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
-from gapless.errors import GaplessError, one_line
+from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
 from gapless.log.sequence import (
@@ -63,8 +63,7 @@ def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
         code = ExitCode.CONNECTION_LOST
     except psycopg.Error as error:
         # Its supervisor starts the next one, after a pause that grows: a line for each is enough.
-        why = explain_revoked(error) if is_revoked(error) else one_line(error)
-        log.error("sequencer: SQLSTATE %s: %s", error.sqlstate, why)  # noqa: TRY400
+        log.error("sequencer: SQLSTATE %s: %s", error.sqlstate, why_of(error))  # noqa: TRY400
         log.debug("sequencer: in full", exc_info=True)
         code = ExitCode.CRASHED
     except Exception:

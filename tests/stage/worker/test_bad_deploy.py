@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from gapless.status import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_all_once, assert_exactly_once
 
@@ -161,6 +162,9 @@ def test_a_revoked_grant_is_waited_for(fleet: Fleet, consumer: str) -> None:
     until(lambda: a.logged(said), "it is said", within=a.log)
     until(lambda: a.logged("cut off for longer than the ttl"), "it tries for long", within=a.log)
     assert a.process.poll() is None
+    (member,) = snapshot(fleet.conn).members
+    assert (member.condition, member.revoked_role) == ("revoked", consumer)
+    assert member.remedy == f'grant gapless_consumer to "{consumer}"'
     fleet.conn.execute(f"grant gapless_consumer to {consumer}")
     fleet.until_handled(40)
     assert_exactly_once(fleet.conn)
@@ -168,6 +172,14 @@ def test_a_revoked_grant_is_waited_for(fleet: Fleet, consumer: str) -> None:
     assert "grant this role gapless_consumer again" in a.log()
     assert a.logged("supervisor: it may again")
     assert "Traceback" not in a.log()
+
+
+def test_or_ends_the_supervisor_that_is_to_end(fleet: Fleet, consumer: str) -> None:
+    a = fleet.start("a", dsn=make_conninfo(fleet.dsn, user=consumer), exit_on_revoked=True)
+    fleet.until_owners(a=4)
+    fleet.conn.execute(f"revoke gapless_consumer from {consumer}")
+    until(lambda: a.process.poll() is not None, "it ends", within=a.log)
+    assert "permission denied" in a.log()
 
 
 def test_a_run_that_fails_is_one_line(fleet: Fleet) -> None:
