@@ -20,6 +20,7 @@ from gapless.log.sequence import (
     break_role,
     create_chunks,
     give_role,
+    has_to_poll,
     sequence,
     stands_still,
     try_role,
@@ -36,6 +37,7 @@ log = logging.getLogger("gapless.sequencer")
 
 ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
+POLL_S = 0.05  # asleep, where publishers notify nobody
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
 DOZE_S_MAX = 0.005
 # A run costs much more than an event, and so do the turns of workers that it wakes: the more events
@@ -138,6 +140,8 @@ class _Turn:
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
+        sleep_s = POLL_S if has_to_poll(conn) else spec.wait_period_s
+        self._sleep_s = min(sleep_s, WAIT_S_MAX)
         self._strays = 0  # events without a topic, as the log was told
 
     def take(self) -> None:
@@ -177,11 +181,10 @@ class _Turn:
         Whoever publishes from now on notifies; who committed just before is looked for once.
         """
         hit("sequencer.asleep")
-        timeout_s = min(self._spec.wait_period_s, WAIT_S_MAX)
         try:
             heard(self._conn)  # of what the next run finds
             began_s, sequenced = monotonic(), self._sequence()
-            if not sequenced and wait(self._conn, timeout_s, self._pipe.fileno()):
+            if not sequenced and wait(self._conn, self._sleep_s, self._pipe.fileno()):
                 # Before anything else: somebody waits for it, and is told so by notifying in vain.
                 began_s, sequenced = monotonic(), self._sequence()
         finally:
