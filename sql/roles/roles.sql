@@ -30,7 +30,7 @@ begin
   grant execute on function
     gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_from,
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer, gapless.sequencer_polls,
-    gapless.partition_of, gapless.canonical_host, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
+    gapless.partition_of, gapless.order_key, gapless.canonical_host, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
     gapless.tell_cause, gapless.refuse_untold
     to gapless_producer;
 
