@@ -223,6 +223,10 @@ def _database(server_dsn: str, template: str) -> Iterator[str]:
                 sql.Identifier(name), sql.Identifier(template)
             )
         )
+        # Transactions can be prepared on this server, and yet publishers notify, as on most.
+        admin.execute(
+            sql.SQL("alter database {} set gapless.wake = 'on'").format(sql.Identifier(name))
+        )
         try:
             yield make_conninfo(server_dsn, dbname=name)
         finally:

@@ -1,6 +1,6 @@
--- A host_id as publish() stores it: a UUID in lower case, without braces, for without a key it is what
--- keeps events in order, and one host that is spelled in two ways would be in two partitions. Any other
--- text, keys included, is what it says.
+-- A host_id as publish() stores it, and as order_key() reads what a plain INSERT stored: a UUID in lower case,
+-- without braces, for without a key it is what keeps events in order, and one host that is spelled in two ways
+-- would be in two partitions. Any other text, keys included, is what it says.
 create or replace function gapless.canonical_host(host_id text)
 returns text
 language sql

@@ -125,7 +125,7 @@ begin
   routed as (
     select f.*,
       gapless.partition_of(
-        coalesce(f.key, f.host_id, f.transaction_id::text, f.xid::text), t.partitions
+        gapless.order_key(f.key, f.host_id, f.transaction_id, f.xid), t.partitions
       ) as at_partition,
       -- An xid of the future: its row came from another cluster, and was re-based.
       pg_visible_in_snapshot(f.xid, last_seen)

@@ -31,7 +31,7 @@ begin
     from (
       select o.id, o.topic_id, o.transaction_id is null as is_derived,
         gapless.partition_of(
-          coalesce(o.key, o.host_id, o.transaction_id::text, o.xid::text), t.partitions
+          gapless.order_key(o.key, o.host_id, o.transaction_id, o.xid), t.partitions
         ) as partition_id,
         -- An xid of the future: its row came from another cluster, and was re-based.
         pg_visible_in_snapshot(o.xid, last_seen)

@@ -210,7 +210,7 @@ begin
     select
       r.topic_id,
       gapless.partition_of(
-        coalesce(r.key, r.host_id, r.transaction_id::text, r.xid::text), t.partitions
+        gapless.order_key(r.key, r.host_id, r.transaction_id, r.xid), t.partitions
       ) as partition_id,
       r.last_id,
       r.id,

@@ -103,8 +103,8 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
   select substring(
-    sha256(convert_to(coalesce(
-      (event).key, (event).host_id, (event).transaction_id::text, (event).xid::text
-    ), 'UTF8')) from 1 for 16
+    sha256(convert_to(
+      gapless.order_key((event).key, (event).host_id, (event).transaction_id, (event).xid), 'UTF8'
+    )) from 1 for 16
   )
 $$;

@@ -2,8 +2,10 @@
 -- exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep before we end:
 -- nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
 -- It also notices what a consuming transaction publishes without a cause (cause.sql).
--- `set gapless.wake = off` leaves the wake-up to the poll, for those who PREPARE TRANSACTION
--- (PostgreSQL refuses to prepare a transaction that has notified).
+-- PostgreSQL refuses to prepare a transaction that has notified. So nobody notifies on a server where
+-- transactions can be prepared (max_prepared_transactions), or who says `set gapless.wake = off`: there the
+-- sequencer polls (sequencer_polls). `alter database … set gapless.wake = on` is for one where nobody who
+-- publishes does.
 create or replace function gapless.wake_sequencer()
 returns trigger
 language plpgsql
@@ -20,7 +22,7 @@ begin
   if current_setting('gapless.wake', true) = 'off' then
     return null;
   end if;
-  if not pg_try_advisory_xact_lock_shared(7427001, 2) then
+  if not pg_try_advisory_xact_lock_shared(7427001, 2) and not gapless.sequencer_polls() then
     perform pg_notify('gapless_sequencer', '');
   end if;
   return null;

@@ -50,20 +50,54 @@ from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
 -- name: finish_units
-select gapless.require_finish(gapless.finish_units(%(claim_xid)s, %(units)s))
+select gapless.require_settings(%(settings)s),
+  gapless.require_finish(gapless.finish_units(%(claim_xid)s, %(units)s))
+
+-- name: settings
+-- What a session is set to, before any handler has it. A transaction's own settings end with it.
+select gapless.settings_in_force(), coalesce(array_agg(s.name), '{}'),
+  coalesce(array_agg(pg_catalog.current_setting(s.name)), '{}')
+from pg_catalog.pg_settings s
+where s.source = 'session'
+  and s.name not in ('transaction_isolation', 'transaction_read_only', 'transaction_deferrable')
+
+-- name: reset_statement_timeout
+reset statement_timeout
+
+-- name: reset_session_authorization
+reset session authorization
+
+-- name: reset_role
+reset role
+
+-- name: restore_settings
+select gapless.restore_settings(%(names)s, %(vals)s)
 
 -- name: tell_cause
 -- While the handler's next call is prepared: what it publishes is published for this unit.
 select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
--- name: check_constraints
-select gapless.check_constraints()
+-- name: check_unit
+-- What a COMMIT would refuse, while the unit's savepoint can still be rolled back.
+select gapless.require_settings(%(settings)s), gapless.check_constraints()
 
 -- name: set_aside
 select gapless.set_aside(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(message_ids)s,
   %(state)s, %(reason)s, %(exception)s, %(exception_class)s, %(sqlstate)s, %(attempts)s,
   make_interval(secs => %(retry_after_s)s), %(parks)s, %(worker)s, %(duration_ms)s
+)
+
+-- name: lift_timeout
+-- statement_timeout is for handlers: to write down a large unit may take longer.
+select set_config('gapless.timeout', current_setting('statement_timeout'), true),
+  set_config('statement_timeout', '0', true)
+
+-- name: put_timeout_back
+select set_config(
+  'statement_timeout',
+  coalesce(nullif(current_setting('gapless.timeout', true), ''), current_setting('statement_timeout')),
+  true
 )
 
 -- name: settle_parked
@@ -99,9 +133,10 @@ from gapless.claim_letter(
 )
 
 -- name: finish_letter
-select gapless.require_finish(gapless.finish_letter(
-  %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(claim_xid)s
-))
+select gapless.require_settings(%(settings)s),
+  gapless.require_finish(gapless.finish_letter(
+    %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(claim_xid)s
+  ))
 
 -- name: letter_failed
 select gapless.letter_failed(

@@ -24,6 +24,7 @@ where (%(group)s::text is null or d.group_id = %(group)s)
   and (%(partition)s::int is null or d.partition_id = %(partition)s)
   and (%(states)s::text[] is null or d.state = any (%(states)s))
   and (%(since)s::timestamptz is null or d.last_failed_ts >= %(since)s)
+  and (%(age)s::interval is null or d.last_failed_ts >= clock_timestamp() - %(age)s)
   and (%(until)s::timestamptz is null or d.last_failed_ts < %(until)s)
   and (
     %(error)s::text is null

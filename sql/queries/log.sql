@@ -146,6 +146,9 @@ select gapless.break_sequencer(%(run)s)
 -- The sequencer's side of the wake handshake: exclusive means no open publisher believes it awake.
 select pg_try_advisory_lock(7427001, 2)
 
+-- name: sequencer_polls
+select gapless.sequencer_polls()
+
 -- name: wake_up
 select pg_advisory_unlock(7427001, 2)
 

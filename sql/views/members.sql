@@ -1,5 +1,6 @@
 -- The supervisors that run: beat_s since the last heartbeat (given up at ttl_s), is_present while its
--- control session lives, owned and wanted count partitions, groups are group/topic.
+-- control session lives, owned and wanted count partitions, groups are group/topic, revoked_role is the role
+-- it joined as when that may take no leases any more.
 create or replace view gapless.members as
 select
   m.name,
@@ -22,8 +23,10 @@ select
   ) as groups,
   m.backend_pid,
   m.started_ts,
-  m.member_id
+  m.member_id,
+  case when m.role is not null and not coalesce(gapless.may_lease(r.oid), false) then m.role end as revoked_role
 from gapless.member m
+left join pg_roles r on r.rolname = m.role
 left join (
   select distinct p.objid from pg_locks p
   where p.locktype = 'advisory' and p.classid = 7427002::oid and p.objsubid = 2 and p.granted

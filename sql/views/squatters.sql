@@ -1,5 +1,5 @@
 -- Sessions that hold, or wait for, an advisory lock of ours and may not (I11): anybody who may connect may
--- take any advisory lock. Whoever may call acquire(), also as a role it can change to, may have them.
+-- take any advisory lock. Whoever may take leases (may_lease()) may have them.
 -- The shared lock (7427001, 2) is no sign: a publisher has it, whatever its role.
 create or replace view gapless.squatters as
 select
@@ -27,15 +27,6 @@ where k.locktype = 'advisory' and k.objsubid = 2
     or k.classid::bigint = 7427001
       and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
   )
-  and not exists (
-    select from pg_proc p
-    left join lateral aclexplode(p.proacl) x on x.privilege_type = 'EXECUTE'
-    where p.oid = 'gapless.acquire(text, int, int, uuid, uuid)'::regprocedure
-      and case
-        when pg_has_role(a.usesysid, p.proowner, 'member') then true
-        when x.grantee = 0 then true
-        else pg_has_role(a.usesysid, x.grantee, 'member')
-      end
-  );
+  and not gapless.may_lease(a.usesysid);
 
 comment on view gapless.squatters is 'Sessions that hold a lock of gapless without a right to it; they are ended.';

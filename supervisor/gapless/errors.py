@@ -118,6 +118,21 @@ class BlockedError(GaplessError):
         self.error = error
 
 
+class UnreadyError(BlockedError):
+    """The database is not as a handler expects it: its unit is tried again before the policy."""
+
+    def __init__(self, place: str, error: BaseException | str) -> None:
+        super().__init__(place, error)
+        state = getattr(error, "sqlstate", "?")
+        why = (str(error).splitlines() or ["?"])[0]
+        text = (
+            f"{place}: the database is not as the handler expects it: SQLSTATE {state}, {why}: "
+            "grant or create it, or deploy what does without; "
+            "it is tried for a while, then the policy holds"
+        )
+        self.args = (text,)
+
+
 def one_line(error: BaseException) -> str:
     """Return the text of an error on one line, 500 characters of it at most; never nothing."""
     return " ".join(str(error).split())[:500] or type(error).__name__

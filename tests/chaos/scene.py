@@ -213,6 +213,8 @@ def open_scene(folder: Path, settings: dict[str, object], partitions: int) -> It
 def _furnish(cluster: Cluster, partitions: int) -> None:
     with connect(cluster.dsn(), role="chaos") as conn:
         migrate(conn)
+        # Though one stranger prepares its transaction, publishers notify, as on most servers.
+        conn.execute(f"alter database {conn.info.dbname} set gapless.wake = 'on'")
         ensure_topic(conn, TOPIC, partitions=partitions)
         create_chunks(conn)
         conn.execute(f"create role {ROLE} login")

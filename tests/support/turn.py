@@ -15,7 +15,7 @@ from gapless.consume.turn import Turn
 from gapless.keys import Assignment
 from gapless.settings import Settings
 
-_TURN = ("parked", "former_end")
+_TURN = ("parked", "former_end", "patience")
 
 
 def terms(handler: Handler, **said: Any) -> Terms:

@@ -164,7 +164,11 @@ def test_nothing_drives_the_terminal() -> None:
     evil = "\x1b]0;gotcha\x07\x1b[2J\u202eabc\nnext\r\ud800"
     rows = [standing(0, error=evil, owner="host-a")]
     rows[0] = replace(rows[0], owner=evil)
-    shot = look(rows, members=[replace(presence("host-a"), name=evil)], letters=[letter(0, evil)])
+    shot = look(
+        rows,
+        members=[replace(presence("host-a"), name=evil, revoked_role=evil)],
+        letters=[letter(0, evil)],
+    )
     for text in ("\n".join(drawn(_screen(shot), 100)), to_text(shot), to_text(shot, width=90)):
         assert not set(text) & set("\x1b\x07\r\u202e\ud800")
         assert "gotcha" in text
@@ -183,6 +187,7 @@ def test_nothing_drives_the_terminal() -> None:
         (look([standing(0, None, target=None)], members=[presence("host-c")]), "nobody to work on"),
         (look(members=[presence("host-a", is_present=False)]), "host-a gone"),
         (look(members=[presence("host-a", beat_s=99.0)]), "host-a silent"),
+        (look(members=[presence("host-a", revoked_role="app")]), 'grant gapless_consumer to "app"'),
         (look([standing(0, is_held=False)]), "host-a (no session)"),
         (look([replace(standing(0), owner=None)]), "evicted"),
         (look([standing(0, lag=3, lag_s=None)]), "?"),

@@ -130,7 +130,7 @@ def parse_age(text: str) -> int | None:
 
     if text == "forever":
         return None
-    if (seconds := _seconds(text)) is None:
+    if (seconds := whole_seconds(text)) is None:
         raise UsageError(
             f"--retention {text!r}: a whole number with its unit (90s, 15m, 12h, 7d), or forever"
         )
@@ -143,7 +143,7 @@ def parse_window(text: str | None) -> int | None:
 
     if text is None:
         return None
-    if (seconds := _seconds(text)) is None:
+    if (seconds := whole_seconds(text)) is None:
         raise UsageError(
             f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
         )
@@ -162,7 +162,8 @@ def age(seconds: float | None) -> str:
     return "".join(parts) or f"{seconds:g}s"
 
 
-def _seconds(text: str) -> int | None:
+def whole_seconds(text: str) -> int | None:
+    """Read an age of 1 second to 100 years: 90s, 15m, 12h, 7d; None for anything else."""
     found = _AGE.fullmatch(text)
     seconds = int(found[1]) * _UNITS[found[2]] if found else 0
     return seconds if 0 < seconds <= _AGE_S_MAX else None

@@ -50,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="make the topics that the handlers name and nobody made (default: refuse to start)",
     )
     parser.add_argument(
+        "--exit-on-revoked",
+        action="store_const",
+        const=True,
+        help="end when the role loses its grants (default: wait for their return)",
+    )
+    parser.add_argument(
         "--log-format",
         choices=("auto", "text", "json"),
         help="text or JSON lines; auto: the live console on a terminal, else text (default: auto)",
@@ -66,6 +72,7 @@ _FLAGS = (
     "partitions_per_worker",
     "batch_size",
     "create_topics",
+    "exit_on_revoked",
     "log_format",
 )
 

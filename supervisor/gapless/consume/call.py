@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -14,10 +14,14 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from gapless.consume.chain import handled, tell
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Failure
-from gapless.consume.session import TransactionBrokenError, require_usable
+from gapless.consume.session import (
+    TransactionBrokenError,
+    require_usable,
+    restore_settings,
+)
 from gapless.consume.unit import Batch, Unit
-from gapless.consume.wish import WISHES
-from gapless.db.connect import is_transient
+from gapless.consume.wish import WISHES, DeadLetter, Retry, Skip
+from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
@@ -42,7 +46,7 @@ def call_each(
 ) -> None:
     """Call the handler with one unit after the other, as call() does with one."""
     function, pgconn = handler.function, conn.pgconn
-    tells = handler.habits.publishes
+    tells, sets = handler.habits.publishes, handler.habits.sets
     at = 0
     try:
         with handled() as now:
@@ -53,7 +57,7 @@ def call_each(
                 try:
                     result = function(unit, conn)
                 except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-                    _blame(error, conn)
+                    _blame(error, conn, handler)
                 # Nearly always all is well; what is not costs as much to find out as to read an
                 # event.
                 if (
@@ -62,6 +66,8 @@ def call_each(
                     or pgconn.pipeline_status != _NO_PIPELINE
                 ):
                     _require_good(result, conn)
+                if sets:
+                    restore_settings(conn)
     except UnitFailedError as failed:
         failed.at = at
         raise
@@ -71,7 +77,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """Call the handler once. After: the transaction is open, and good.
 
     Raises UnitFailedError for what is the unit's fault; as they are: HoleError, errors that are the
-    environment's (also when the handler wrapped one in an error of its own), KeyboardInterrupt.
+    environment's (also when the handler wrapped one in an error of its own), and Ctrl-C's.
     """
     if handler.habits.publishes:
         tell(conn, work)
@@ -79,16 +85,20 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         with handled(work):
             result = handler.function(work, conn)
     except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-        _blame(error, conn)
+        _blame(error, conn, handler)
     _require_good(result, conn)
+    if handler.habits.sets:
+        restore_settings(conn)
 
 
-def _blame(error: BaseException, conn: Connection[Any]) -> NoReturn:
+def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoReturn:
     """Raise what call() raises for what the handler raised."""
-    if isinstance(error, KeyboardInterrupt | HoleError):
+    if isinstance(error, HoleError) or (
+        isinstance(error, KeyboardInterrupt) and handler.habits.interruptible
+    ):
         raise error
     require_usable(conn, error)
-    _raise_transient(error)
+    _raise_passing(error, but=is_unready)
     if isinstance(error, psycopg.errors.InFailedSqlTransaction):
         error.add_note(_WENT_ON)
     raise UnitFailedError(error) from error
@@ -117,7 +127,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
         raise
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence
         error = raised.error if isinstance(raised, UnitFailedError) else raised
-        _raise_transient(error)
+        _raise_passing(error)
         duration_ms = (perf_counter() - began) * 1000
         # One failure, whichever attempt it was: calls that the environment ended do not count.
         return Failure(error=error, duration_ms=duration_ms)
@@ -143,11 +153,21 @@ def _refuse_unrun(result: object) -> None:
     raise UnitFailedError(TypeError(problem))
 
 
-def _raise_transient(error: BaseException) -> None:
-    """Raise the cause of an error that is the environment's, if there is one."""
+def _raise_passing(
+    error: BaseException, *, but: Callable[[BaseException], bool] = lambda _: False
+) -> None:
+    """Raise the cause of an error that is the environment's, if there is one; leave some out."""
     for cause in () if isinstance(error, WISHES) else _causes(error):
-        if is_transient(cause):
+        if is_passing(cause) and not but(cause):
             raise cause from None
+
+
+def unready_cause(error: BaseException | str) -> psycopg.Error | None:
+    """Return what says that the database is not as the handler expects it, in an error of its."""
+    if isinstance(error, str | Retry | DeadLetter | Skip):
+        return None
+    found = (cause for cause in _causes(error) if is_unready(cause))
+    return next((cause for cause in found if isinstance(cause, psycopg.Error)), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -12,7 +12,7 @@ tried again with fewer units, and in the end with one, whose failure is then cer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
@@ -23,13 +23,21 @@ from gapless.consume.call import UnitFailedError, call, require_transaction
 from gapless.consume.chain import learn
 from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.letters import Failure, set_aside
-from gapless.consume.policy import Verdict, judge
-from gapless.consume.reader import read_units
-from gapless.consume.session import TransactionBrokenError, UntoldError, run, transaction
+from gapless.consume.policy import Verdict
+from gapless.consume.reader import read_units, wary
+from gapless.consume.session import (
+    ChangedError,
+    TransactionBrokenError,
+    is_of_settings,
+    run,
+    settings_before,
+    transaction,
+)
 from gapless.consume.sieve import Sieve, settle
 from gapless.consume.turn import Retry, Step, Turn, finish, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
-from gapless.db.connect import is_transient
+from gapless.consume.wish import Retry as AskedToRetry
+from gapless.db.connect import is_passing
 from gapless.failpoints import hit
 
 SAVEPOINT = "gapless_unit"
@@ -60,7 +68,10 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
                 return Step(outcome="fenced")
             hit("careful.claimed")
             sieve = Sieve.load(turn, chosen) if turn.parks else None
-            units = read_units(turn.conn, turn.assignment.partition, chosen, turn.terms)
+            units = wary(
+                turn.handler,
+                read_units(turn.conn, turn.assignment.partition, chosen, turn.terms),
+            )
             _together(turn, sieve, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
                 _handle(turn, sieve, unit, aside)
@@ -69,13 +80,13 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             aside.update(settle(sieve))
             finish(turn, claimed, len(chosen))
     except (UnitFailedError, TransactionBrokenError) as error:
-        if isinstance(error, UntoldError) and learn(turn.handler):
+        if learn(turn.handler, error):
             return Retry(spans=chosen, learned=True)
         return _fewer(chosen, good if at is None else at, error)
     except _BlockedHereError as blocked:
         return _block(turn, chosen, at or 0, blocked.error)
     except psycopg.Error as error:
-        if not handled or is_transient(error):
+        if not handled or is_passing(error):
             raise
         return _fewer(chosen, len(chosen) // 2, error)
     hit("careful.committed")
@@ -91,7 +102,7 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
     spans = Spans.of(span)
     if verdict is None:
         assert isinstance(failure.error, BaseException)
-        verdict = judge(turn.terms.policy, failure.error, failure.attempts)
+        verdict = turn.judge(failure.error, failure.attempts)
     if verdict.state == "block":
         raise turn.blocked(span.first_offset, failure.error)
     with suppress(psycopg.Rollback), transaction(turn.conn):
@@ -116,7 +127,7 @@ def _handle(turn: Turn, sieve: Sieve | None, unit: Unit, aside: Counter[str]) ->
     if error is None:
         return
     failure = Failure(error=error, duration_ms=(perf_counter() - began) * 1000)
-    verdict = judge(turn.terms.policy, error, failure.attempts)
+    verdict = turn.judge(error, failure.attempts)
     if verdict.state == "block":
         raise _BlockedHereError(error)
     _put(turn, unit.span, failure, verdict, aside)
@@ -130,6 +141,7 @@ def _put(turn: Turn, span: Span, failure: Failure, verdict: Verdict, aside: Coun
         return
     set_aside(turn.conn, turn.assignment.partition, span, failure, turn.fate(verdict))
     aside[verdict.state] += 1
+    aside["asked"] += isinstance(failure.error, AskedToRetry)
 
 
 def _block(turn: Turn, spans: Spans, at: int, error: BaseException | str) -> Retry:
@@ -164,17 +176,31 @@ def _fewer(spans: Spans, count: int, error: BaseException) -> Retry:
 def _together(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
     """Handle units that ran well a moment ago. Raises UnitFailedError when they do not now."""
     some = 0
-    for some, unit in enumerate(units, 1):  # noqa: B007 - are there any?
-        if sieve is None or not sieve.parks(unit):
-            call(turn.handler, unit, turn.conn)
+    for some, unit in enumerate(wary(turn.handler, _unparked(sieve, units)), 1):  # noqa: B007
+        call(turn.handler, unit, turn.conn)
     if not some:
         return
     try:
-        run(turn.conn, "check_constraints")
+        _check(turn)
     except psycopg.Error as error:
-        if is_transient(error):
+        if is_passing(error):
             raise
         raise UnitFailedError(error) from error
+
+
+def _unparked(sieve: Sieve | None, units: Iterable[Unit]) -> Iterator[Unit]:
+    """Yield the units that are not to be parked."""
+    return (unit for unit in units if sieve is None or not sieve.parks(unit))
+
+
+def _check(turn: Turn) -> None:
+    """Refuse now what COMMIT would refuse. Raises what the handler broke, or ChangedError."""
+    try:
+        run(turn.conn, "check_unit", {"settings": settings_before(turn.conn)})
+    except psycopg.Error as error:
+        if turn.handler.habits.sets or not is_of_settings(error):
+            raise
+        raise ChangedError(str(error)) from error
 
 
 def _alone(turn: Turn, unit: Unit) -> BaseException | None:
@@ -182,12 +208,12 @@ def _alone(turn: Turn, unit: Unit) -> BaseException | None:
     try:
         with turn.conn.transaction(savepoint_name=SAVEPOINT):
             call(turn.handler, Batch([unit]) if turn.handler.batch else unit, turn.conn)
-            run(turn.conn, "check_constraints")
+            _check(turn)
     except UnitFailedError as failure:
         require_transaction(turn.conn, failure.error)
         return failure.error
     except psycopg.Error as error:
-        if is_transient(error):
+        if is_passing(error):
             raise
         require_transaction(turn.conn, error)
         return error

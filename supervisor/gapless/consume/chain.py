@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.handler import Handler
-from gapless.consume.session import run
+from gapless.consume.session import UntoldError, is_of_settings, run
 from gapless.log.cause import Handling, Origin, handling, told_of
 
 
@@ -34,9 +34,17 @@ def tell(conn: Connection[Any], origin: Origin) -> None:
     run(conn, "tell_cause", told_of(origin))
 
 
-def learn(handler: Handler) -> bool:
-    """Note that a handler published untold; False when nothing is left to be learned of it."""
+def learn(handler: Handler, error: BaseException) -> bool:
+    """Note what an error of ours tells of a handler's habits; False when there is nothing new.
+
+    Then the batch is handled once more, as it is done for such a handler.
+    """
     habits = handler.habits
+    if is_of_settings(error) and not habits.sets:
+        habits.sets = True
+        return True
+    if not isinstance(error, UntoldError):
+        return False
     if not habits.publishes:
         habits.publishes = True
         return True

@@ -25,8 +25,9 @@ from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import read_units
 from gapless.consume.session import run, transaction
 from gapless.consume.sieve import BEHIND
-from gapless.consume.turn import Step, Turn
+from gapless.consume.turn import STATES, Step, Turn
 from gapless.consume.unit import Span, Spans
+from gapless.consume.wish import Retry
 from gapless.errors import BlockedError, HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -207,6 +208,7 @@ class Delivery:
         span = self._ahead.window.span(first)
         set_aside(turn.conn, turn.assignment.partition, span, failure, fate)
         note.aside[fate.state] += 1
+        note.aside["asked"] += isinstance(failure.error, Retry)
         if fate.parks:
             self._ahead.sieve.hold(first)
 
@@ -245,6 +247,8 @@ class Delivery:
             dead=note.aside["dead"],
             waiting=note.aside["waiting"],
             parked=note.aside["parked"],
+            asked=note.aside["asked"],
+            handled=len(note.done) - sum(note.aside[state] for state in STATES),
             next_offset=next_offset,
         )
 

@@ -224,7 +224,12 @@ class Driver:
         self._look_soon(0.0 if outcome == "waiting" or not self._due else LOOK_BUSY_S)
         if outcome == "fenced":
             return Step(outcome="fenced")
-        return Step(outcome="done", dead=int(outcome == "dead"), waiting=int(outcome == "waiting"))
+        return Step(
+            outcome="done",
+            dead=int(outcome == "dead"),
+            waiting=int(outcome == "waiting"),
+            handled=int(outcome == "handled"),
+        )
 
     def _took_all(self, done: Step, batch_size: int) -> bool:
         """Tell whether a turn claimed from the log what there was, and that was not much."""

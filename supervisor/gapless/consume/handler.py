@@ -32,10 +32,14 @@ class Habits:
 
     publishes: it was seen to publish otherwise than by gapless.publish(), so each unit is told to
     the database before its call. defers: even at COMMIT, by a deferred trigger: one unit a commit.
+    sets: it changed settings of its session, so they are put back after each call.
+    interruptible: KeyboardInterrupt may be Ctrl-C; no worker hears that, there it is an error.
     """
 
     publishes: bool = False
     defers: bool = False
+    sets: bool = False
+    interruptible: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

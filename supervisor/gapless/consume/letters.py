@@ -11,7 +11,7 @@ from typing import Any, Literal
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.session import run
+from gapless.consume.session import run, run_before
 from gapless.consume.unit import Span
 from gapless.keys import Partition, partition_params
 
@@ -71,7 +71,9 @@ def set_aside(
         "retry_after_s": fate.retry_after_s,
         "parks": fate.parks,
     }
+    run_before(conn, "lift_timeout")
     run(conn, "set_aside", params)
+    run(conn, "put_timeout_back")
 
 
 def settle_parked(

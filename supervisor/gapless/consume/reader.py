@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+import psycopg
 from psycopg import Connection
 
 from gapless.consume.claim import Claim, before_hole
+from gapless.consume.handler import Handler
 from gapless.consume.prefetch import NOTHING, Prefetch
-from gapless.consume.session import run
+from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import FIRST_TIMELINE, Fetch, Source, Spans, Unit
 from gapless.errors import HoleError
@@ -19,6 +21,8 @@ from gapless.log.event import Row
 from gapless.log.read import fetch
 
 FETCH_EVENTS = 1000
+
+T = TypeVar("T")
 
 
 def at_once(terms: Terms) -> int:
@@ -86,6 +90,19 @@ def read_units(
     reader = _Reader(conn, partition, terms)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS, attempt)
     return reader.units(spans)
+
+
+def wary(handler: Handler, items: Iterable[T]) -> Iterator[T]:
+    """Yield what is read, or parked, between the calls of a handler: its settings reach that.
+
+    Raises ChangedError for what may have failed for them, unless they are put back by now.
+    """
+    try:
+        yield from items
+    except psycopg.Error as error:
+        if handler.habits.sets or not is_of_settings(error):
+            raise
+        raise ChangedError(str(error)) from error
 
 
 class _Reader:

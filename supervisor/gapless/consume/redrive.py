@@ -24,14 +24,14 @@ from gapless.consume.policy import Verdict, judge
 from gapless.consume.reader import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
-    UntoldError,
     run,
     run_at_commit,
+    settings_before,
     transaction,
 )
 from gapless.consume.turn import Turn
 from gapless.consume.unit import Batch, Source, Unit
-from gapless.db.connect import is_transient
+from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
@@ -114,12 +114,14 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
             hit("letter.handled")
             _finish(turn, first_offset, claimed)
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
-        if isinstance(error, UntoldError) and learn(turn.handler):
+        if learn(turn.handler, error):
             return _try(turn, first_offset)
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
-        if not handled or is_transient(error):
+        if handled and learn(turn.handler, error):
+            return _try(turn, first_offset)
+        if not handled or is_passing(error):
             raise
         reason = error
     else:
@@ -127,7 +129,7 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
         return "handled"
     assert claimed is not None
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = judge(turn.terms.policy, reason, claimed.failed + 1, redriven=claimed.was_dead)
+    verdict = turn.judge(reason, claimed.failed + 1, redriven=claimed.was_dead)
     return _failed(turn, first_offset, failure, verdict)
 
 
@@ -147,6 +149,7 @@ def _try_outside(turn: Turn, first_offset: int) -> Outcome:
     if failure is None:
         return _skip(turn, first_offset)
     assert isinstance(failure.error, BaseException)
+    # Of which database it tells is not known here: no patience.
     verdict = judge(turn.terms.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
     return _failed(turn, first_offset, failure, verdict)
 
@@ -156,7 +159,11 @@ def _claim(turn: Turn, first_offset: int) -> _Claimed:
 
 
 def _finish(turn: Turn, first_offset: int, claimed: _Claimed) -> None:
-    params = {**_place(turn.assignment, first_offset), "claim_xid": claimed.claim_xid}
+    params = {
+        **_place(turn.assignment, first_offset),
+        "claim_xid": claimed.claim_xid,
+        "settings": settings_before(turn.conn),
+    }
     run_at_commit(turn.conn, "finish_letter", params)
 
 

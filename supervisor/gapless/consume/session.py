@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import Connection
@@ -19,6 +21,9 @@ from gapless.db.wire import drop_later, fetch_all, later, trust
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
 _UNTOLD = "GL004"  # gapless.refuse_untold(): something was published, and not said for which unit
+_CHANGED = "GL005"  # gapless.require_settings(): the session is not as it was
+# How statements of ours fail under settings of a handler: its timeouts, its role.
+_BY_SETTINGS = frozenset({"57014", "55P03", "42501"})
 
 
 class TransactionBrokenError(Exception):
@@ -27,6 +32,22 @@ class TransactionBrokenError(Exception):
 
 class UntoldError(TransactionBrokenError):
     """The handler published, and the database does not know for which unit (I10)."""
+
+
+class ChangedError(TransactionBrokenError):
+    """The handler changed settings of the session, or it seems so; nothing of ours ran by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a session was set to before any handler had it; `watched` as one text."""
+
+    watched: str
+    names: list[str]
+    vals: list[str]
+
+
+_settings: WeakKeyDictionary[Connection[Any], _Settings] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -48,6 +69,8 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
     trust(conn, kept)
     later(conn, "consume", "begin")
     try:
+        if conn not in _settings:
+            _settings[conn] = _Settings(*run(conn, "settings")[0])
         yield
         _require_no_block(conn)
         run(conn, "commit")
@@ -76,9 +99,16 @@ def run(
     except psycopg.Error as error:
         if error.sqlstate == _UNTOLD:
             raise UntoldError(error.diag.message_primary) from error
+        if error.sqlstate == _CHANGED:
+            raise ChangedError(error.diag.message_primary) from error
         if error.sqlstate == _REPLACED:
             raise TransactionBrokenError(error.diag.message_primary) from error
         raise
+
+
+def run_before(conn: Connection[Any], name: str) -> None:
+    """Run a named query right before the next one, in the same round trip."""
+    later(conn, "consume", name)
 
 
 def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
@@ -94,6 +124,29 @@ def commit_and_begin(conn: Connection[Any], then: Callable[[], None]) -> None:
     _require_no_block(conn)
     later(conn, "consume", "commit", then=then)
     later(conn, "consume", "begin")
+
+
+def settings_before(conn: Connection[Any]) -> str | None:
+    """Return what the session was set to, for those who compare; None before its first use."""
+    known = _settings.get(conn)
+    return None if known is None else known.watched
+
+
+def restore_settings(conn: Connection[Any]) -> None:
+    """Put the session back to what it was set to before any handler had it."""
+    before = _settings.get(conn)
+    if before is None:
+        return
+    for name in ("reset_statement_timeout", "reset_session_authorization", "reset_role"):
+        later(conn, "consume", name)
+    run(conn, "restore_settings", {"names": before.names, "vals": before.vals})
+
+
+def is_of_settings(error: BaseException) -> bool:
+    """Tell whether a statement of ours, after a handler was called, may fail for its settings."""
+    if isinstance(error, psycopg.Error):
+        return error.sqlstate in _BY_SETTINGS
+    return isinstance(error, ChangedError)
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:

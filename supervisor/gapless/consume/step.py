@@ -31,10 +31,9 @@ from gapless.consume.crash import crash_reason
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
 from gapless.consume.prefetch import NOTHING, Prefetch
-from gapless.consume.reader import at_once, load_units, units_of
+from gapless.consume.reader import at_once, load_units, units_of, wary
 from gapless.consume.session import (
     TransactionBrokenError,
-    UntoldError,
     commit_and_begin,
     transaction,
 )
@@ -48,7 +47,7 @@ from gapless.consume.turn import (
     offsets,
 )
 from gapless.consume.unit import Batch, Spans, Unit
-from gapless.db.connect import is_transient
+from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.log.event import Row
@@ -155,10 +154,7 @@ def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: Fal
     except (UnitFailedError, TransactionBrokenError) as error:
         return hand.retry(error)
     except psycopg.Error as error:
-        # Once handled, what fails is our own check or the COMMIT, for something a handler did.
-        if not hand.is_handled or is_transient(error):
-            raise
-        return hand.retry(error)
+        return hand.retry_ours(error)
     hand.put_down()
     hit("step.committed")
     return hand.done
@@ -193,6 +189,8 @@ class _Hand:
             _call_batch(turn, sieve, units)
         else:
             numbered = enumerate(units) if sieve is None else sieve.numbered(units)
+            if sieve is not None or len(self.spans.ids) > at_once(turn.terms):
+                numbered = wary(turn.handler, numbered)
             call_each(turn.handler, numbered, turn.conn)
         hit("step.handled")
         self.is_handled = True
@@ -218,6 +216,7 @@ class _Hand:
             events=self._events,
             units=self._units,
             parked=self._set_aside,
+            handled=self._units - self._set_aside,
             next_offset=self._next_offset,
         )
 
@@ -227,8 +226,19 @@ class _Hand:
             spans=self.spans,
             failed=error.at if isinstance(error, UnitFailedError) else None,
             done=self.done,
-            learned=isinstance(error, UntoldError) and learn(self._turn.handler),
+            learned=learn(self._turn.handler, error),
         )
+
+    def retry_ours(self, error: psycopg.Error) -> Retry:
+        """Return what is to be tried again when a statement of ours failed; or raise the error.
+
+        Once handled, it is our own check or the COMMIT, and fails for something a handler did.
+        """
+        if self.is_handled:
+            retry = self.retry(error)
+            if retry.learned or not is_passing(error):
+                return retry
+        raise error
 
 
 def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from psycopg import Connection
 
+from gapless.consume.call import unready_cause
 from gapless.consume.claim import Claim
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Fate
-from gapless.consume.policy import Verdict
+from gapless.consume.patience import Patience
+from gapless.consume.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.consume.prefetch import Prefetch
-from gapless.consume.session import run_at_commit
+from gapless.consume.session import run_at_commit, settings_before
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
-from gapless.errors import BlockedError
+from gapless.db.connect import is_transient
+from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment
 
+STATES = ("dead", "waiting", "parked")
 NONE: Mapping[str, int] = MappingProxyType({})
 
 
@@ -28,6 +33,8 @@ class Step:
     """What a step did: `events` and `units` left behind; those set aside are counted in them.
 
     dead, waiting (for another attempt), parked (behind another): units that were set aside.
+    asked: of those that wait, those whose handler wished it (gapless.Retry).
+    handled: units that went through, of the log or of those set aside before.
     """
 
     outcome: Literal["done", "idle", "fenced"]
@@ -36,6 +43,8 @@ class Step:
     dead: int = 0
     waiting: int = 0
     parked: int = 0
+    asked: int = 0
+    handled: int = 0
     next_offset: int = 0
 
     @property
@@ -54,6 +63,8 @@ class Step:
             dead=aside.get("dead", 0),
             waiting=aside.get("waiting", 0),
             parked=aside.get("parked", 0),
+            asked=aside.get("asked", 0),
+            handled=len(spans) - sum(aside.get(state, 0) for state in STATES),
             next_offset=last + 1,
         )
 
@@ -70,6 +81,8 @@ class Step:
             dead=self.dead + later.dead,
             waiting=self.waiting + later.waiting,
             parked=self.parked + later.parked,
+            asked=self.asked + later.asked,
+            handled=self.handled + later.handled,
         )
 
 
@@ -96,6 +109,7 @@ class Turn:
 
     parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
     former_end: how the worker before ended, if it is known.
+    patience: with a database that is not as the handler expects it; None: the policy says at once.
     """
 
     conn: Connection[Any]
@@ -105,6 +119,7 @@ class Turn:
     ahead: Prefetch = field(default_factory=Prefetch)
     parked: bool = False
     former_end: str = ""
+    patience: Patience | None = None
 
     @property
     def parks(self) -> bool:
@@ -115,6 +130,20 @@ class Turn:
     def units_per_commit(self) -> int:
         """How many units may share a commit after one failed."""
         return 1 if self.handler.habits.defers else self.terms.units_per_commit
+
+    def judge(self, error: BaseException, failed: int, *, redriven: bool = False) -> Verdict:
+        """Say what becomes of a unit that failed for the `failed`-th time: as policy.judge() does.
+
+        But while there is patience, "block" for an error of a database that is not as the handler
+        expects it. Without any, raises what is_transient() of these.
+        """
+        cause = unready_cause(error)
+        if cause is not None and self.patience is None and is_transient(cause):
+            raise cause
+        patience = self._patience_with(cause)
+        if patience is not None and patience.lasts(monotonic()):
+            return Verdict(state="block", retry_after_s=BLOCK_RETRY_S)
+        return judge(self.terms.policy, error, failed, redriven=redriven)
 
     def fate(self, verdict: Verdict) -> Fate:
         """Return what becomes of a unit that is dead by this verdict, or else waits."""
@@ -127,7 +156,15 @@ class Turn:
 
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
         """Return what a driver is told when a unit failed, and must not be passed."""
-        return BlockedError(f"{self.assignment.partition}@{first_offset}", error)
+        place = f"{self.assignment.partition}@{first_offset}"
+        cause = unready_cause(error)
+        if cause is None or self._patience_with(cause) is None:
+            return BlockedError(place, error)
+        return UnreadyError(place, cause)
+
+    def _patience_with(self, cause: BaseException | None) -> Patience | None:
+        """Return what there is with a database that is not ready; under block none is needed."""
+        return None if cause is None or self.terms.policy.on_failure == "block" else self.patience
 
 
 def offsets(spans: Spans) -> tuple[int, int]:
@@ -140,5 +177,9 @@ def finish(turn: Turn, claimed: Claim, calls: int) -> None:
 
     calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
     """
-    params = {"claim_xid": claimed.claim_xid, "units": calls}
+    params = {
+        "claim_xid": claimed.claim_xid,
+        "units": calls,
+        "settings": settings_before(turn.conn),
+    }
     run_at_commit(turn.conn, "finish_units", params)

@@ -12,7 +12,7 @@ from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
-from gapless.errors import ConnectError, UnreachableError
+from gapless.errors import ConnectError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
 
@@ -21,6 +21,8 @@ MIN_SERVER_VERSION = 140000
 # 08 connection, 55P03 lock timeout, 55006 in use, 25P03 idle in transaction, 25006 read-only.
 _TRANSIENT_CLASSES = ("40", "53", "57", "58", "08")
 _TRANSIENT_STATES = frozenset({"55P03", "55006", "25P03", "25P04", "25006"})
+_UNREADY_CLASSES = ("28", "53")
+_UNREADY_STATES = frozenset({"42501", "42P01", "42703", "42883", "3F000"})
 
 # Libpq does not tell the SQLSTATE of a refused connection. What the server itself says comes as
 # "FATAL:  …", in whatever language, and stands, but for these: they pass.
@@ -101,6 +103,37 @@ def is_transient(error: BaseException) -> bool:
         misuse = "number of parameters must be" in str(error)
         return isinstance(error, psycopg.OperationalError) and not misuse
     return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
+
+
+def is_passing(error: BaseException) -> bool:
+    """Tell whether an error of what a handler did is the environment's, as is_transient() does.
+
+    A statement that was cancelled (57014) is its own: it took longer than somebody allows. Whether
+    that was statement_timeout or an operator, no SQLSTATE tells.
+    """
+    is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
+    return is_transient(error) and not is_cancelled
+
+
+def is_unready(error: BaseException) -> bool:
+    """Tell whether an error says that the database is not as a handler expects it.
+
+    42501 no right, 42P01, 42703, 42883, 3F000 no such table, column, function, schema (a migration
+    that comes later, or went back), 28 refused, 53 out of resources.
+    """
+    state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
+    return state in _UNREADY_STATES or state[:2] in _UNREADY_CLASSES
+
+
+def is_revoked(error: BaseException) -> bool:
+    """Tell whether a statement of ours was not allowed: somebody took a grant away."""
+    return isinstance(error, psycopg.errors.InsufficientPrivilege)
+
+
+def why_of(error: BaseException) -> str:
+    """Say in one line how a statement of ours failed, and what grants it if it was not allowed."""
+    why = one_line(error)
+    return f"{why}: grant this role gapless_consumer again" if is_revoked(error) else why
 
 
 def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:

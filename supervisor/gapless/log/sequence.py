@@ -75,6 +75,11 @@ def try_sleep(conn: Connection) -> bool:
     return _true(conn, "try_sleep")
 
 
+def has_to_poll(conn: Connection) -> bool:
+    """Tell whether publishers notify nobody here, for some of them prepare their transactions."""
+    return _true(conn, "sequencer_polls")
+
+
 def wake_up(conn: Connection) -> None:
     """Take the announcement back: publishers need not notify."""
     fetch_all(conn, "log", "wake_up")

@@ -79,6 +79,9 @@ class Settings:
     start_timeout_s: int = _whole(0, 0, 86_400)
     """How long `gapless run` waits at its start for a database that is away; 0 is for ever."""
 
+    exit_on_revoked: bool = _setting(Truth(), False)  # noqa: FBT003 - a default
+    """Whether a supervisor ends when its role loses its grants; else it waits for their return."""
+
     statement_timeout_ms: int = _whole(0, 0, _DAY_MS)
     """The server's statement_timeout on sessions that run handlers; 0 is none."""
 

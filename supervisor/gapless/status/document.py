@@ -48,9 +48,9 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  10000), pending_s (of the oldest), lag, lag_s (of the oldest), dead_letters
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also those that it had before
-    members      member (its name), member_id, state (active, draining, silent, gone), up_s,
-                 heartbeat_s, ttl_s, capacity, partitions (it has), assigned (it should have),
-                 groups
+    members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
+                 role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
+                 partitions (it has), assigned (it should have), groups
     groups       group, topic, partitions, lag, lag_s, dead_letters
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused), epoch,

@@ -230,6 +230,8 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
         of_all = some(len(snapshot.partitions), "partition")
         have, them = ("has", "it") if unserved == 1 else ("have", "them")
         yield f"{unserved} of {of_all} {have} nobody to work on {them}"
+    revoked = [member for member in snapshot.members if member.revoked_role is not None]
+    yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
     yield from map(str, snapshot.squatters)
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.changes)

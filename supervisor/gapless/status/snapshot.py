@@ -77,7 +77,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A member: one running supervisor. `owned` and `wanted` count partitions."""
+    """A member: one running supervisor. `owned` and `wanted` count partitions.
+
+    revoked_role: the role it is connected as, if that may take no leases any more.
+    """
 
     member_id: UUID
     name: str
@@ -91,15 +94,29 @@ class Presence:
     owned: int
     wanted: int
     groups: list[str]
+    revoked_role: str | None = None
 
     @property
     def condition(self) -> str:
         """The state in a word, the worst first."""
+        if self.revoked_role is not None:
+            return "revoked"
         if not self.is_present:
             return "gone"
         if self.is_suspected or self.beat_s > self.ttl_s:
             return "silent"
         return self.state
+
+    @property
+    def revoked(self) -> str:
+        """Why it waits, when it is revoked."""
+        return f"supervisor {self.name} waits: its role {self.revoked_role} may take no leases"
+
+    @property
+    def remedy(self) -> str:
+        """What ends that."""
+        role = (self.revoked_role or "").replace('"', '""')
+        return f'grant gapless_consumer to "{role}"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

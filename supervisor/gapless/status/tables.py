@@ -30,7 +30,7 @@ NO_SESSION = " (no session)"
 COURSE_MIN = 8
 COURSE_MAX = 60
 
-_MEMBER_STYLES = {"gone": "bold red", "silent": "red", "draining": "yellow"}
+_MEMBER_STYLES = {"revoked": "bold red", "gone": "bold red", "silent": "red", "draining": "yellow"}
 _ROW_STYLES = {
     "waiting": "cyan",
     "moving": "cyan",

@@ -17,7 +17,7 @@ from psycopg import Connection
 
 from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
-from gapless.db.connect import connect, is_transient
+from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
@@ -25,13 +25,11 @@ from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
-from gapless.worker.retries import Retries
+from gapless.worker.cut_off import CutOff
 
 log = logging.getLogger("gapless.supervisor")
 
 Event = Literal["joined", "cut", "lost"]
-_RECONNECT_S_MAX = 1.0
-_LOG_EVERY = 20  # attempts to reconnect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,7 @@ class Control:
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
-        self._retries = Retries(_RECONNECT_S_MAX)
+        self._cut_off = CutOff()
         self._retry_due_s = 0.0
 
     @property
@@ -167,16 +165,18 @@ class Control:
         self._conn = None
 
     def note_error(self, error: psycopg.Error | ConnectError) -> None:
-        """Give the connection up after a transient error; raise any other, it is a bug of ours."""
+        """Give the connection up after an error that passes; raise any other, it is a bug of ours.
+
+        Nor is it one that somebody took our grants away: whoever did gives them back, or stops us.
+        """
         broken = self._conn is None or self._conn.broken or self._conn.closed
-        if not broken and not is_transient(error):
+        passes = is_transient(error) or (is_revoked(error) and not self._settings.exit_on_revoked)
+        if not broken and not passes:
             raise error
-        if self._retries.failures % _LOG_EVERY == 0:
-            log.warning("supervisor: connection lost, will be back: %s", one_line(error))
         if self._conn is not None:
             self._conn.close()
         self._conn = None
-        self._retry_due_s = monotonic() + self._retries.failed()
+        self._retry_due_s = monotonic() + self._cut_off.failed(error)
 
     # -- the way back -----------------------------------------------------------------------------
 
@@ -202,17 +202,18 @@ class Control:
         if self._draining:
             member.drain()
         self._conn = conn
-        self._retries.succeeded()
+        self._cut_off.ended()
         self._last_beat_s = monotonic()
         self._changed = True
         log.info("supervisor: back, and still a member")
 
     def _join_anew(self, conn: Connection[Any]) -> None:
-        log.warning("supervisor: was evicted, joining as a new member")
+        if not self._cut_off.is_revoked:
+            log.warning("supervisor: was evicted, joining as a new member")
         self._member = None
         self._lost = True
         self._become_member(conn)
-        self._retries.succeeded()
+        self._cut_off.ended()
 
     # -- membership -------------------------------------------------------------------------------
 

@@ -18,16 +18,18 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
+from gapless.consume.patience import Patience
 from gapless.consume.turn import Step, Turn
-from gapless.db.connect import is_transient
+from gapless.db.connect import is_revoked, is_transient, why_of
 from gapless.errors import BlockedError, GaplessError, HoleError, UnplacedError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
-from gapless.lease.room import missing_grant
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
+from gapless.worker.brake import Brake
 from gapless.worker.retries import Retries
 from gapless.worker.spec import ExitCode, WorkerSpec
+from gapless.worker.zombie import Zombie
 
 log = logging.getLogger("gapless.worker")
 
@@ -64,18 +66,20 @@ class Leased:
         self._turn: Callable[[], ExitCode | None] = self._take
         self._dropped = False
         self._ready_due_s = 0.0
-        self._rests_until_s = 0.0
-        self._is_powerless = False
+        self._rests_until_s = self._braked_until_s = 0.0
+        self._brake = Brake()
+        self._zombie = Zombie(desk.conn, partition)
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.terms.batch_size
         self._retries = Retries(RETRY_S_MAX)
-        self._troubled = False
+        self._troubled = self._is_slow = False
         self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
 
     def wake(self) -> None:
         """Have a turn now, unless something went wrong a moment ago."""
         if not self._retries.failures and not self._troubled:
-            self.due_s = min(self.due_s, max(monotonic(), self._rests_until_s))
+            braked_until_s = 0.0 if self.going_on else self._braked_until_s
+            self.due_s = min(self.due_s, max(monotonic(), self._rests_until_s, braked_until_s))
 
     def drop(self) -> None:
         """Let go at the next turn, which is now; even what cannot succeed is let go of."""
@@ -104,7 +108,7 @@ class Leased:
             return self._turn()
         except psycopg.Error as error:
             self._require_session(error)
-            if is_transient(error):
+            if is_transient(error) or is_revoked(error):
                 self._try_later(error)
                 return None
             log.exception("%s: worker crashed", self.partition)
@@ -139,21 +143,10 @@ class Leased:
         if now >= self._ready_due_s:
             self._ready_due_s = now + hold.READY_EVERY_MS / 1000
             hold.announce(self._desk.conn, self.partition)
-            if now - self._began_s > self._desk.spec.zombie_after_s:
-                self._break_zombie()
+            if now - self._began_s > self._desk.spec.zombie_after_s and self._zombie.end():
+                self._lock_poll_s = LOCK_POLL_S
         self.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
         self._lock_poll_s = min(self._lock_poll_s * 1.5, LOCK_POLL_S_MAX)
-
-    def _break_zombie(self) -> None:
-        """End an evicted owner's session; without the right to, wait until it ends by itself."""
-        try:
-            if hold.break_zombie(self._desk.conn, self.partition):
-                self._lock_poll_s = LOCK_POLL_S
-        except psycopg.errors.InsufficientPrivilege as error:
-            if not self._is_powerless:
-                self._is_powerless = True
-                why = missing_grant(self._desk.conn) or one_line(error)
-                log.warning("%s: an evicted owner still holds it: %s", self.partition, why)
 
     def _install(self) -> ExitCode | None:
         assert self.assignment is not None
@@ -179,6 +172,7 @@ class Leased:
             handler=self._desk.spec.handler,
             terms=self._desk.spec.terms,
             former_end=self._desk.spec.former_end,
+            patience=Patience(),
         )
         self.driver = Driver(
             turn,
@@ -213,7 +207,7 @@ class Leased:
         assert self.driver is not None
         desk.board.begin(desk.spec.slot, self.lease_no, self.oldest_s)
         try:
-            if self._dropped:
+            if self._dropped or (self.going_on and monotonic() < self._braked_until_s):
                 return self.driver.rest()
             return self.driver.turn(batch_size=self._batch_size, alone=self.alone > 0)
         finally:
@@ -233,20 +227,42 @@ class Leased:
             self._report(None)
         if done.dead:
             log.warning("%s: dead letters: %s more", self.partition, done.dead)
-        if done.failed:
+        self._slow_down(done)
+        if self._brake.is_on:
+            self._batch_size = 1
+        elif done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
             desk.board.complete(desk.spec.slot)
             self._batch_size = min(self._batch_size * 2, desk.spec.terms.batch_size)
         self.alone = max(0, self.alone - max(done.events, int(done.outcome == "idle")))
 
+    def _slow_down(self, done: Step) -> None:
+        """Rest when nothing but failures comes; go on as before when something was handled."""
+        rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
+        if rest_s:
+            self._braked_until_s = monotonic() + rest_s
+            self.due_s = self.due_s if self.going_on else max(self.due_s, self._braked_until_s)
+            if not self._is_slow:
+                log.error("%s: %s, one is tried at a time", self.partition, self._brake)
+            self._is_slow = True
+            then = f"the next one in {rest_s:.0f} s, one that is handled lifts it"
+            self._report(f"retrying: {self._brake}; {then}; gapless dlq list tells why")
+            self._troubled = False  # who has calls going on is woken as ever
+        elif self._is_slow and not self._brake.is_on:
+            self._is_slow = False
+            self._braked_until_s = 0.0
+            log.warning("%s: goes on as before: a unit was handled", self.partition)
+            self._report(None)
+
     def _try_later(self, error: psycopg.Error | BlockedError) -> None:
         """Wait longer each time for what the environment, or the policy, does not let succeed."""
         wait_s = self._retries.failed()
         attempt = self._retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
-            log.warning("%s: will try again: %s", self.partition, one_line(error))
-        if self.assignment is not None and (attempt == 3 or isinstance(error, BlockedError)):
+            log.warning("%s: will try again: %s", self.partition, why_of(error))
+        is_told = attempt == 3 or isinstance(error, BlockedError)
+        if self.assignment is not None and is_told and not is_revoked(error):
             self._report(f"retrying: {one_line(error)} (attempt {attempt})")
         self.due_s = monotonic() + wait_s
 

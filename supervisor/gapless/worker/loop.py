@@ -50,6 +50,7 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
         {"max_processing_ms": spec.max_processing_ms + 5000},
     )
     conn.execute(query("connect", "statement_timeout"), {"timeout_ms": spec.statement_timeout_ms})
+    spec.handler.habits.interruptible = False  # signals are the supervisor's
     worker = _Worker(spec, pipe, board, conn)
     worker.serve(spec.lease_no, spec.partition.partition_id)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import connect, is_transient
+from gapless.db.connect import connect, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
@@ -20,6 +20,7 @@ from gapless.log.sequence import (
     break_role,
     create_chunks,
     give_role,
+    has_to_poll,
     sequence,
     stands_still,
     try_role,
@@ -36,6 +37,7 @@ log = logging.getLogger("gapless.sequencer")
 
 ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
+POLL_S = 0.05  # asleep, where publishers notify nobody
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
 DOZE_S_MAX = 0.005
 # A run costs much more than an event, and so do the turns of workers that it wakes: the more events
@@ -61,6 +63,11 @@ def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
     except GaplessError as error:
         log.error("sequencer: %s", error)  # noqa: TRY400 - one line for people
         code = ExitCode.CONNECTION_LOST
+    except psycopg.Error as error:
+        # Its supervisor starts the next one, after a pause that grows: a line for each is enough.
+        log.error("sequencer: SQLSTATE %s: %s", error.sqlstate, why_of(error))  # noqa: TRY400
+        log.debug("sequencer: in full", exc_info=True)
+        code = ExitCode.CRASHED
     except Exception:
         log.exception("sequencer crashed")
         code = ExitCode.CRASHED
@@ -133,6 +140,8 @@ class _Turn:
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
+        sleep_s = POLL_S if has_to_poll(conn) else spec.wait_period_s
+        self._sleep_s = min(sleep_s, WAIT_S_MAX)
         self._strays = 0  # events without a topic, as the log was told
 
     def take(self) -> None:
@@ -172,11 +181,10 @@ class _Turn:
         Whoever publishes from now on notifies; who committed just before is looked for once.
         """
         hit("sequencer.asleep")
-        timeout_s = min(self._spec.wait_period_s, WAIT_S_MAX)
         try:
             heard(self._conn)  # of what the next run finds
             began_s, sequenced = monotonic(), self._sequence()
-            if not sequenced and wait(self._conn, timeout_s, self._pipe.fileno()):
+            if not sequenced and wait(self._conn, self._sleep_s, self._pipe.fileno()):
                 # Before anything else: somebody waits for it, and is told so by notifying in vain.
                 began_s, sequenced = monotonic(), self._sequence()
         finally:

@@ -159,8 +159,8 @@ PATCHES: dict[str, dict[str, Make]] = {
     },
     "a worker that reconnects and goes on": {"gapless.worker.loop:_Worker.run": goes_on},
     "an error that passes counted against the unit": {
-        "gapless.consume.call:is_transient": nothing_passes,
-        "gapless.consume.careful:is_transient": nothing_passes,
+        "gapless.consume.call:is_passing": nothing_passes,
+        "gapless.consume.careful:is_passing": nothing_passes,
     },
     "a producer that retries without a key": {"chaos.producer:Producer._first": no_key},
 }

@@ -63,6 +63,7 @@ def test_list(gapless, letters) -> None:
         (("--error", "LAST LINE"), [4, 1]),
         (("--error", "division"), []),
         (("--since", "2020-01-01"), [4, 1]),
+        (("--since", "1h"), [4, 1]),
         (("--until", "2020-01-01T00:00:00+01:00"), []),
         (("--state", "waiting", "--state", "dead"), [4, 1]),
         (("--state", "redriven"), []),
@@ -242,13 +243,32 @@ def test_discard(gapless, letters, conn) -> None:
         (("redrive", "nonsense"), "'nonsense' is not GROUP/TOPIC/PARTITION@OFFSET"),
         (("redrive",), "which ones? gapless dlq redrive PLACE, a filter, or --all"),
         (("redrive", "--all", "--key", "a"), "say places, or filters, or --all"),
-        (("list", "--since", "soon"), "'soon' is not a time"),
+        (
+            ("list", "--since", "soon"),
+            "'soon' is not a time: write it as 2026-03-01T12:00:00Z, or an age as 15m, 12h, 7d",
+        ),
         (("list", "--state", "lost"), "invalid choice: 'lost'"),
     ],
 )
 def test_bad_input_changes_nothing(gapless, letters, conn, words, complaint) -> None:
     assert complaint in gapless("dlq", *words).complaint()
     assert states(conn) == {1: "dead", 4: "dead"}
+
+
+def test_redrive_what_died_of_a_bad_deploy(gapless, letters, conn) -> None:
+    """By when it died and what of, by the database's clock; nothing else is touched."""
+    conn.execute(
+        "update gapless.dead_letter set died_ts = died_ts - interval '3 h',"
+        " last_failed_ts = last_failed_ts - interval '3 h' where first_offset = 1"
+    )
+    shown = gapless("dlq", "redrive", "--since", "2h", "--error", "last line", "--dry-run")
+    assert (shown.code, states(conn)) == (0, {1: "dead", 4: "dead"})
+    assert gapless("dlq", "redrive", "--since", "2h", "--error", "no such", "--yes").code == 0
+    assert states(conn) == {1: "dead", 4: "dead"}
+    assert gapless("dlq", "redrive", "--since", "2h", "--error", "last line", "--yes").code == 0
+    assert states(conn) == {1: "dead", 4: "waiting"}
+    assert gapless("dlq", "redrive", "--since", "4h", "--error", "LAST LINE", "--yes").code == 0
+    assert states(conn) == {1: "waiting", 4: "waiting"}
 
 
 def test_parked(gapless, letters, conn) -> None:

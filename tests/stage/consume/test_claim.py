@@ -252,7 +252,7 @@ class TestIsolation:
                 "read committed",
             )
             group.drain(make_handler(look), batch_size=1)
-        assert seen == ["read committed", "read committed"]
+        assert set(seen) == {"read committed"}
 
     def test_a_drivers_choice_is_overridden(self, world: World, group: Group) -> None:
         world.units(1)

@@ -119,7 +119,7 @@ def test_a_unit_in_a_persons_hand_is_waited_for(
     other.commit()
     with transaction(group.conn):
         ((outcome, xid, *_),) = run(group.conn, "claim_letter", place)
-        run_at_commit(group.conn, "finish_letter", {**place, "claim_xid": xid})
+        run_at_commit(group.conn, "finish_letter", {**place, "claim_xid": xid, "settings": None})
     assert outcome == "claimed"
 
 

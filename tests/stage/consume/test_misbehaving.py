@@ -106,7 +106,6 @@ MISDEEDS: dict[str, tuple[Misdeed, str]] = {
         "SET TRANSACTION ISOLATION LEVEL must be called before any query",
     ),
     "DISCARD ALL": (do("discard all"), "DISCARD ALL cannot run inside a transaction block"),
-    "another role": (do("set role gapless_producer"), "permission denied"),
     "sys.exit()": (lambda conn: sys.exit(3), "SystemExit: 3"),
     "psycopg.Rollback": (leave(psycopg.Rollback()), "Rollback"),
     "GeneratorExit": (leave(GeneratorExit()), "GeneratorExit"),
@@ -238,6 +237,7 @@ DEEDS: dict[str, Misdeed] = {
     "SET LOCAL": do("set local statement_timeout = '20s'", "set local search_path = nowhere"),
     "RESET ALL": do("reset all"),
     "search_path": do("set search_path = nowhere"),
+    "another role": do("set role gapless_producer"),
     "LOCK TABLE": do("lock table effect in exclusive mode"),
     "temporary table": do("create temp table if not exists t (n int) on commit drop"),
     "advisory locks": do("select pg_advisory_xact_lock(1)", "select pg_advisory_lock_shared(2)"),
@@ -447,6 +447,24 @@ class TestRuinedSession:
             2: "its worker died, or lost its session, 3 times while handling it"
         }
         assert group.calls == [1, 2, 2, 2, 3]
+
+
+def test_keyboard_interrupt_is_an_error_where_nobody_hears_ctrl_c(
+    world: World, group: Group
+) -> None:
+    """As in a worker, which leaves signals to its supervisor."""
+    world.units(1, 1, 1)
+
+    def handle(unit: Unit, conn: Connection[Any]) -> None:
+        group.record(unit, conn)
+        if unit.first_offset == 2:
+            raise KeyboardInterrupt("of its own")
+
+    handler = make_handler(handle)
+    handler.habits.interruptible = False
+    group.drain(handler)
+    group.assert_all_once(3)
+    assert list(group.letters()) == [2]
 
 
 def test_keyboard_interrupt_is_for_the_driver(world: World, group: Group) -> None:

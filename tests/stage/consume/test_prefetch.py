@@ -12,6 +12,7 @@ from psycopg import ClientCursor, Connection, IsolationLevel
 
 from gapless.consume import claim, reader
 from gapless.consume.prefetch import BYTES_MAX, EVENTS_MAX, Prefetch
+from gapless.consume.session import transaction
 from gapless.consume.unit import Spans, Unit
 from gapless.db import wire
 from gapless.db.connect import connect
@@ -98,6 +99,8 @@ class TestReadAhead:
         self, world: World, read: Ahead, fetched: list[int], trips: list[int]
     ) -> None:
         """Nor does it ask for what it has claimed: BEGIN, claim and read; then finish and COMMIT."""
+        with transaction(read.group.conn):
+            pass  # the first of a session asks for its settings
         for _ in range(3):
             world.units(*[1] * 9)
             trips.clear()

@@ -12,9 +12,11 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.consume.patience import Patience
+from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect, is_transient
-from gapless.errors import ConnectError
+from gapless.errors import BlockedError, ConnectError, UnreadyError
 from stage.consume.world import Group, World, make_handler
 
 Trouble = Callable[[World, Connection[Any]], object]
@@ -132,8 +134,6 @@ def another_session_is_closed(world: World, conn: Connection[Any]) -> None:
 TROUBLES: dict[str, tuple[Trouble, type[BaseException]]] = {
     "lock timeout": (lock_timeout, psycopg.errors.LockNotAvailable),
     "nowait": (nowait, psycopg.errors.LockNotAvailable),
-    "statement timeout": (statement_timeout, psycopg.errors.QueryCanceled),
-    "cancelled": (cancelled, psycopg.errors.QueryCanceled),
     "deadlock": (deadlock, psycopg.errors.DeadlockDetected),
     "serialization": (serialization, psycopg.errors.SerializationFailure),
     "read only": (read_only, psycopg.errors.ReadOnlySqlTransaction),
@@ -142,7 +142,7 @@ TROUBLES: dict[str, tuple[Trouble, type[BaseException]]] = {
     "another session killed": (another_session_is_killed, psycopg.OperationalError),
     "another session closed": (another_session_is_closed, psycopg.OperationalError),
 }
-STATES = "40001 40P01 55P03 55006 57014 53100 53200 53300 08006 08003 57P01 57P03 58030 25006"
+STATES = "40001 40P01 55P03 55006 08006 08003 57P01 57P03 58030 25006"
 
 
 class TestFromTheHandler:
@@ -217,6 +217,200 @@ class TestFromTheHandler:
         group.drain(make_handler(handle))
         group.assert_all_once(5)
         assert set(group.letters()) == failing
+
+
+class TestCancelled:
+    """57014 is the unit's own failure: it took longer than it may, or somebody made an end of it."""
+
+    @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
+    def test_a_statement_that_takes_too_long(
+        self, world: World, group: Group, failing: set[int]
+    ) -> None:
+        world.units(*[1] * 5)
+        group.failing = failing
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 4:
+                statement_timeout(world, conn)
+
+        group.drain(make_handler(handle))
+        group.assert_all_once(5)
+        assert set(group.letters()) == {4} | failing
+        assert group.sqlstates() == {"57014"} | ({None} if failing else set())
+
+    def test_under_a_timeout_of_the_session(self, world: World, group: Group) -> None:
+        """As statementTimeoutMs sets it."""
+        world.units(*[1] * 5)
+        group.conn.execute("set statement_timeout = '100ms'")
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 4:
+                conn.execute("select pg_sleep(10)")
+
+        group.drain(make_handler(handle))
+        group.assert_all_once(5)
+        assert set(group.letters()) == {4}
+
+    def test_in_a_deferred_trigger(self, world: World, group: Group) -> None:
+        """At COMMIT PostgreSQL has no such timeout; when a unit is tried alone, it has."""
+        world.conn.execute(
+            "create table if not exists slow (n int);"
+            "create or replace function be_slow() returns trigger language plpgsql as $$"
+            " begin perform pg_sleep(10); return null; end $$;"
+            "drop trigger if exists be_slow on slow;"
+            "create constraint trigger be_slow after insert on slow deferrable"
+            " initially deferred for each row execute function be_slow()"
+        )
+        world.units(*[1] * 5)
+        group.failing = {2}
+        group.conn.execute("set statement_timeout = '100ms'")
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 4:
+                conn.execute("insert into slow values (1)")
+
+        group.drain(make_handler(handle))
+        group.assert_all_once(5)
+        assert set(group.letters()) == {2, 4}
+
+    def test_said_in_other_words(self, world: World, group: Group) -> None:
+        world.units(1, 1)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 2:
+                try:
+                    statement_timeout(world, conn)
+                except psycopg.Error as error:
+                    raise LookupError("in an ORM's words") from error
+
+        group.drain(make_handler(handle))
+        group.assert_all_once(2)
+        assert set(group.letters()) == {2}
+
+    def test_an_operator_who_cancels_once_costs_nothing(self, world: World, group: Group) -> None:
+        world.units(*[1] * 5)
+        times = 0
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            nonlocal times
+            group.record(unit, conn)
+            if unit.first_offset == 4 and not times:
+                times = 1
+                cancelled(world, conn)
+
+        group.drain(make_handler(handle))
+        group.assert_all_once(5)
+        assert group.letters() == {}
+
+    def test_a_unit_that_is_redriven(self, world: World, group: Group) -> None:
+        world.units(1)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            statement_timeout(world, conn)
+
+        policy = Policy(on_failure="retry", retry_delays_s=(0,))
+        group.drive(make_handler(handle), policy=policy, until_s=1)
+        assert group.states() == {1: "dead"}
+        assert group.letters_have("attempts") == {2}
+
+    def test_of_an_at_least_once_handlers_own_session(self, world: World, group: Group) -> None:
+        world.units(1, 1)
+
+        def handle(unit: Unit) -> None:
+            if unit.first_offset == 1:
+                with rival(world) as other:
+                    statement_timeout(world, other)
+
+        group.drive(make_handler(handle, delivery="at-least-once"))
+        assert group.states() == {1: "dead"}
+        assert group.next_offset() == 3
+
+
+UNREADY = "42501 42P01 42703 42883 3F000 53100 53200 53300 28000"
+
+
+class TestUnready:
+    """The database is not as the handler expects it: a driver with patience waits for it first."""
+
+    @pytest.mark.parametrize("sqlstate", UNREADY.split())
+    @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
+    def test_it_is_waited_for_and_nothing_is_dead(
+        self, world: World, group: Group, sqlstate: str, failing: set[int]
+    ) -> None:
+        world.units(*[1] * 5)
+        group.failing = failing
+        mended = False
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 4 and not mended:
+                real(world, conn, sqlstate)
+
+        patience = Patience()
+        for _ in range(2):
+            with pytest.raises(UnreadyError, match=f"@4: .*SQLSTATE {sqlstate}"):
+                group.drain(make_handler(handle), patience=patience)
+        assert set(group.letters()) == failing
+        mended = True
+        group.drain(make_handler(handle), patience=patience)
+        group.assert_all_once(5)
+        assert set(group.letters()) == failing
+
+    @pytest.mark.parametrize("sqlstate", UNREADY.split())
+    def test_when_patience_is_lost_the_policy_holds(
+        self, world: World, group: Group, sqlstate: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.units(*[1] * 5)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 4:
+                real(world, conn, sqlstate)
+
+        monkeypatch.setattr("gapless.consume.patience.PATIENCE_S", 0.0)
+        group.drain(make_handler(handle), patience=Patience())
+        group.assert_all_once(5)
+        assert set(group.letters()) == {4}
+
+    @pytest.mark.parametrize("sqlstate", ["53100", "53200", "53300"])
+    def test_without_patience_what_passes_leaves_the_step(
+        self, world: World, group: Group, sqlstate: str
+    ) -> None:
+        world.units(1)
+        with pytest.raises(psycopg.errors.lookup(sqlstate)) as caught:
+            group.step(make_handler(lambda unit, conn: real(world, conn, sqlstate)))
+        assert is_transient(caught.value)
+        assert (group.letters(), group.next_offset()) == ({}, 1)
+
+    def test_without_patience_the_policy_holds_at_once(self, world: World, group: Group) -> None:
+        world.units(1)
+        handler = make_handler(lambda unit, conn: real(world, conn, "42P01"))
+        assert group.step(handler).dead == 1
+
+    def test_under_block_it_is_blocked_as_ever(self, world: World, group: Group) -> None:
+        world.units(1)
+        handler = make_handler(lambda unit, conn: real(world, conn, "42P01"))
+        with pytest.raises(BlockedError) as caught:
+            group.step(handler, policy=Policy(on_failure="block"), patience=Patience())
+        assert not isinstance(caught.value, UnreadyError)
+
+    def test_a_unit_that_was_set_aside_waits_too(self, world: World, group: Group) -> None:
+        world.units(1)
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.attempt == 1:
+                raise ValueError("not yet")
+            real(world, conn, "42501")
+
+        policy = Policy(on_failure="retry", retry_delays_s=(0,))
+        group.drive(make_handler(handle), policy=policy, until_s=1, patience=Patience())
+        assert group.states() == {1: "waiting"}
 
 
 class TestFromTheServer:

@@ -163,6 +163,11 @@ class Group:
             )
         )
 
+    def sqlstates(self) -> set[Any]:
+        """The SQLSTATEs of what was set aside; None: of another error."""
+        every = "select distinct sqlstate from gapless.dead_letter where group_id = %s"
+        return {row[0] for row in self.world.rows(every, self.name)}
+
     def letters_have(self, column: str) -> set[Any]:
         """The different values of a column of the dead letters."""
         every = f"select distinct {column} from gapless.dead_letter_queue where group_id = %s"

@@ -12,6 +12,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
+from support.group import owner
 
 HOST = "01964b05-552a-7c4b-9184-6857e7f3dc5f"
 SPELLINGS = (HOST, HOST.upper(), f"{{{HOST}}}", f"{{{HOST.upper()}}}")
@@ -52,6 +53,35 @@ def test_one_host_is_in_one_partition(
     routed = conn.execute("select gapless.partition_of(%s, 4)", [HOST]).fetchone()
     assert routed is not None
     assert conn.execute(PARTITIONS).fetchone() == ([routed[0]],), "as it always was"
+
+
+def test_one_host_is_in_one_partition_also_by_insert(
+    conn: Connection[Any], dsn: str, topic: Topic
+) -> None:
+    """It stores what it is given; who asks where a transaction is, finds it there."""
+    transactions = []
+    for host in SPELLINGS:
+        with conn.transaction():
+            insert = "insert into gapless.outbox_message_t (payload, host_id) values ('1', %s)"
+            conn.execute(insert, [host])
+            row = conn.execute("select gapless.own_transaction_id()").fetchone()
+            assert row is not None
+            transactions.append(row[0])
+    sequence(conn)
+    one(conn, HOST)
+    sequence(conn)
+    ((partitions,),) = conn.execute(PARTITIONS).fetchall()
+    assert len(partitions) == 1
+    for offset, transaction in enumerate(transactions, 1):
+        found = conn.execute(
+            "select first_offset from gapless.locate(%s)", [transaction]
+        ).fetchall()
+        assert found == [(offset,)]
+    with owner(dsn, "g", topic) as group:
+        digests = group.conn.execute(
+            "select distinct gapless.key_digest(o) from gapless.outbox_message_t o"
+        ).fetchall()
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize("way", [one, by_sql])

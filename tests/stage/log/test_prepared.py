@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.log.publish import publish
-from gapless.log.sequence import sequence, try_sleep
+from gapless.log.sequence import has_to_poll, sequence, try_sleep, wake_up
 from gapless.log.topics import Topic
 from support.log import assert_gapless, placed, tags
 
@@ -76,7 +76,7 @@ def test_an_awake_sequencer_lets_it_prepare_but_cannot_sleep_meanwhile(
     assert sequence(conn) == 1
 
 
-def test_a_sleeping_sequencer_makes_prepare_fail_unless_the_wake_up_is_off(
+def test_where_all_notify_a_sleeping_sequencer_makes_prepare_fail_unless_the_wake_up_is_off(
     conn: Connection, publisher: Connection, gid: str
 ) -> None:
     assert try_sleep(conn)
@@ -88,3 +88,19 @@ def test_a_sleeping_sequencer_makes_prepare_fail_unless_the_wake_up_is_off(
     conn.execute(f"commit prepared '{gid}'")
     assert sequence(conn) == 1
     assert tags(placed(conn)) == ["prepared"]
+
+
+def test_where_nobody_said_so_it_prepares_asleep_or_awake(
+    conn: Connection, publisher: Connection, gid: str
+) -> None:
+    """As on a server that allows it, unless `gapless.wake` says that nobody does."""
+    for wanted in (publisher, conn):
+        wanted.execute("set gapless.wake = 'auto'")
+    assert has_to_poll(conn)
+    assert try_sleep(conn)
+    _prepare(publisher, f"{gid} asleep")
+    wake_up(conn)
+    _prepare(publisher, f"{gid} awake")
+    for when in ("asleep", "awake"):
+        conn.execute(f"commit prepared '{gid} {when}'")
+    assert sequence(conn) == 2

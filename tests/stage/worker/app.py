@@ -1,7 +1,7 @@
 """The handlers of the tests: they write down what they see, and do what an event tells them.
 
 An event's payload is an object. "sleep_s", "raise", "hang", "hang_in_c", "kill", "exit", "segv",
-"stop", "sql": done after the event was written down, in the transaction of its batch. "once": a
+"stop", "interrupt", "sql": done after the event was written down, in the transaction of its batch. "once": a
 file's path; only the process that makes the file does it. "attempts": [first, last], only then;
 at others what "else" says.
 """
@@ -116,6 +116,10 @@ def _wait_for(path: str) -> None:
         time.sleep(0.01)
 
 
+def _interrupt(_: object) -> None:
+    raise KeyboardInterrupt
+
+
 _DEEDS: dict[str, Callable[[Any], object]] = {
     "count": _count,
     "wait_for": _wait_for,
@@ -125,6 +129,7 @@ _DEEDS: dict[str, Callable[[Any], object]] = {
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "exit": os._exit,
     "segv": lambda _: ctypes.string_at(0),
+    "interrupt": _interrupt,
     "stop": lambda _: os.kill(os.getpid(), signal.SIGSTOP),
     "print": print,
 }

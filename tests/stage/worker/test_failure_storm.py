@@ -46,7 +46,8 @@ select max(n) from (
 @pytest.mark.long
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_thousand_failing_transactions_in_a_row(fleet: Fleet, name: str) -> None:
-    fleet.start("a", total_partitions=1, **POLICIES[name])
+    unbraked: dict[str, object] = {"gapless.worker.brake.BRAKE_UNITS": 10 * UNITS}
+    fleet.start("a", patch=unbraked, total_partitions=1, **POLICIES[name])
     fleet.until_owners(a=1)
     began = fleet.now()
     fleet.conn.execute(PUBLISH)

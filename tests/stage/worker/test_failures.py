@@ -141,7 +141,11 @@ def test_killed_at_every_point_of_a_retry(
 
 
 def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
-    a = fleet.start("a", patch={"gapless.worker.nursery.BACKOFF_S_MAX": 0.1}, max_crashes=100)
+    quick: dict[str, object] = {
+        "gapless.worker.nursery.BACKOFF_S_MAX": 0.1,
+        "gapless.worker.brake.BRAKE_S_MAX": 0.01,
+    }
+    a = fleet.start("a", patch=quick, max_crashes=100)
     fleet.until_owners(a=4)
     for partition in range(4):
         fleet.publish(*[{"attempts": [1, 1], "raise": "no"}] * 30, partition=partition)

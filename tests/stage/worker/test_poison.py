@@ -19,7 +19,7 @@ POISONS: dict[str, dict[str, object]] = {
 }
 NOT_ITS_FAULT = """
 create or replace function gapless.finish_batch(claim_xid text) returns boolean language plpgsql as
-$$ begin raise exception 'permission denied for what is of gapless' using errcode = '42501'; end $$
+$$ begin raise exception 'what is of gapless is broken' using errcode = 'XX001'; end $$
 """
 
 

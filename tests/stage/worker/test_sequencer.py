@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from signal import SIGKILL, SIGSTOP, SIGTERM
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from stage.worker.fleet import Fleet, Instance, Load, until
 from stage.worker.ledger import assert_exactly_once
@@ -14,6 +16,12 @@ from support.patience import patience
 ROLES = """
 select count(*) from pg_locks
 where locktype = 'advisory' and classid = 7427001 and objid = 3 and granted
+  and database = (select oid from pg_database where datname = current_database())
+"""
+
+ASLEEP = """
+select count(*) from pg_locks
+where locktype = 'advisory' and classid = 7427001 and objid = 2 and mode = 'ExclusiveLock'
   and database = (select oid from pg_database where datname = current_database())
 """
 
@@ -94,4 +102,22 @@ def test_an_idle_sequencer_keeps_the_role(fleet: Fleet) -> None:
     fleet.until_handled()
     assert a.sequencer() == first
     assert b.sequencer() is None
+    assert_exactly_once(fleet.conn)
+
+
+def test_where_transactions_can_be_prepared_it_looks_by_itself(fleet: Fleet) -> None:
+    """Nobody wakes it: whoever does may not prepare its transaction."""
+    name = sql.Identifier(fleet.conn.info.dbname)
+    fleet.conn.execute(sql.SQL("alter database {} set gapless.wake = 'auto'").format(name))
+    a = fleet.start(
+        "a", wait_period_ms=3_600_000, patch={"gapless.worker.sequencer.WAIT_S_MAX": 3600.0}
+    )
+    fleet.until_owners(a=4)
+    until(lambda: fleet.value(ASLEEP), "it sleeps", within=a.log)
+    with psycopg.connect(fleet.dsn, autocommit=True) as publisher:
+        publisher.execute("begin")
+        publisher.execute("select gapless.publish('t', '{}')")
+        publisher.execute("prepare transaction 'asleep'")
+        publisher.execute("commit prepared 'asleep'")
+    fleet.until_handled()
     assert_exactly_once(fleet.conn)

@@ -21,6 +21,7 @@ examples:
   gapless dlq show billing/orders/3@17
   gapless dlq redrive billing/orders/3@17
   gapless dlq redrive --group billing --since 2026-03-01T12:00Z --yes
+  gapless dlq redrive --since 2h --error "does not exist" --dry-run
   gapless dlq discard billing/orders/3@17 --reason "test data"
   gapless dlq export --group billing > letters.jsonl
 """

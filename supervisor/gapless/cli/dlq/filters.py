@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, LiteralString
 from uuid import UUID
 
 from gapless.cli.parser import whole
 from gapless.cli.place import Place, moment, spell
+from gapless.cli.retention import whole_seconds
 from gapless.cli.rows import rows
 from gapless.db.queries import query
 from gapless.errors import UsageError
@@ -151,8 +152,13 @@ def add_filters(parser: argparse.ArgumentParser, *, states: Sequence[str]) -> No
     chosen.add_argument(
         "--error", metavar="TEXT", help="with this in the error or its traceback, in any case"
     )
-    chosen.add_argument("--since", type=moment, metavar="TS", help="failed last then or later")
-    chosen.add_argument("--until", type=moment, metavar="TS", help="failed last before then")
+    chosen.add_argument(
+        "--since",
+        type=_since,
+        metavar="TS|AGE",
+        help="died (failed last) then or later, or so long ago at most: 15m, 12h, 7d",
+    )
+    chosen.add_argument("--until", type=moment, metavar="TS", help="died (failed last) before then")
     chosen.add_argument(
         "--state",
         dest="states",
@@ -177,8 +183,21 @@ def find(conn: Connection[Any], args: argparse.Namespace, *, limit: int | None) 
     _require_known(conn, "topic", query("dlq", "knows_topic"), args.topic)
     wanted = {name: getattr(args, name) for name in _FILTERS}
     states = args.states or list(args.default_states)
+    age = isinstance(args.since, timedelta)
+    wanted |= {"since": None, "age": args.since} if age else {"age": None}
     wanted["states"] = None if "all" in states else states
     return rows(conn, UnitRow, query("dlq", "units"), **wanted, limit=limit)
+
+
+def _since(text: str) -> datetime | timedelta:
+    """Read a time, or an age by the database's clock."""
+    seconds = whole_seconds(text)
+    if seconds is not None:
+        return timedelta(seconds=seconds)
+    try:
+        return moment(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or an age as 15m, 12h, 7d") from None
 
 
 def _require_known(conn: Connection[Any], kind: str, look: LiteralString, name: str | None) -> None:

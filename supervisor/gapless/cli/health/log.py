@@ -141,15 +141,18 @@ def unrouted(patient: Patient) -> Iterator[Finding]:
 def members(patient: Patient) -> Iterator[Finding]:
     """Whether the supervisors are alive."""
     found = snapshot(patient.conn).members
-    ill = [member for member in found if member.condition not in {"active", "draining"}]
+    revoked = [member for member in found if member.revoked_role is not None]
+    for member in revoked[:_SHOWN_MAX]:
+        yield fail("members", plain(member.revoked), plain(member.remedy))
+    ill = [member for member in found if member.condition in {"gone", "silent"}]
     if ill:
         names = ", ".join(
             f"{plain(member.name)} ({member.condition})" for member in ill[:_SHOWN_MAX]
         )
         yield warning("members", f"not heard of: {names}", "peers evict them; see gapless status")
-    elif found:
+    elif found and not revoked:
         yield ok("members", f"{count(len(found), 'supervisor')} run")
-    else:
+    elif not found:
         yield warning("members", "no supervisor runs", "start one: gapless run")
 
 

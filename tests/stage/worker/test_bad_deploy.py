@@ -1,0 +1,195 @@
+"""One bad deploy, one grant that is gone: nothing is given up in a hurry, and all of it is said (I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from gapless.status import snapshot
+from stage.worker.fleet import Fleet, until
+from stage.worker.ledger import assert_all_once, assert_exactly_once
+
+ERROR = "select error from gapless.lease where partition_id = 0"
+POLICIES = {
+    "dead-letter": {},
+    "retry": {"on_failure": "retry", "retry_delays_s": [3600]},
+    "park-key": {"on_failure": "park-key", "retry_delays_s": [3600]},
+    "at-least-once": {"delivery": "at-least-once", "concurrency": 2},
+}
+UNITS = 40
+FAILING = """
+insert into gapless.outbox_message_t (topic_id, key, transaction_id, payload)
+select gapless.topic_id('t'), 'k' || n, gen_random_uuid(), '{"raise": "no"}'
+from generate_series(1, 40) n
+"""
+
+
+REFUSE = """
+create function refuse() returns trigger language plpgsql as
+$$ begin raise exception 'not now' using errcode = 'XX001'; end $$;
+create trigger refuse before insert on gapless.log_segment for each row execute function refuse();
+"""
+
+
+def settled(fleet: Fleet) -> int:
+    return len(fleet.states())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_when_all_fail_the_partition_slows_down(fleet: Fleet, name: str) -> None:
+    """It would take an hour until the next one: what is left is not given up."""
+    slow: dict[str, object] = {
+        "gapless.worker.brake.BRAKE_UNITS": 5,
+        "gapless.worker.brake.BRAKE_S_MIN": 3600.0,
+        "gapless.worker.brake.BRAKE_S_MAX": 3600.0,
+    }
+    a = fleet.start("a", patch=slow, total_partitions=1, batch_size=5, **POLICIES[name])
+    fleet.until_owners(a=1)
+    fleet.conn.execute(FAILING)
+    error = until(lambda: fleet.value(ERROR), "it is seen", within=a.log)
+    assert error.startswith("retrying: slowed down: ")
+    assert "units in a row failed; the next one in 3600 s" in error
+    assert a.logged("g/t/0: slowed down: ")
+    assert 5 <= settled(fleet) < 10
+    fleet.publish({}, partitions=1)
+    until(lambda: not fleet.value("select gapless.pending()"), "it has its offset")
+    assert 5 <= settled(fleet) < 10, "a notification does not lift it"
+
+
+@pytest.mark.parametrize("name", ["dead-letter", "at-least-once"])
+def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
+    quick: dict[str, object] = {
+        "gapless.worker.brake.BRAKE_UNITS": 5,
+        "gapless.worker.brake.BRAKE_S_MIN": 0.01,
+        "gapless.worker.brake.BRAKE_S_MAX": 0.02,
+    }
+    a = fleet.start("a", patch=quick, total_partitions=1, batch_size=5, **POLICIES[name])
+    fleet.until_owners(a=1)
+    fleet.conn.execute(FAILING)
+    until(lambda: a.logged("slowed down"), "it slows down", within=a.log)
+    fleet.publish(*[{}] * 10, partitions=1)
+    fleet.until_handled()
+    until(lambda: a.logged("g/t/0: goes on as before"), "it is said", within=a.log)
+    until(lambda: fleet.value(ERROR) is None, "it is no error any more")
+    assert settled(fleet) == UNITS
+    assert a.log().count("slowed down") == 1
+    if name != "at-least-once":
+        assert_all_once(fleet.conn)
+
+
+def test_a_database_that_is_not_ready_is_waited_for(fleet: Fleet) -> None:
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    fleet.publish({}, {"sql": "select from mended"}, {})
+    fleet.publish({}, partition=1)
+    error = until(lambda: fleet.value(ERROR), "it is seen", within=a.log)
+    assert error.startswith("retrying: g/t/0@2: the database is not as the handler expects it")
+    assert 'SQLSTATE 42P01, relation "mended" does not exist: grant or create it' in error
+    assert fleet.states() == {}
+    fleet.conn.execute("create table mended ()")
+    fleet.until_settled()
+    assert fleet.states() == {}
+    assert_exactly_once(fleet.conn)
+    assert fleet.value(ERROR) is None
+
+
+def test_and_then_the_policy_holds(fleet: Fleet) -> None:
+    fleet.start("a", patch={"gapless.consume.patience.PATIENCE_S": 0.3})
+    fleet.until_owners(a=4)
+    fleet.publish({}, {"sql": "select from mended"}, {})
+    fleet.until_settled()
+    assert fleet.states() == {(0, 2): "dead"}
+    assert fleet.value("select sqlstate from gapless.dead_letter") == "42P01"
+    assert_all_once(fleet.conn)
+
+
+def test_a_statement_that_takes_too_long_is_dead_and_its_neighbours_go_on(fleet: Fleet) -> None:
+    a = fleet.start("a", statement_timeout_ms=300)
+    fleet.until_owners(a=4)
+    fleet.publish({}, {"sql": "select pg_sleep(3600)"}, {})
+    fleet.until_settled()
+    assert fleet.states() == {(0, 2): "dead"}
+    assert fleet.value("select sqlstate from gapless.dead_letter") == "57014"
+    assert not a.deaths()
+    assert_all_once(fleet.conn)
+
+
+def test_settings_of_a_handler_stay_with_its_unit(fleet: Fleet) -> None:
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    fleet.publish({}, {"sql": "set statement_timeout = 50"}, {"raise": "no"})
+    fleet.publish({"sql": "select pg_sleep(0.1)"}, {"sql": "set role pg_monitor"}, {}, {})
+    fleet.until_settled()
+    assert fleet.states() == {(0, 3): "dead"}
+    assert not a.deaths()
+    assert_all_once(fleet.conn)
+
+
+def test_a_keyboard_interrupt_of_a_handler_is_its_error(fleet: Fleet) -> None:
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    fleet.publish({}, {"interrupt": True}, {})
+    fleet.until_settled()
+    assert fleet.states() == {(0, 2): "dead"}
+    assert not a.deaths()
+    assert_all_once(fleet.conn)
+
+
+@pytest.fixture
+def consumer(fleet: Fleet) -> Iterator[str]:
+    """A login role that may consume, and write the test's ledger."""
+    role = f"{fleet.conn.info.dbname}_c"
+    fleet.conn.execute(f"create role {role} login in role gapless_consumer")
+    fleet.conn.execute(f"grant all on ledger to {role}")
+    fleet.conn.execute(f"alter role {role} set search_path = gapless, public")
+    yield role
+    fleet.close()
+    fleet.conn.execute(f"drop owned by {role}")
+    fleet.conn.execute(f"drop role {role}")
+
+
+def test_a_revoked_grant_is_waited_for(fleet: Fleet, consumer: str) -> None:
+    """Nobody ends for it, but the workers once the ttl is over; who gives it back finds all well."""
+    a = fleet.start("a", dsn=make_conninfo(fleet.dsn, user=consumer))
+    fleet.until_owners(a=4)
+    fleet.publish({})
+    fleet.until_handled()
+    fleet.conn.execute(f"revoke gapless_consumer from {consumer}")
+    fleet.publish({}, {})
+    said = "supervisor: waits until it may again: permission denied"
+    until(lambda: a.logged(said), "it is said", within=a.log)
+    until(lambda: a.logged("cut off for longer than the ttl"), "it tries for long", within=a.log)
+    assert a.process.poll() is None
+    (member,) = snapshot(fleet.conn).members
+    assert (member.condition, member.revoked_role) == ("revoked", consumer)
+    assert member.remedy == f'grant gapless_consumer to "{consumer}"'
+    fleet.conn.execute(f"grant gapless_consumer to {consumer}")
+    fleet.until_handled(40)
+    assert_exactly_once(fleet.conn)
+    assert a.log().count(said) == 1
+    assert "grant this role gapless_consumer again" in a.log()
+    assert a.logged("supervisor: it may again")
+    assert "Traceback" not in a.log()
+
+
+def test_or_ends_the_supervisor_that_is_to_end(fleet: Fleet, consumer: str) -> None:
+    a = fleet.start("a", dsn=make_conninfo(fleet.dsn, user=consumer), exit_on_revoked=True)
+    fleet.until_owners(a=4)
+    fleet.conn.execute(f"revoke gapless_consumer from {consumer}")
+    until(lambda: a.process.poll() is not None, "it ends", within=a.log)
+    assert "permission denied" in a.log()
+
+
+def test_a_run_that_fails_is_one_line(fleet: Fleet) -> None:
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    fleet.conn.execute(REFUSE)
+    fleet.publish({})
+    said = "sequencer: SQLSTATE XX001: not now"
+    until(lambda: a.log().count(said) >= 3, "it is tried again", within=a.log)
+    fleet.conn.execute("drop trigger refuse on gapless.log_segment")
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    assert "Traceback" not in a.log()
