@@ -33,8 +33,8 @@ def no_session_left() -> Iterator[None]:
 
 def _batches(dsn: str, **given: str) -> list[Any]:
     options = read_options({"url": dsn, "subscribe": "outbox", "recordsPerTask": "17", **given})
-    tasks = plan_batch(options, look(options))
-    return [batch for task in tasks for batch in read_task(options, task)]
+    plan = plan_batch(options, look(options))
+    return [batch for task in plan.tasks for batch in read_task(options, task, plan.reached)]
 
 
 def _rows(batches: list[Any]) -> list[dict[str, Any]]:

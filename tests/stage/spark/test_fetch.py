@@ -55,7 +55,7 @@ def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
     )
     return [
         row
-        for task in plan_batch(options, look(options))
+        for task in plan_batch(options, look(options)).tasks
         for batch in read_ranges(wanted, task)
         for row in batch.to_pylist()
     ]
@@ -160,7 +160,7 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
     options = read_options({"url": dsn, "subscribe": "outbox"})
     wanted = Wanted(dsn=dsn, columns=("value", "offset"))
     batches = [
-        batch for task in plan_batch(options, look(options)) for batch in read_ranges(wanted, task)
+        batch for task in plan_batch(options, look(options)).tasks for batch in read_ranges(wanted, task)
     ]
     assert max(batch.nbytes for batch in batches) < 3 * bulk.BATCH_BYTES
     values = [value for batch in batches for value in batch["value"].to_pylist()]
@@ -170,7 +170,7 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
 def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(40)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
-    (task,) = plan_batch(options, look(options))
+    (task,) = plan_batch(options, look(options)).tasks
     batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
     assert next(iter(batches)).num_rows < 40
     batches.close()
@@ -183,7 +183,7 @@ def test_a_session_that_is_cut_in_the_middle_is_an_error(
 ) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(60)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
-    (task,) = plan_batch(options, look(options))
+    (task,) = plan_batch(options, look(options)).tasks
     batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
     next(iter(batches))
     for pid in _task_sessions(conn):
