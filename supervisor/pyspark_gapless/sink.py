@@ -101,7 +101,7 @@ def _stage(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> Staged:
 
 
 def _settled(options: WriteOptions) -> WriteOptions:
-    """Return the options with the database that the driver reaches by them: tasks reach no other."""
+    """Return the options with the database that the driver reaches: tasks reach no other."""
     with closing(connect(options.dsn, role="spark sink")) as conn:
         where = reached(conn)
     return replace(options, dsn=where.dsn, identity=where.identity)

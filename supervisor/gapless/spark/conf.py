@@ -24,7 +24,7 @@ DEFAULTS = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|dsn",
 }
 
-# What Spark shows of options, and of its plans; a regular expression of Java's is made wider by these.
+# What Spark hides of options, and in its plans: what is said there is made wider by these.
 SECRETS = {
     "spark.sql.redaction.options.regex": "(?i:url|dsn)",
     "spark.sql.redaction.string.regex": r"(?i:postgres(?:ql)?://[^\s'\"]+|password\s*=\s*\S+)",

@@ -84,9 +84,7 @@ def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
         "first_offsets": [each.first_offset for each in ranges],
         "last_offsets": [each.last_offset for each in ranges],
     }
-    segments = fetch_arrow(
-        wanted.dsn, render(query("spark", "segments"), params), wanted.identity
-    )
+    segments = fetch_arrow(wanted.dsn, render(query("spark", "segments"), params), wanted.identity)
     numbers = segments["range_no"].to_numpy()
     bases = segments["base_offset"].to_numpy()
     lists = segments["message_ids"].combine_chunks()

@@ -171,7 +171,8 @@ def _dsn(options: Mapping[str, str]) -> str:
     if _has_password(options.get("dsn", "")):
         raise UsageError(
             "option dsn: Spark shows it, its password too, in its UI and event log: write it as "
-            "url, which Spark redacts, or leave the password to GAPLESS_DSN, a passfile or a service"
+            "url, which Spark redacts, or leave the password to GAPLESS_DSN, a passfile or a "
+            "service"
         )
     if "service" in options:
         return f"service={options['service']}"

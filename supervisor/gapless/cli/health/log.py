@@ -214,7 +214,8 @@ def pipelines(patient: Patient) -> Iterator[Finding]:
     ill = [each for each in found if each.error is not None and not each.runs]
     for each in ill[:_SHOWN_MAX]:
         name = plain(each.name)
-        text = f"{name} has failed, and {count(each.lag, 'event')} stay for it: {plain(each.error)}"
+        why = plain(each.error or "")
+        text = f"{name} has failed, and {count(each.lag, 'event')} stay for it: {why}"
         remedy = f"gapless pipeline run {name}, or gapless pipeline remove {name} frees them"
         yield warning("pipelines", text, remedy)
     if len(ill) > _SHOWN_MAX:

@@ -114,8 +114,8 @@ class Delta:
         if done is not None and done >= batch.number:
             raise GaplessError(
                 f"it has batch {done} of pipeline {self._pipeline.name}, and the database is at "
-                f"{batch.number}: was the database restored, or the pipeline removed? Set the table back, too, or name "
-                "another folder"
+                f"{batch.number}: was the database restored, or the pipeline removed? Set the "
+                "table back, too, or name another folder"
             )
 
     def _commit(self, plan: Any, batch: Batch) -> None:

@@ -145,7 +145,7 @@ def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:
     given = options.get("conf", {})
     if not isinstance(given, dict):
         raise ConfigError(f"{place}.conf: settings of Spark are wanted, as spark.name: value")
-    found = {}
+    found: dict[str, str] = {}
     for name, value in given.items():
         if not isinstance(value, str | int | float):
             raise ConfigError(f"{place}.conf.{name}: text or a number is wanted, not {value!r}")

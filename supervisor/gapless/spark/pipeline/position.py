@@ -50,7 +50,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What stays of a topic for a pipeline: events it has not read; is_archive: also before it ran."""
+    """What stays of a topic for a pipeline: events not read; is_archive: as the topic says."""
 
     topic: str
     events: int
