@@ -30,6 +30,9 @@ SECRETS = {
     "spark.sql.redaction.string.regex": r"(?i:postgres(?:ql)?://[^\s'\"]+|password\s*=\s*\S+)",
 }
 
+# Where one of them is not said, Spark takes the other.
+FALLBACK = {"spark.sql.redaction.string.regex": "spark.redaction.string.regex"}
+
 _NAME = re.compile(r"spark\.[^\s=]+")
 
 
@@ -42,6 +45,13 @@ def parse_conf(text: str) -> tuple[str, str]:
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no setting of Spark: their names begin with spark.")
     return name, value.strip()
+
+
+def wider(said: str | None, ours: str) -> str:
+    """Return a regular expression of Java's that finds what is said, and ours, too."""
+    if not said:
+        return ours
+    return said if ours in said else f"(?:{said})|{ours}"
 
 
 def is_mentioned(name: str, environ: Mapping[str, str] | None = None) -> bool:

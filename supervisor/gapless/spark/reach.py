@@ -31,6 +31,7 @@ _OWN = frozenset(
 )
 # Files of this machine: what its environment says of them does not concern another one.
 _FILES = frozenset({"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslkeylogfile"})
+_FILLED_IN = {"sslcertmode": "allow"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +44,10 @@ class Reached:
 
 def reached(conn: Connection[Any]) -> Reached:
     """Return what a session of the driver came to, whatever it was told."""
-    told = conninfo_to_dict(conn.info.dsn)
     found = {
-        option.keyword.decode(): option.val.decode()
+        option.keyword.decode(): (option.val or b"").decode()
         for option in conn.pgconn.info
-        if option.val and option.val != option.compiled and _concerns_tasks(option, told)
+        if _concerns_tasks(option)
     }
     info = conn.info
     found.setdefault("host", info.host)
@@ -89,8 +89,14 @@ def require_same(dsn: str, wanted: str, found: str) -> None:
     )
 
 
-def _concerns_tasks(option: ConninfoOption, told: dict[str, Any]) -> bool:
-    name = option.keyword.decode()
-    if name in _OWN:
+def _concerns_tasks(option: ConninfoOption) -> bool:
+    """Tell whether somebody has said this, and it means the same where tasks run.
+
+    What libpq fills in by itself is not sent: that of an executor may not know it.
+    """
+    name, value = option.keyword.decode(), (option.val or b"").decode()
+    if not value or option.val == option.compiled or name in _OWN:
         return False
-    return name not in _FILES or name in told or (option.envvar or b"").decode() not in os.environ
+    if _FILLED_IN.get(name) == value:
+        return False
+    return name not in _FILES or value != os.environ.get((option.envvar or b"").decode())

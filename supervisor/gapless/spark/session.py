@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import GaplessError, UsageError
-from gapless.spark.conf import DEFAULTS, SECRETS, has_log_settings, is_mentioned
+from gapless.spark.conf import DEFAULTS, FALLBACK, SECRETS, has_log_settings, is_mentioned, wider
 from gapless.spark.home import class_archive, java_command, prepare
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) ->
         found = SparkConf()
         settings = {key: value for key, value in DEFAULTS.items() if not _is_said(key, found)}
         settings.update(conf)
+        for key, ours in SECRETS.items():
+            fallback = found.get(FALLBACK.get(key, ""), None)
+            settings[key] = wider(found.get(key, fallback), ours)
         if found.get("spark.app.name", _UNNAMED) == _UNNAMED:
             settings["spark.app.name"] = name
         master = master or conf.get("spark.master")
@@ -114,10 +117,8 @@ def _redact(session: SparkSession) -> None:
     """Let Spark show no password: what it hides is made wider, nothing of it is taken back."""
     for key, ours in SECRETS.items():
         said = session.conf.get(key, None)
-        if not said:
-            session.conf.set(key, ours)
-        elif ours not in said:
-            session.conf.set(key, f"(?:{said})|{ours}")
+        if said is None or ours not in said:
+            session.conf.set(key, wider(said, ours))
 
 
 def end_session(session: SparkSession) -> None:
