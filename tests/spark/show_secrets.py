@@ -67,13 +67,6 @@ class Roads:
         options = f"dsn '{self.uri('PWdsnWP')}', topic 'outbox'"
         self._spark.sql(f"create temporary view ev2 using gapless options ({options})")
 
-    def table(self) -> None:
-        options = f"url '{self.uri('PWtableWP')}', topic 'outbox'"
-        self._spark.sql(f"create table t using gapless options ({options})")
-
-    def literal(self) -> None:
-        self._spark.sql(f"select * from ev where key = '{self.uri('PWliteralWP')}'").collect()
-
     def read(self) -> None:
         df = self._spark.read.format("gapless").options(subscribe="outbox")
         assert len(df.option("url", self.uri("PWreadWP")).load().collect()) == 10
@@ -122,7 +115,7 @@ def main(whose: str, dsn: str, where: str) -> None:
     roads = Roads(spark, dsn, folder)
     ways = [roads.sql_view, roads.read, roads.read_what_is_not_there, roads.write, roads.stream]
     if whose == "gapless":
-        ways += [roads.literal, roads.sql_view_by_dsn, roads.table, roads.pipeline]
+        ways += [roads.sql_view_by_dsn, roads.pipeline]
     for road in ways:
         roads.try_(road)
     pages = _pages(spark)
