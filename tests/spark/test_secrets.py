@@ -39,6 +39,7 @@ def _shown(whose: str, dsn: str, conn: Connection, folder: Path) -> Any:
     return shown
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_in_a_session_of_gapless(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
     """It hides `dsn`, too, in a statement that is refused."""
