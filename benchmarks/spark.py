@@ -160,7 +160,7 @@ def _jdbc_ranges(spark: Any, dsn: str, events: int) -> Any:
     """Read the ranges of our own tasks by JDBC, found and counted as strictly as in the source."""
     given = {"url": dsn, "subscribe": "outbox", "recordsPerTask": str(-(-events // PARTS))}
     frames = []
-    for task in plan_batch(read_options(given)):
+    for task in plan_batch(read_options(given)).tasks:
         params = {
             "partition_ids": [each.partition_id for each in task],
             "first_offsets": [each.first_offset for each in task],

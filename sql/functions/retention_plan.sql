@@ -62,9 +62,16 @@ as $$
   having (extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention))
     is not true
   union all
-  select 'group ' || g.group_id || ' has yet to handle '
+  select case when p.name is null then 'group ' || g.group_id || ' has yet to handle '
+      else 'pipeline ' || p.name || ' has yet to read ' end
     || sum(e.next_offset - coalesce(c.next_offset, 1)) || ' events of ' || t.name
-    || case when exists (
+    || case
+      when p.name is not null then
+        case when gapless.pipeline_runs(p.name) then '' else
+          case when p.error is null then ', and does not run' else ', and has failed' end
+          || ': gapless pipeline run ' || p.name || ', or gapless pipeline remove ' || p.name
+        end
+      when exists (
         select from gapless.lease l
         where l.group_id = g.group_id and l.topic_id = t.topic_id and l.owner is not null
       ) then '' else ', and nobody works for it' end,
@@ -73,12 +80,15 @@ as $$
   join gapless.topic t using (topic_id)
   join gapless.consumer_group g using (topic_id)
   left join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  left join gapless.pipeline p on g.group_id = 'pipeline.' || p.name
   where e.upto = reasons_to_keep.upto and not g.is_scratch
     and g.group_id <> all (t.overrun)
     and coalesce(c.next_offset, 1) < e.next_offset
-  group by g.group_id, t.topic_id
+  group by g.group_id, t.topic_id, p.name
   union all
-  select distinct 'topic ' || t.name || ' waits for pipeline ' || t.archive || ', which has never run',
+  select distinct 'topic ' || t.name || ' waits for pipeline ' || t.archive
+    || ', which has never run: gapless pipeline run ' || t.archive
+    || ', or gapless topics alter ' || t.name || ' --archive none',
     true
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)

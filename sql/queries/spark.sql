@@ -114,12 +114,7 @@ select
     select coalesce(sum(g.lag), 0)::bigint from gapless.lag g
     where g.group_id = 'pipeline.' || p.name
   ) as lag,
-  exists (
-    select from pg_locks k
-    where k.locktype = 'advisory' and k.classid = 7427005::oid and k.objsubid = 2 and k.granted
-      and k.objid::bigint = hashtext(p.name)::bigint & 4294967295
-      and k.database = (select d.oid from pg_database d where d.datname = current_database())
-  ) as runs,
+  gapless.pipeline_runs(p.name) as runs,
   p.done_ts,
   p.target,
   p.error
@@ -153,6 +148,25 @@ select gapless.note_pipeline(%(name)s, %(error)s)
 
 -- name: reset_pipeline
 select gapless.reset_pipeline(%(name)s, %(goal)s)
+
+-- name: remove_pipeline
+select gapless.remove_pipeline(%(name)s)
+
+-- name: holds
+-- The topics whose events stay for a pipeline: those it has not read (none: 0), or that it is to archive.
+-- returns: gapless.spark.pipeline.position:Hold
+select t.name as topic,
+  (
+    select coalesce(sum(g.lag), 0)::bigint from gapless.lag g
+    where g.group_id = 'pipeline.' || %(name)s::text and g.topic_id = t.topic_id
+  ) as events,
+  coalesce(t.archive = %(name)s::text, false) as is_archive
+from gapless.topic t
+where t.archive = %(name)s::text or exists (
+  select from gapless.consumer_group c
+  where c.group_id = 'pipeline.' || %(name)s::text and c.topic_id = t.topic_id
+)
+order by t.name
 
 -- name: behind
 -- The partitions a member owns in which there is something to handle.

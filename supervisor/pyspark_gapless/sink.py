@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -11,8 +12,10 @@ from uuid import uuid4
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
 from gapless.spark.options import WriteOptions
+from gapless.spark.reach import reached
 from gapless.spark.sink import Staged, drop_stages, publish_staged, stage
 
 try:
@@ -43,7 +46,7 @@ class GaplessWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, *, overwrite: bool) -> None:
         _refuse_overwrite(overwrite=overwrite)
-        self._options = options
+        self._options = _settled(options)
         self._sink_id = f"write {options.write_id or uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
@@ -62,7 +65,7 @@ class GaplessStreamWriter(StreamWriterBase):
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         _refuse_overwrite(overwrite=overwrite)
-        self._options = options
+        self._options = _settled(options)
         self._schema = schema
 
     def write(self, iterator: Iterator[pa.RecordBatch] | Iterator[Row]) -> Message:
@@ -94,7 +97,14 @@ class GaplessStreamWriter(StreamWriterBase):
 def _stage(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> Staged:
     context = TaskContext.get()
     part = context.partitionId() if context is not None else 0
-    return stage(options.dsn, options.topic, part, batches)
+    return stage(options.dsn, options.topic, part, batches, options.identity)
+
+
+def _settled(options: WriteOptions) -> WriteOptions:
+    """Return the options with the database that the driver reaches: tasks reach no other."""
+    with closing(connect(options.dsn, role="spark sink")) as conn:
+        where = reached(conn)
+    return replace(options, dsn=where.dsn, identity=where.identity)
 
 
 def _batches(

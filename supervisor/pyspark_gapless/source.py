@@ -77,7 +77,9 @@ class GaplessReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         # Without a partition Spark calls read(None), so there is always one.
-        return [GaplessPartition(task) for task in plan_batch(self._options, self._ends) or [()]]
+        plan = plan_batch(self._options, self._ends)
+        return [GaplessPartition(task, plan.reached) for task in plan.tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_task(self._options, partition.value)
+        assert isinstance(partition, GaplessPartition)
+        return read_task(self._options, partition.value, partition.where)

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from gapless.errors import UsageError
 from gapless.spark.options import ReadOptions
+from gapless.spark.reach import Reached
 from gapless.spark.source import Task, read_task
 from gapless.spark.stream import Stream
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class GaplessPartition(InputPartition):
-    """What one Spark task reads."""
+    """What one Spark task reads, and of which database."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, where: Reached) -> None:
         super().__init__(task)
+        self.where = where
 
 
 class _Reader(DataSourceStreamReader):
@@ -41,10 +43,12 @@ class _Reader(DataSourceStreamReader):
         return self._driver.first()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [GaplessPartition(task) for task in self._driver.tasks(start, end)]
+        tasks, where = self._driver.tasks(start, end), self._driver.where()
+        return [GaplessPartition(task, where) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_task(self._options, partition.value)
+        assert isinstance(partition, GaplessPartition)
+        return read_task(self._options, partition.value, partition.where)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this late, and not at all for the last batch (see Stream)."""

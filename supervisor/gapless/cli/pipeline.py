@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import count, note, say, show, tell
+from gapless.cli.screen import count, note, say, show, tell, to_json
 
 HELP = "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
 EXAMPLES = """\
@@ -21,6 +21,7 @@ examples:
   gapless pipeline status
   gapless pipeline verify archive
   gapless pipeline reset archive --to earliest
+  gapless pipeline remove archive --yes
 """
 
 
@@ -44,8 +45,14 @@ def add_arguments(parser: Parser) -> None:
     running.set_defaults(act=_run)
     running.add_argument("name")
     running.add_argument("--once", action="store_true", help="do what there is, then end")
+    running.add_argument("--master", help="where Spark runs (default: local[*], this machine)")
     running.add_argument(
-        "--master", default="local[*]", help="where Spark runs (default: local[*], this machine)"
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark; repeat freely. It goes before conf: of the file, which goes "
+        "before spark-defaults.conf",
     )
     standing = verbs.add_parser("status", help="show how far all are that ever ran here")
     standing.set_defaults(act=_status)
@@ -61,6 +68,14 @@ def add_arguments(parser: Parser) -> None:
     resetting.add_argument("name")
     resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
     add_json(resetting)
+    removal = verbs.add_parser(
+        "remove",
+        help="forget one, and let retention go on without it; without --yes only say what",
+    )
+    removal.set_defaults(act=_remove)
+    removal.add_argument("name")
+    removal.add_argument("--yes", action="store_true", help="do it; what it wrote stays")
+    add_json(removal)
     for each in (listing, running):
         each.add_argument(
             "--file", type=Path, default=Path("pipelines.yml"), help="default: pipelines.yml"
@@ -91,9 +106,14 @@ def _list(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
+    from gapless.spark.conf import parse_conf  # noqa: PLC0415
     from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415
     from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
 
+    try:
+        conf = dict(map(parse_conf, args.conf))
+    except UsageError as error:
+        raise UsageError(f"--conf {error}") from None
     pipelines = load_pipelines(args.file)
     if args.name not in pipelines:
         raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")
@@ -106,6 +126,7 @@ def _run(args: argparse.Namespace) -> int:
         pipelines[args.name],
         dsn,
         master=args.master,
+        conf=conf,
         tell=note,
         wait=None if args.once else lambda seconds: not stop.wait(seconds),
     )
@@ -143,4 +164,34 @@ def _reset(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
         reset(conn, args.name, args.to)
     tell(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
+    return 0
+
+
+def _remove(args: argparse.Namespace) -> int:
+    from gapless.spark.pipeline.position import holds, remove, standings  # noqa: PLC0415 - see above
+    from gapless.spark.pipeline.table import drop_stage  # noqa: PLC0415
+
+    with open_connection(args, "pipeline") as conn:
+        held = holds(conn, args.name)
+        standing = next((each for each in standings(conn) if each.name == args.name), None)
+        topics = ", ".join(each.topic for each in held) or "no topic"
+        events = sum(each.events for each in held)
+        what = {
+            "pipeline": args.name,
+            "target": standing.target if standing else None,
+            "topics": [each.topic for each in held],
+            "unread": events,
+            "archive_of": [each.topic for each in held if each.is_archive],
+        }
+        text = f"pipeline {args.name} of {topics}, which has {count(events, 'event')} yet to read"
+        if not args.yes:
+            note(f"nothing was changed: {text}; retention waits for them, and --yes removes it")
+            if args.json:
+                say(to_json({**what, "removed": False}))
+            return 0
+        remove(conn, args.name)
+        if standing is not None and (left := drop_stage(conn, args.name, standing.target)):
+            note(f"warning: {left} of an interrupted run stays: its owner may drop it")
+    done = f"removed {text}: retention does not wait for it any more; what it wrote stays"
+    tell(args, done, **what, removed=True)
     return 0

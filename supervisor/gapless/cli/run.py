@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where handlers run: processes of this machine, or tasks of Spark, driven from here",
     )
     parser.add_argument(
-        "--master", default="local[*]", help="with --engine spark: where Spark runs (local[*])"
+        "--master", help="with --engine spark: where Spark runs (default: local[*])"
     )
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
     parser.add_argument(
@@ -113,7 +113,7 @@ def main(args: argparse.Namespace) -> int:
     return Supervisor(plan).run()
 
 
-def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str) -> int:
+def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str | None) -> int:
     """Be the driver of handlers that run as Spark tasks."""
     import logging  # noqa: PLC0415 - not for --help
     import signal  # noqa: PLC0415 - as above

@@ -79,6 +79,11 @@ def _load(wanted: Wanted, archived: Range) -> pa.Table:
     )
     try:
         folder = open_archive(archived.archive or "")
+        if not folder.files:
+            raise UsageError(
+                f"archive {archived.archive} is empty where Spark's tasks run: no pipeline has "
+                "written to it, or it is another folder there"
+            )
         return folder.to_table(columns=sorted(needed), filter=inside)
     except (OSError, ValueError, KeyError) as error:
         line = " ".join(str(error).split())

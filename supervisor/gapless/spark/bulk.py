@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gapless.db.queries import query
 from gapless.errors import ConnectError, GaplessError, UsageError
+from gapless.spark.reach import require_same
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_kept: dict[str, Any] = {}
+_kept: dict[tuple[str, str | None], Any] = {}  # by DSN and the identity that was proven
 
 BATCH_BYTES = 8 << 20
 _BATCH = "adbc.postgresql.batch_size_hint_bytes"
@@ -36,21 +38,26 @@ _SESSION: dict[str, Any] = {
 }
 
 
-def fetch_arrow(dsn: str, statement: sql.Composed) -> pa.Table:
+def fetch_arrow(dsn: str, statement: sql.Composed, identity: str | None = None) -> pa.Table:
     """Run a query that changes nothing and return its result; a kept session that broke is renewed.
 
-    Raises ConnectError when the database cannot be reached from here, GaplessError when it refuses.
+    identity: which database it has to be (reach.py); None: whichever is there.
+
+    Raises ConnectError when the database cannot be reached from here, GaplessError when it refuses,
+    or is another one.
     """
-    with _reading(dsn, statement) as reader:
+    with _reading(dsn, statement, identity) as reader:
         return reader.read_all()
 
 
-def stream_arrow(dsn: str, statement: sql.Composed) -> Generator[pa.RecordBatch]:
+def stream_arrow(
+    dsn: str, statement: sql.Composed, identity: str | None = None
+) -> Generator[pa.RecordBatch]:
     """Yield the result of such a query in batches of about BATCH_BYTES, as the server sends it.
 
     Closed early, it ends the session. Raises as fetch_arrow.
     """
-    with _reading(dsn, statement) as reader:
+    with _reading(dsn, statement, identity) as reader:
         yield from reader
 
 
@@ -72,10 +79,13 @@ def close() -> None:
 
 
 @contextmanager
-def _reading(dsn: str, statement: sql.Composed) -> Iterator[pa.RecordBatchReader]:
+def _reading(
+    dsn: str, statement: sql.Composed, identity: str | None
+) -> Iterator[pa.RecordBatchReader]:
+    where = (dsn, identity)
     text = statement.as_string(None)
     try:
-        session, cursor = _begin(dsn, text)
+        session, cursor = _begin(where, text)
         try:
             yield cursor.fetch_record_batch()
             cursor.close()
@@ -85,19 +95,19 @@ def _reading(dsn: str, statement: sql.Composed) -> Iterator[pa.RecordBatchReader
     except _errors() as error:
         line = " ".join(str(error).split())
         raise GaplessError(f"the database refused a read: {line[:500]}") from error
-    if (other := _kept.pop(dsn, None)) is not None:
+    if (other := _kept.pop(where, None)) is not None:
         other.close()
-    _kept[dsn] = session
+    _kept[where] = session
 
 
-def _begin(dsn: str, text: str) -> tuple[Any, Any]:
-    kept = _kept.pop(dsn, None)
+def _begin(where: tuple[str, str | None], text: str) -> tuple[Any, Any]:
+    kept = _kept.pop(where, None)
     if kept is not None:
         try:
             return kept, _execute(kept, text)
         except _errors():  # it may have been cut while no task used it
             pass
-    session = _open(dsn)
+    session = _open(*where)
     return session, _execute(session, text)
 
 
@@ -112,7 +122,7 @@ def _execute(session: Any, text: str) -> Any:
     return cursor
 
 
-def _open(dsn: str) -> Any:
+def _open(dsn: str, identity: str | None) -> Any:
     try:
         from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where tasks run
     except ImportError as error:
@@ -122,10 +132,25 @@ def _open(dsn: str) -> Any:
     try:
         own = conninfo_to_dict(dsn).get("options") or ""
         conninfo = make_conninfo(dsn, **_SESSION, options=f"{own} {_OPTIONS}".strip())
-        return dbapi.connect(conninfo, autocommit=True)
+        session = dbapi.connect(conninfo, autocommit=True)
     except _errors() as error:
         line = " ".join(str(error).split())
         raise ConnectError(f"a Spark task cannot reach the database: {line[:300]}") from error
+    if identity is not None:
+        _prove(session, dsn, identity)
+    return session
+
+
+def _prove(session: Any, dsn: str, identity: str) -> None:
+    """Close the session and raise GaplessError unless it is with the driver's database."""
+    try:
+        cursor = _execute(session, query("spark", "database_identity"))
+        (found,) = cursor.fetchone()
+        cursor.close()
+        require_same(dsn, identity, found)
+    except BaseException:
+        session.close()
+        raise
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -26,7 +26,7 @@ COLUMNS = {
         Column(name="topic", spark_type="STRING", fetched=()),
         Column(name="partition", spark_type="INT", fetched=()),
         Column(name="offset", spark_type="BIGINT", fetched=()),
-        Column(name="timestamp", spark_type="TIMESTAMP", fetched=("created_ts",)),
+        Column(name="timestamp", spark_type="TIMESTAMP_LTZ", fetched=("created_ts",)),
         Column(name="headers", spark_type="STRING", fetched=("headers",)),
         Column(name="transaction_id", spark_type="STRING", fetched=("transaction_id", "xid")),
         Column(name="event_type", spark_type="STRING", fetched=("event_type",)),

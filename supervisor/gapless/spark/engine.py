@@ -26,6 +26,7 @@ from gapless.lease.member import Lease
 from gapless.log.catch_up import sequence_if_alone
 from gapless.settings import Settings
 from gapless.spark.jobs import Jobs
+from gapless.spark.reach import Reached, reached
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work
 from gapless.worker.control import Control, Plan
@@ -68,6 +69,7 @@ class Engine:
         self._jobs = Jobs(context, limit_s=limit_s)
         self._control = Control(plan)
         self._conn: Connection[Any] | None = None  # holds the advisory locks of what is owned
+        self._reached: Reached | None = None  # by that session
         self._owned: dict[Partition, _Owned] = {}
         self._full_due_s = 0.0
         self._take_due_s = 0.0
@@ -114,6 +116,7 @@ class Engine:
         if self._conn is None or self._conn.closed:
             self._owned.clear()  # the locks went with the session
             self._conn = connect(self._plan.dsn, role="spark driver")
+            self._reached = reached(self._conn)
         return self._conn
 
     def _forget(self) -> None:
@@ -237,8 +240,10 @@ class Engine:
 
     def _work(self, partition: Partition) -> Work:
         owned = self._owned[partition]
+        assert self._reached is not None  # by the session that holds the partition
         return Work(
-            dsn=self._plan.dsn,
+            dsn=self._reached.dsn,
+            identity=self._reached.identity,
             references=self._references,
             default_group=self._settings.group_id,
             default_topic=self._settings.topic,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
@@ -40,13 +40,17 @@ DENSE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a task reads of each event, and what it does about events that are not there."""
+    """What a task reads of each event, and what it does about events that are not there.
 
-    dsn: str
+    identity: which database it has to be (reach.py); None: whichever is there.
+    """
+
+    dsn: str = field(repr=False)
     columns: tuple[str, ...]
     event_types: tuple[str, ...] | None = None
     binary_value: bool = False
     fail_on_data_loss: bool = True
+    identity: str | None = None
 
 
 def read_ranges(wanted: Wanted, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
@@ -80,7 +84,7 @@ def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
         "first_offsets": [each.first_offset for each in ranges],
         "last_offsets": [each.last_offset for each in ranges],
     }
-    segments = fetch_arrow(wanted.dsn, render(query("spark", "segments"), params))
+    segments = fetch_arrow(wanted.dsn, render(query("spark", "segments"), params), wanted.identity)
     numbers = segments["range_no"].to_numpy()
     bases = segments["base_offset"].to_numpy()
     lists = segments["message_ids"].combine_chunks()
@@ -154,7 +158,8 @@ def _events(wanted: Wanted, ids: Ints) -> Generator[pa.RecordBatch]:
         params["ids"] = as_array(ids.tolist())
     names = sql.SQL(", ").join(sql.Identifier("o", name) for name in fetched(wanted.columns))
     _, _, tail = text.partition("\nfrom ")
-    return stream_arrow(wanted.dsn, sql.SQL("select {} from ").format(names) + render(tail, params))
+    statement = sql.SQL("select {} from ").format(names) + render(tail, params)
+    return stream_arrow(wanted.dsn, statement, wanted.identity)
 
 
 def _matched(wanted: Wanted, placed: Slice) -> Iterator[pa.RecordBatch]:

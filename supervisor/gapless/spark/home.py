@@ -54,8 +54,16 @@ def prepare(environ: MutableMapping[str, str] | None = None) -> Path:
     if java_home is not None:
         env["JAVA_HOME"] = str(java_home)
     home = _shadow(package)
+    folder = Path(env.get("SPARK_HOME") or package) / "conf"
+    if "SPARK_CONF_DIR" not in env and _has_settings(folder):
+        env["SPARK_CONF_DIR"] = str(folder)  # beside a home that will not be Spark's any more
     env["SPARK_HOME"] = str(home)
     return home
+
+
+def _has_settings(folder: Path) -> bool:
+    """Tell whether there is more than the templates that Spark brings."""
+    return any(path.suffix != ".template" for path in folder.glob("*"))
 
 
 def pyspark_folder() -> Path:

@@ -9,10 +9,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 
 from gapless.errors import UsageError
 from gapless.spark.columns import parse_columns
@@ -56,9 +59,10 @@ class ReadOptions:
     assigned: the partitions of each topic that are read; None is all of them.
     starting, ending: places in the log; None is the default, which batch and stream settle.
     records_per_task: events of one Spark task at most; min_partitions: so many tasks at least.
+    identity: the database the driver has reached (reach.py); None: it has not yet.
     """
 
-    dsn: str
+    dsn: str = field(repr=False)
     topics: tuple[str, ...]
     assigned: Mapping[str, tuple[int, ...]] | None
     partitions: tuple[int, ...] | None
@@ -77,6 +81,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     group_id: str | None
     archive: str | None
+    identity: str | None = None
 
     def wants(self, topic: str, partition_id: int) -> bool:
         """Tell whether a partition is among those to be read."""
@@ -87,11 +92,15 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What a writer was asked for; `topic` may also come as a column. write_id: see sink.py."""
+    """What a writer was asked for; `topic` may also come as a column. write_id: see sink.py.
 
-    dsn: str
+    identity: as of ReadOptions.
+    """
+
+    dsn: str = field(repr=False)
     topic: str | None
     write_id: str | None
+    identity: str | None = None
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
@@ -102,6 +111,13 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     for name, offsets in zip(_TIMESTAMPS, ("startingOffsets", "endingOffsets"), strict=True):
         if timestamps[name] is not None and offsets.lower() in options:
             raise UsageError(f"give {name} or {offsets}, not both")
+    starting = parse_place("startingOffsets", options.get("startingoffsets"))
+    ending = parse_place("endingOffsets", options.get("endingoffsets"))
+    if (starting, ending) == (Place(kind="latest"), Place(kind="earliest")):
+        raise UsageError("startingOffsets latest to endingOffsets earliest is the wrong way round")
+    first, last = timestamps.values()
+    if first is not None and last is not None and first > last:
+        raise UsageError("startingTimestamp is later than endingTimestamp")
     value_format = options.get("valueformat", "string")
     if value_format not in ("string", "binary"):
         raise UsageError(f"valueFormat {value_format!r}: string or binary")
@@ -110,8 +126,8 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         topics=topics,
         assigned=assigned,
         partitions=_numbers(options, "partitions"),
-        starting=parse_place("startingOffsets", options.get("startingoffsets")),
-        ending=parse_place("endingOffsets", options.get("endingoffsets")),
+        starting=starting,
+        ending=ending,
         starting_ts=timestamps["startingTimestamp"],
         ending_ts=timestamps["endingTimestamp"],
         max_offsets=_whole(options, "maxOffsetsPerTrigger"),
@@ -152,6 +168,12 @@ def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _dsn(options: Mapping[str, str]) -> str:
+    if _has_password(options.get("dsn", "")):
+        raise UsageError(
+            "option dsn: Spark shows it, its password too, in its UI and event log: write it as "
+            "url, which Spark redacts, or leave the password to GAPLESS_DSN, a passfile or a "
+            "service"
+        )
     if "service" in options:
         return f"service={options['service']}"
     for dsn in (options.get("url"), options.get("dsn"), os.environ.get("GAPLESS_DSN")):
@@ -162,6 +184,13 @@ def _dsn(options: Mapping[str, str]) -> str:
     raise UsageError(
         "which database? Set GAPLESS_DSN where the driver runs, or the option url (or service)"
     )
+
+
+def _has_password(dsn: str) -> bool:
+    try:
+        return "password" in conninfo_to_dict(dsn.removeprefix("jdbc:"))
+    except ProgrammingError:
+        return True  # a word of what cannot be read may be one
 
 
 def _topics(

@@ -120,6 +120,24 @@ def at_moment(conn: Connection[Any], moment: datetime, ends: Iterable[End]) -> O
     )
 
 
+def require_order(place: Place | None, start: Offsets, end: Offsets) -> None:
+    """Raise UsageError when a start that was named lies behind the end: nothing could be read.
+
+    A group may have gone beyond an end, and the log may begin later: then there is nothing left.
+    """
+    if place is None or place.kind not in ("latest", "offsets"):
+        return
+    for topic, partitions in start.items():
+        named = partitions if place.offsets is None else place.offsets.get(topic, {})
+        for partition_id in sorted(set(named) & set(end.get(topic, {}))):
+            first, after = partitions[partition_id], end[topic][partition_id]
+            if first > after and named[partition_id] != EARLIEST:
+                raise UsageError(
+                    f"startingOffsets of {topic}/{partition_id} is {first}, and endingOffsets is "
+                    f"{after}: the wrong way round"
+                )
+
+
 def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
     """Return `start`, where the log does not begin later: retention dropped what lies between.
 

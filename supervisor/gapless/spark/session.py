@@ -10,28 +10,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import GaplessError, UsageError
+from gapless.spark.conf import DEFAULTS, FALLBACK, SECRETS, has_log_settings, is_mentioned, wider
 from gapless.spark.home import class_archive, java_command, prepare
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 # local[N] never tries a task again: local[N,4] does, as a cluster would.
 LOCAL_ATTEMPTS = 4
-_DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
-    "spark.log.level": "ERROR",
-}
-
-
 _NO_ARCHIVE = ("GAPLESS_SPARK_NO_ARCHIVE", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def spark_session(
-    master: str = "local[*]",
+    master: str | None = None,
     *,
     name: str = "gapless",
     conf: Mapping[str, str] | None = None,
@@ -39,24 +31,94 @@ def spark_session(
 ) -> SparkSession:
     """Return a session with the format `gapless` registered; the one that runs, if there is one.
 
+    conf: goes before what Spark finds by itself, which goes before gapless's defaults (conf.py).
     by_hand: register the format, instead of leaving it to Spark's own search.
-    Raises UsageError without PySpark or Java, GaplessError when Spark does not start.
+    Raises UsageError without PySpark or Java, or for a conf that a session that runs cannot take,
+    GaplessError when Spark does not start.
     """
     home = prepare()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - after prepare() has set its home
+    from pyspark import SparkContext  # noqa: PLC0415 - after prepare() has set its home
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-    builder: Any = SparkSession.builder.appName(name).master(_retrying(master))
-    settings = {**_DEFAULTS, **_java_options(home, dict(conf or {})), **(conf or {})}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    try:
-        session: SparkSession = builder.getOrCreate()
-        session.sparkContext.setLogLevel(settings["spark.log.level"])
-    except Exception as error:
-        raise GaplessError(f"Spark does not start on {master}: {sentence(error)}") from error
+    running: Any = SparkContext._active_spark_context  # noqa: SLF001 - there is no other way to ask
+    if running is not None and running._jsc is not None:  # noqa: SLF001 - as above
+        session = SparkSession.builder.getOrCreate()
+        _apply(session, conf or {})
+    else:
+        session = _start(home, master, name, conf or {})
+    _redact(session)
     if by_hand:
         register(session)
     return session
+
+
+def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession:
+    """Start a session; its JVM first, which knows what the user has said elsewhere."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - only where Spark is used
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    for_jvm = SparkConf(loadDefaults=False)
+    for_jvm.setAll([*_java_options(home, conf).items(), *conf.items()])
+    try:
+        SparkContext._ensure_initialized(conf=for_jvm)  # noqa: SLF001 - as the builder does
+        found = SparkConf()
+        settings = {key: value for key, value in DEFAULTS.items() if not _is_said(key, found)}
+        settings.update(conf)
+        for key, ours in SECRETS.items():
+            fallback = found.get(FALLBACK.get(key, ""), None)
+            settings[key] = wider(found.get(key, fallback), ours)
+        if found.get("spark.app.name", _UNNAMED) == _UNNAMED:
+            settings["spark.app.name"] = name
+        master = master or conf.get("spark.master")
+        if master is None and found.get("spark.master", _EVERYWHERE) == _EVERYWHERE:
+            master = _EVERYWHERE
+        if master is not None:
+            settings["spark.master"] = _retrying(master)
+        builder: Any = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        where = f" on {master}" if master else ""
+        raise GaplessError(f"Spark does not start{where}: {sentence(error)}") from error
+    return session
+
+
+# What Spark's launcher says where nobody did.
+_UNNAMED = "pyspark-shell"
+_EVERYWHERE = "local[*]"
+
+
+def _is_said(key: str, found: SparkConf) -> bool:
+    """Tell whether the user has said something, as far as the JVM that has just started knows."""
+    if key == "spark.ui.showConsoleProgress":  # the launcher says it, too
+        return is_mentioned(key)
+    if key == "spark.log.level" and has_log_settings():
+        return True
+    return bool(found.contains(key))
+
+
+def _apply(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Say something to a session that runs. Raises UsageError for what only a new one takes."""
+    started: Any = session.sparkContext.getConf()
+    for key, value in conf.items():
+        if started.get(key) == value:
+            continue
+        try:
+            session.conf.set(key, value)
+        except Exception as error:
+            raise UsageError(
+                f"{key}: the Spark session that runs cannot take it any more; say it where that "
+                f"session is made ({sentence(error)})"
+            ) from error
+
+
+def _redact(session: SparkSession) -> None:
+    """Let Spark show no password: what it hides is made wider, nothing of it is taken back."""
+    for key, ours in SECRETS.items():
+        said = session.conf.get(key, None)
+        if said is None or ours not in said:
+            session.conf.set(key, wider(said, ours))
 
 
 def end_session(session: SparkSession) -> None:
@@ -141,7 +203,9 @@ def _java_options(home: Any, conf: Mapping[str, str]) -> dict[str, str]:
     A JVM makes none with a folder of files among its jars, as those of configurations are.
     """
     name = "spark.driver.extraJavaOptions"
-    if name in conf or any(os.environ.get(each) for each in _NO_ARCHIVE):
+    said = "--driver-java-options" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    said = said or name in conf or is_mentioned(name)
+    if said or any(os.environ.get(each) for each in _NO_ARCHIVE):
         return {}
     archive, is_new = class_archive(home, java_command(os.environ))
     flag = "ArchiveClassesAtExit" if is_new else "SharedArchiveFile"

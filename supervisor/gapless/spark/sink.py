@@ -27,6 +27,7 @@ from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.spark.events import to_csv
+from gapless.spark.reach import connect_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,15 +46,23 @@ class Staged:
     rows: bytes = b""
 
 
-def stage(dsn: str, topic: str | None, part: int, batches: Iterable[pa.RecordBatch]) -> Staged:
+def stage(
+    dsn: str,
+    topic: str | None,
+    part: int,
+    batches: Iterable[pa.RecordBatch],
+    identity: str | None = None,
+) -> Staged:
     """Get a task's rows ready to be published; runs where Spark's tasks run.
+
+    identity: which database it has to be (reach.py); None: whichever is there.
 
     After: committed in a stage of its own, or nothing was written. Again: another stage.
     Raises PublishError for rows that cannot be stored.
     """
     waiting: list[bytes] = []
     events = size = 0
-    with closing(connect(dsn, role="spark sink")) as conn:
+    with closing(connect_task(dsn, role="spark sink", identity=identity)) as conn:
         topic_ids: dict[str, int] = dict(conn.execute(query("spark", "topic_ids")).fetchall())
         rest = iter(batches)
         for batch in rest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
@@ -21,15 +22,25 @@ from gapless.spark.place import (
     find_ends,
     latest,
     require_kept,
+    require_order,
     resolve,
     settle,
 )
 from gapless.spark.ranges import Range, plan_tasks
+from gapless.spark.reach import Reached, reached
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Task = tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a batch reads: what each of its tasks does, all from the database that was reached."""
+
+    reached: Reached
+    tasks: list[Task]
 
 
 def open_control(dsn: str) -> Connection[Any]:
@@ -51,6 +62,7 @@ def wanted(options: ReadOptions) -> Wanted:
         event_types=options.event_types,
         binary_value=options.binary_value,
         fail_on_data_loss=options.fail_on_data_loss,
+        identity=options.identity,
     )
 
 
@@ -64,8 +76,8 @@ def look(options: ReadOptions) -> list[End]:
         return find_ends(conn, options)
 
 
-def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> list[Task]:
-    """Settle what a batch reads, by the ends of `loaded`, and return what each task reads of it.
+def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> Plan:
+    """Settle what a batch reads, by the ends of `loaded`, and what each task reads of it.
 
     Before PySpark 4.2 each job plans anew, and has to read what the others did. None: look now.
     """
@@ -74,7 +86,9 @@ def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> list[Ta
         ends = find_ends(conn, options)
         start = batch_start(conn, options, loaded)
         end = batch_end(conn, options, loaded)
-    return tasks_between(options, start, end, ends)
+        where = reached(conn)
+    require_order(options.starting, start, end)
+    return Plan(reached=where, tasks=tasks_between(options, start, end, ends))
 
 
 def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
@@ -112,8 +126,9 @@ def tasks_between(
     return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
 
 
-def read_task(options: ReadOptions, task: Task) -> Iterator[pa.RecordBatch]:
-    """Read what a task was given; runs where Spark's tasks run."""
+def read_task(options: ReadOptions, task: Task, where: Reached) -> Iterator[pa.RecordBatch]:
+    """Read what a task was given; runs where Spark's tasks run. where: what the driver reached."""
+    options = replace(options, dsn=where.dsn, identity=where.identity)
     archived = [each for each in task if each.archive is not None]
     for each in archived:
         yield from read_archived(wanted(options), each)

@@ -27,6 +27,7 @@ from gapless.spark.place import (
     resolve,
     settle,
 )
+from gapless.spark.reach import Reached, reached
 from gapless.spark.source import Task, open_control, tasks_between
 
 
@@ -39,6 +40,7 @@ class Stream:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._conn: Connection[Any] | None = None
+        self._reached: Reached | None = None  # by that session
         self._last_stop: Offsets | None = None  # Trigger.AvailableNow goes to here, not further
         self._recorded: Json | None = None
         self._waiting_since_s: float | None = None
@@ -86,6 +88,13 @@ class Stream:
         _, ends = self._look(fresh=False)
         return tasks_between(self._options, self._start(start, ends), from_json(end), ends)
 
+    def where(self) -> Reached:
+        """Return the database that was reached, as tasks are told of it."""
+        conn, _ = self._look(fresh=False)
+        if self._reached is None:
+            self._reached = reached(conn)
+        return self._reached
+
     def show(self, done: Json) -> None:
         """Record what is done, where Spark does not tell by asking for more (before 4.2)."""
         conn, _ = self._look(fresh=False)
@@ -102,6 +111,7 @@ class Stream:
         for attempt in (1, 2):
             if self._conn is None or self._conn.closed:
                 self._conn = open_control(self._options.dsn)
+                self._reached = None
             try:
                 if fresh:
                     settle(self._conn)

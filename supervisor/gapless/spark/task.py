@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from time import monotonic, sleep
 from typing import Any
@@ -29,6 +29,7 @@ from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
+from gapless.spark.reach import connect_task
 from gapless.worker.forgive import FORGIVEN_OF, SHUTDOWN_STATES
 
 PAUSE_S = 0.05  # after what passes by itself; twice as long each time
@@ -41,9 +42,10 @@ class Work:
     references: where the handlers are, imported in the process that runs them.
     default_group, default_topic: the group and the topic of those that name none.
     alone: so many events are handled one unit at a time, its attempt written down (I8).
+    identity: which database it has to be (reach.py); None: whichever is there.
     """
 
-    dsn: str
+    dsn: str = field(repr=False)
     references: tuple[str, ...]
     default_group: str | None
     default_topic: str
@@ -52,6 +54,7 @@ class Work:
     max_processing_ms: int
     quota_s: float
     alone: int = 0
+    identity: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,8 @@ def work_on(work: Work) -> Report:
         (work.default_group, work.default_topic),
         (partition.group_id, partition.topic),
     )
-    with closing(connect(work.dsn, role=_role(work.assignment))) as conn:
+    role = _role(work.assignment)
+    with closing(connect_task(work.dsn, role=role, identity=work.identity)) as conn:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )

@@ -178,12 +178,19 @@ def test_an_archive_that_never_ran_is_waited_for(world: World) -> None:
     world.history()
     set_retention(world.conn, "orders", Retention(keep_s=0.000_001, archive="cold"))
     assert world.apply() == 0
-    assert world.reasons() == ["topic orders waits for pipeline cold, which has never run"]
+    (reason,) = world.reasons()
+    assert reason == (
+        "topic orders waits for pipeline cold, which has never run: gapless pipeline run cold, "
+        "or gapless topics alter orders --archive none"
+    )
     world.conn.execute(
         "select gapless.register_pipeline('cold', array['orders'], 'earliest', 'parquet x')"
     )
     assert world.apply() == 0
-    assert world.reasons()[0].startswith("group pipeline.cold has yet to handle 8 events")
+    assert world.reasons()[0] == (
+        "pipeline cold has yet to read 8 events of orders, and does not run: "
+        "gapless pipeline run cold, or gapless pipeline remove cold"
+    )
     world.conn.execute(
         "select gapless.end_batch('cold', 0, array[t, t], array[0, 1], array[1, 1]::bigint[],"
         " array[13, 13]::bigint[], 24) from (select topic_id as t from gapless.topic"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from gapless.errors import HoleError
+from gapless.errors import HoleError, UsageError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.retention import Keep, Retention, apply_retention, set_retention
@@ -33,8 +33,8 @@ def no_session_left() -> Iterator[None]:
 
 def _batches(dsn: str, **given: str) -> list[Any]:
     options = read_options({"url": dsn, "subscribe": "outbox", "recordsPerTask": "17", **given})
-    tasks = plan_batch(options, look(options))
-    return [batch for task in tasks for batch in read_task(options, task)]
+    plan = plan_batch(options, look(options))
+    return [batch for task in plan.tasks for batch in read_task(options, task, plan.reached)]
 
 
 def _rows(batches: list[Any]) -> list[dict[str, Any]]:
@@ -99,3 +99,13 @@ def test_an_archive_that_is_not_whole_is_refused(
         first.with_name("copy.parquet").write_bytes(first.read_bytes())
     with pytest.raises(HoleError, match="is not complete"):
         _batches(dsn, archive=str(tmp_path / "archive"))
+
+
+def test_an_empty_folder_is_said_to_be_empty(
+    dsn: str, archived: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(UsageError, match="empty where Spark's tasks run: no pipeline") as refused:
+        _batches(dsn, archive=str(empty))
+    assert "\n" not in str(refused.value)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.errors import GaplessError, HoleError
+from gapless.errors import GaplessError, HoleError, UsageError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -55,7 +55,7 @@ def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
     )
     return [
         row
-        for task in plan_batch(options, look(options))
+        for task in plan_batch(options, look(options)).tasks
         for batch in read_ranges(wanted, task)
         for row in batch.to_pylist()
     ]
@@ -160,7 +160,9 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
     options = read_options({"url": dsn, "subscribe": "outbox"})
     wanted = Wanted(dsn=dsn, columns=("value", "offset"))
     batches = [
-        batch for task in plan_batch(options, look(options)) for batch in read_ranges(wanted, task)
+        batch
+        for task in plan_batch(options, look(options)).tasks
+        for batch in read_ranges(wanted, task)
     ]
     assert max(batch.nbytes for batch in batches) < 3 * bulk.BATCH_BYTES
     values = [value for batch in batches for value in batch["value"].to_pylist()]
@@ -170,7 +172,7 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
 def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(40)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
-    (task,) = plan_batch(options, look(options))
+    (task,) = plan_batch(options, look(options)).tasks
     batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
     assert next(iter(batches)).num_rows < 40
     batches.close()
@@ -183,7 +185,7 @@ def test_a_session_that_is_cut_in_the_middle_is_an_error(
 ) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(60)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
-    (task,) = plan_batch(options, look(options))
+    (task,) = plan_batch(options, look(options)).tasks
     batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
     next(iter(batches))
     for pid in _task_sessions(conn):
@@ -230,3 +232,30 @@ def test_sequencing_is_done_by_the_reader(dsn: str, conn: Connection, topic: Top
     publish(conn, "outbox", {}, key="a")
     assert len(_read(dsn)) == 1
     assert sequence(conn) == 0
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "says"),
+    [
+        ("latest", "earliest", "latest to endingOffsets earliest is the wrong way round"),
+        ("latest", '{"outbox": {"0": 1}}', "outbox/0 is .*, and endingOffsets is 1: the wrong"),
+        ('{"outbox": {"0": 3}}', '{"outbox": {"0": 2}}', "outbox/0 is 3, and endingOffsets is 2"),
+        ('{"outbox": {"0": -1}}', "earliest", "outbox/0 is .*, and endingOffsets is 1"),
+    ],
+)
+def test_a_range_the_wrong_way_round_is_refused(
+    dsn: str, conn: Connection, topic: Topic, start: str, end: str, says: str
+) -> None:
+    _publish(dsn, 50)
+    with pytest.raises(UsageError, match=says) as refused:
+        _read(dsn, startingOffsets=start, endingOffsets=end)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("place", ["latest", "earliest"])
+def test_an_empty_range_is_no_mistake(dsn: str, conn: Connection, topic: Topic, place: str) -> None:
+    _publish(dsn, 50)
+    assert _read(dsn, startingOffsets=place, endingOffsets=place) == []
+    early = {"startingTimestamp": "2020-01-01", "endingTimestamp": "2019-01-01"}
+    with pytest.raises(UsageError, match="startingTimestamp is later than endingTimestamp"):
+        _read(dsn, **early)

@@ -29,6 +29,16 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pipe:
+    """A pipeline of Spark's: what it has yet to read, and why it ended."""
+
+    name: str
+    lag: int
+    runs: bool
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dedupe:
     """Keys of publishers: what they take, since when a slot is left, or could have been emptied."""
 
@@ -199,6 +209,23 @@ def retention(patient: Patient) -> Iterator[Finding]:
         )
     else:
         yield ok("retention", f"{count(len(found), 'chunk')} of the log, nobody holds one back")
+
+
+def pipelines(patient: Patient) -> Iterator[Finding]:
+    """Whether a pipeline has failed: retention waits for what it has not read."""
+    found = rows(patient.conn, Pipe, query("doctor", "pipelines"))
+    ill = [each for each in found if each.error is not None and not each.runs]
+    for each in ill[:_SHOWN_MAX]:
+        name = plain(each.name)
+        why = plain(each.error or "")
+        text = f"{name} has failed, and {count(each.lag, 'event')} stay for it: {why}"
+        remedy = f"gapless pipeline run {name}, or gapless pipeline remove {name} frees them"
+        yield warning("pipelines", text, remedy)
+    if len(ill) > _SHOWN_MAX:
+        more = f"{count(len(ill) - _SHOWN_MAX, 'more pipeline')} have failed"
+        yield warning("pipelines", more, "gapless pipeline status shows all")
+    if not ill:
+        yield ok("pipelines", f"{count(len(found), 'pipeline')}, none has failed")
 
 
 def dedupe(patient: Patient) -> Iterator[Finding]:

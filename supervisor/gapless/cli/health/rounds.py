@@ -38,6 +38,7 @@ _LOG = (
     places.offsets,
     log.leases,
     log.retention,
+    log.pipelines,
     log.dedupe,
 )
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -51,8 +52,6 @@ class Delta:
         self._spark = spark
         self._pipeline = pipeline
         self._folder = Folder(spark, pipeline.target.where)
-        # As every writer of Delta does; the session is this run's own.
-        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
     def begin(self, conn: Connection[Any]) -> None:
         """Nothing is to be swept: what interrupted runs left is in no commit."""
@@ -63,7 +62,8 @@ class Delta:
         with _explained(self._folder.where):
             self._require_new(self._table(df), app, batch)
         below = f"gapless/{self._pipeline.name}/{batch.number:010d}-{uuid4().hex}"
-        files = write_parquet(df, self._folder, below, self._pipeline, batch)
+        with _micros(self._spark):
+            files = write_parquet(df, self._folder, below, self._pipeline, batch)
         adds = [
             _add(below, file, self._folder.parquet_rows(f"{below}/{file.name}")) for file in files
         ]
@@ -114,8 +114,8 @@ class Delta:
         if done is not None and done >= batch.number:
             raise GaplessError(
                 f"it has batch {done} of pipeline {self._pipeline.name}, and the database is at "
-                f"{batch.number}: was the database restored? Set the table back, too, or name "
-                "another folder"
+                f"{batch.number}: was the database restored, or the pipeline removed? Set the "
+                "table back, too, or name another folder"
             )
 
     def _commit(self, plan: Any, batch: Batch) -> None:
@@ -160,6 +160,18 @@ def _add(below: str, file: File, rows: int) -> dict[str, Any] | None:
         "modification_time": file.modified_ms,
         "stats": json.dumps({"numRecords": rows}),
     }
+
+
+@contextmanager
+def _micros(spark: SparkSession) -> Iterator[None]:
+    """Let timestamps be written as every writer of Delta does, whatever the session says."""
+    said = spark.conf.get(_TIMESTAMPS)
+    spark.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        if said is not None:
+            spark.conf.set(_TIMESTAMPS, said)
 
 
 @contextmanager

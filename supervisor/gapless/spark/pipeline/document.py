@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from gapless.errors import ConfigError, UsageError
 from gapless.spark.columns import COLUMNS, parse_columns
+from gapless.spark.conf import parse_conf
 
 BATCH_EVENTS = 500_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
-_KEYS = ("from", "start", "columns", "batchEvents", "archive", "sql", "transform", "to")
+_KEYS = ("from", "start", "columns", "batchEvents", "archive", "sql", "transform", "to", "conf")
 _TARGETS = {
     "parquet": ("parquet", "partitionBy"),
     "delta": ("delta", "partitionBy"),
@@ -51,6 +52,7 @@ class Pipeline:
     """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
 
     is_archive: the rows of each batch are its events, each once, or it does not count.
+    conf: what is said to Spark, that of the whole file included.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Pipeline:
     sql: str | None
     transform: str | None
     target: Target
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_pipelines(path: Path) -> dict[str, Pipeline]:
@@ -79,10 +82,15 @@ def load_pipelines(path: Path) -> dict[str, Pipeline]:
     found = document.get("pipelines") if isinstance(document, dict) else None
     if not isinstance(found, dict) or not found:
         raise ConfigError(f"{path}: there is no section pipelines with a pipeline in it")
+    shared = _conf(str(path), document)
     pipelines = {}
     for name, given in found.items():
         pipeline = _pipeline(f"{path}: {name}", str(name), given)
-        pipelines[pipeline.name] = replace(pipeline, target=_absolute(pipeline.target, path.parent))
+        pipelines[pipeline.name] = replace(
+            pipeline,
+            target=_absolute(pipeline.target, path.parent),
+            conf={**shared, **pipeline.conf},
+        )
     return pipelines
 
 
@@ -128,7 +136,25 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
         sql=_text(place, options, "sql"),
         transform=_text(place, options, "transform"),
         target=target,
+        conf=_conf(place, options),
     )
+
+
+def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is said to Spark, as its text: YAML reads true and 8 as something else."""
+    given = options.get("conf", {})
+    if not isinstance(given, dict):
+        raise ConfigError(f"{place}.conf: settings of Spark are wanted, as spark.name: value")
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        if not isinstance(value, str | int | float):
+            raise ConfigError(f"{place}.conf.{name}: text or a number is wanted, not {value!r}")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        try:
+            found.update([parse_conf(f"{name}={text}")])
+        except UsageError as error:
+            raise ConfigError(f"{place}.conf: {error}") from None
+    return found
 
 
 def _target(place: str, given: Any) -> Target:

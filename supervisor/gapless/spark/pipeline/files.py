@@ -56,8 +56,8 @@ class Files:
             if self._target.exists(place):
                 raise GaplessError(
                     f"{goal} is there already, and is not of this database: was the database "
-                    f"restored, or does another one have a pipeline {self._pipeline.name}? Name "
-                    "another folder, or take the file away"
+                    "restored, the pipeline removed, or does another one have a pipeline "
+                    f"{self._pipeline.name}? Name another folder, or take the file away"
                 )
             moves.append([f"{self._staging.where}/{below}/{file.name}", goal])
         hit("pipeline.staged")

@@ -21,7 +21,8 @@ def write_parquet(
     Raises HoleError when they are not what an archive has to hold.
     """
     where = f"{folder.where}/{below}"
-    writer = df.write.option("compression", "snappy")
+    # A timestamp in a folder's name means the same whatever the session's time zone.
+    writer = df.write.option("compression", "snappy").option("timeZone", "UTC")
     writer.partitionBy(*pipeline.target.partition_by).parquet(where)
     if pipeline.is_archive:
         require_batch(df.sparkSession.read.parquet(where), batch, pipeline.name)

@@ -49,6 +49,15 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What stays of a topic for a pipeline: events not read; is_archive: as the topic says."""
+
+    topic: str
+    events: int
+    is_archive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """A batch: number, and the range of the log from `start` to before `end`."""
 
@@ -194,6 +203,22 @@ def reset(conn: Connection[Any], name: str, goal: str) -> None:
         if error.sqlstate == "GL409":
             raise UsageError(str(error.diag.message_primary)) from error
         raise
+
+
+def holds(conn: Connection[Any], name: str) -> list[Hold]:
+    """Return what retention keeps for a pipeline. Raises UsageError if nothing knows of it."""
+    with conn.cursor(row_factory=class_row(Hold)) as cursor:
+        found = cursor.execute(query("spark", "holds"), {"name": name}).fetchall()
+    if not found:
+        state(conn, name)
+    return found
+
+
+def remove(conn: Connection[Any], name: str) -> None:
+    """Forget a pipeline: retention waits for it no more. Raises UsageError while it runs."""
+    holds(conn, name)
+    lock(conn, name)
+    conn.execute(query("spark", "remove_pipeline"), {"name": name})
 
 
 def _ends(conn: Connection[Any], topics: Iterable[str]) -> list[End]:

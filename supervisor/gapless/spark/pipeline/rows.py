@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from psycopg import sql
 
-from gapless.db.connect import connect
+from gapless.spark.reach import Reached, connect_task
 from gapless.spark.sink import INLINE_BYTES, Staged, stage
 
 if TYPE_CHECKING:
@@ -38,14 +38,16 @@ def collect_staged(df: DataFrame, handed: Callable[[int, Any], Staged]) -> list[
     ]
 
 
-def stage_events(df: DataFrame, dsn: str, topic: str) -> list[Staged]:
+def stage_events(df: DataFrame, where: Reached, topic: str) -> list[Staged]:
     """Stage the rows of `df` as events of a topic."""
-    return collect_staged(df, lambda part, batches: stage(dsn, topic, part, batches))
+    return collect_staged(
+        df, lambda part, batches: stage(where.dsn, topic, part, batches, where.identity)
+    )
 
 
-def stage_rows(df: DataFrame, dsn: str, table: sql.Composable) -> list[Staged]:
+def stage_rows(df: DataFrame, where: Reached, table: sql.Composable) -> list[Staged]:
     """Stage the rows of `df` in `table` under each attempt's token; a few are handed on instead."""
-    return collect_staged(df, lambda part, batches: _stage_rows(dsn, table, part, batches))
+    return collect_staged(df, lambda part, batches: _stage_rows(where, table, part, batches))
 
 
 def _task(handed: Callable[[int, Any], Staged]) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -68,7 +70,7 @@ def _task(handed: Callable[[int, Any], Staged]) -> Callable[[Iterator[Any]], Ite
 
 
 def _stage_rows(
-    dsn: str, table: sql.Composable, part: int, batches: Iterable[pa.RecordBatch]
+    where: Reached, table: sql.Composable, part: int, batches: Iterable[pa.RecordBatch]
 ) -> Staged:
     """Hand a few rows on as CSV; send many to `table`, in one transaction."""
     waiting: list[bytes] = []
@@ -84,7 +86,8 @@ def _stage_rows(
     else:
         return Staged(part=part, events=events, token=token, rows=b"".join(waiting))
     copy_in = sql.SQL("copy {} from stdin (format csv)").format(table)
-    with closing(connect(dsn, role="spark pipeline")) as conn, conn.cursor().copy(copy_in) as copy:
+    conn = connect_task(where.dsn, role="spark pipeline", identity=where.identity)
+    with closing(conn), conn.cursor().copy(copy_in) as copy:
         for rows in waiting:
             copy.write(rows)
         for batch in rest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
@@ -32,6 +32,7 @@ from gapless.spark.pipeline.position import (
 )
 from gapless.spark.pipeline.rows import stage_events
 from gapless.spark.pipeline.table import Table
+from gapless.spark.reach import reached
 from gapless.spark.session import explained, spark_session
 from gapless.spark.sink import publish_messages
 from gapless.spark.source import open_control
@@ -47,12 +48,14 @@ def run_pipeline(
     pipeline: Pipeline,
     dsn: str,
     *,
-    master: str,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     tell: Told,
     wait: Callable[[float], bool] | None = None,
 ) -> int:
     """Run until all there is is done or, with `wait`, until that returns False; return the events.
 
+    master, conf: for Spark; what is said here goes before what the pipeline says.
     wait: sleeps so many seconds at most; False means stop. tell: takes a line of progress.
     Raises UsageError or GaplessError in one sentence; what is committed stays so.
     """
@@ -65,8 +68,9 @@ def run_pipeline(
         require_target(conn, pipeline)
         note(conn, pipeline.name, None)
         with _noted(conn, pipeline.name):
-            spark = spark_session(master, name=f"gapless pipeline {pipeline.name}")
-            return _Run(pipeline, dsn, conn, spark, transform, tell).loop(wait)
+            said = {**pipeline.conf, **(conf or {})}
+            spark = spark_session(master, name=f"gapless pipeline {pipeline.name}", conf=said)
+            return _Run(pipeline, conn, spark, transform, tell).loop(wait)
 
 
 class _Run:
@@ -75,14 +79,13 @@ class _Run:
     def __init__(
         self,
         pipeline: Pipeline,
-        dsn: str,
         conn: Connection[Any],
         spark: SparkSession,
         transform: Callable[[DataFrame], DataFrame],
         tell: Told,
     ) -> None:
         self._pipeline = pipeline
-        self._dsn = dsn
+        self._where = reached(conn)
         self._conn = conn
         self._spark = spark
         self._transform = transform
@@ -121,12 +124,12 @@ class _Run:
         df = self._frame(batch)
         if target.kind == "table":
             table = Table(self._pipeline)
-            rows = table.write(self._conn, self._dsn, df)
+            rows = table.write(self._conn, self._where, df)
             hit("pipeline.written")
             table.finish(self._conn, batch, df.columns, rows)
             return
         check_columns(df.columns, topic=target.where)
-        staged = stage_events(df, self._dsn, target.where)
+        staged = stage_events(df, self._where, target.where)
         hit("pipeline.written")
         with self._conn.transaction():
             publish_messages(self._conn, staged)
@@ -137,7 +140,7 @@ class _Run:
     def _frame(self, batch: Batch) -> DataFrame:
         """Return the batch's events, transformed."""
         options = {
-            "url": self._dsn,
+            "url": self._where.dsn,  # Spark redacts it
             "subscribe": ",".join(self._pipeline.topics),
             "columns": ",".join(self._pipeline.columns),
             "startingOffsets": json.dumps(to_json(batch.start)),

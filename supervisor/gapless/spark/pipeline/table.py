@@ -19,6 +19,7 @@ from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.position import Batch, end_batch
 from gapless.spark.pipeline.rows import stage_rows
+from gapless.spark.reach import Reached
 from gapless.spark.sink import Staged
 
 if TYPE_CHECKING:
@@ -32,13 +33,10 @@ class Table:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        schema, _, name = pipeline.target.where.rpartition(".")
-        digest = hashlib.sha256(pipeline.name.encode()).hexdigest()[:16]
-        where = [schema] if schema else []
-        self._table = sql.Identifier(*where, name)
-        self._stage = sql.Identifier(*where, f"gapless_stage_{digest}")
+        self._table = sql.Identifier(*pipeline.target.where.rsplit(".", 1))
+        self._stage = _stage(pipeline.name, pipeline.target.where)
 
-    def write(self, conn: Connection[Any], dsn: str, df: DataFrame) -> list[Staged]:
+    def write(self, conn: Connection[Any], where: Reached, df: DataFrame) -> list[Staged]:
         """Send a batch's rows to the stage, which is made anew: what was in it is of lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
@@ -52,7 +50,7 @@ class Table:
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
                 ).format(self._stage, _TOKEN, names, self._table)
             )
-        return stage_rows(df, dsn, self._stage)
+        return stage_rows(df, where, self._stage)
 
     def finish(
         self, conn: Connection[Any], batch: Batch, columns: Sequence[str], staged: list[Staged]
@@ -133,6 +131,28 @@ class Table:
         return insert + sql.SQL(" on conflict ({}) do update set {}").format(
             keys, sql.SQL(", ").join(changes)
         )
+
+
+def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
+    """Drop what an interrupted run of a pipeline has staged; return its name if that is refused."""
+    kind, _, where = target.partition(" ")
+    if kind != "table":
+        return None
+    stage = _stage(name, where)
+    try:
+        conn.execute(sql.SQL("drop table if exists {}").format(stage))
+    except psycopg.errors.InsufficientPrivilege:
+        return stage.as_string(conn)
+    except psycopg.errors.InvalidSchemaName:
+        return None  # it went with its schema
+    return None
+
+
+def _stage(name: str, where: str) -> sql.Identifier:
+    """Return the table beside a table that tasks of a pipeline send rows to."""
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    schema, _, _ = where.rpartition(".")
+    return sql.Identifier(*([schema] if schema else []), f"gapless_stage_{digest}")
 
 
 def _change(name: str, *, add: bool) -> sql.Composed:

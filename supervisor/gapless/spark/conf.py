@@ -1,0 +1,78 @@
+"""What is said to Spark: by whom, and what gapless says where nobody has said anything.
+
+The first of these counts: the command line, pipelines.yml, what Spark finds by itself
+(spark-defaults.conf, PYSPARK_SUBMIT_ARGS, a session that runs), gapless's defaults.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from gapless.errors import UsageError
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.log.level": "ERROR",
+    # As Spark's own, and spark.executorEnv.GAPLESS_DSN: the page Environment shows them.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|dsn",
+}
+
+# What Spark hides of options, and in its plans: what is said there is made wider by these.
+SECRETS = {
+    "spark.sql.redaction.options.regex": "(?i:url|dsn)",
+    "spark.sql.redaction.string.regex": r"(?i:postgres(?:ql)?://[^\s'\"]+|password\s*=\s*\S+)",
+}
+
+# Where one of them is not said, Spark takes the other.
+FALLBACK = {"spark.sql.redaction.string.regex": "spark.redaction.string.regex"}
+
+_NAME = re.compile(r"spark\.[^\s=]+")
+
+
+def parse_conf(text: str) -> tuple[str, str]:
+    """Parse `spark.name=value`. Raises UsageError in one sentence, which shows no value."""
+    name, equals, value = text.partition("=")
+    name = name.strip()
+    if not equals:
+        raise UsageError(f"{name!r}: a setting of Spark is wanted, as spark.name=value")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no setting of Spark: their names begin with spark.")
+    return name, value.strip()
+
+
+def wider(said: str | None, ours: str) -> str:
+    """Return a regular expression of Java's that finds what is said, and ours, too."""
+    if not said:
+        return ours
+    return said if ours in said else f"(?:{said})|{ours}"
+
+
+def is_mentioned(name: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Tell whether a setting stands in spark-defaults.conf or PYSPARK_SUBMIT_ARGS.
+
+    For what has to be known before there is a JVM that could be asked.
+    """
+    env = os.environ if environ is None else environ
+    submitted = env.get("PYSPARK_SUBMIT_ARGS", "")
+    if "--properties-file" in submitted or f"{name}=" in submitted:
+        return True
+    try:
+        text = (Path(env.get("SPARK_CONF_DIR", "")) / "spark-defaults.conf").read_text()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return bool(re.search(rf"^\s*{re.escape(name)}[\s=:]", text, re.MULTILINE))
+
+
+def has_log_settings(environ: Mapping[str, str] | None = None) -> bool:
+    """Tell whether the user says what Spark logs, in a file of log4j's."""
+    folder = (os.environ if environ is None else environ).get("SPARK_CONF_DIR")
+    return folder is not None and any(
+        path.suffix != ".template" for path in Path(folder).glob("log4j2.*")
+    )

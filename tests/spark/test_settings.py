@@ -1,0 +1,141 @@
+"""Whose setting counts: the command line, pipelines.yml, what Spark finds by itself, gapless's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
+
+from gapless.errors import UsageError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.topics import Topic
+from gapless.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS = 20
+PIPELINES = """
+conf:
+  spark.sql.session.timeZone: America/New_York
+  spark.sql.broadcastTimeout: 500
+pipelines:
+  seen:
+    from: outbox
+    sql: select cast(get_json_object(value, '$.n') as bigint) as n, timestamp as at from events
+    to: {table: seen}
+    conf:
+      spark.sql.autoBroadcastJoinThreshold: -1
+      spark.sql.adaptive.enabled: false
+"""
+DEFAULTS = """
+spark.sql.shuffle.partitions   33
+spark.sql.session.timeZone=Europe/Berlin
+spark.sql.broadcastTimeout: 400
+spark.sql.timestampType   TIMESTAMP_NTZ
+spark.app.name            theirs
+spark.driver.memory       600m
+spark.eventLog.enabled    true
+spark.eventLog.compress   false
+spark.eventLog.rolling.enabled false
+spark.executorEnv.PGDATABASE postgres
+"""
+
+
+@pytest.mark.timeout(900)
+def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
+    """Nor does a run need a setting to be right, and its tasks reach the driver's database."""
+    events = [NewEvent(payload={"n": n}, key=str(n)) for n in range(EVENTS)]
+    publish(conn, "outbox", events)
+    conn.execute("create table seen (n bigint, at timestamptz)")
+    (tmp_path / "pipelines.yml").write_text(PIPELINES)
+    (tmp_path / "log").mkdir()
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    log = f"spark.eventLog.dir {(tmp_path / 'log').as_uri()}\n"
+    (folder / "spark-defaults.conf").write_text(DEFAULTS + log)
+    said = conninfo_to_dict(dsn)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "gapless", "pipeline", "run", "seen", "--once"),
+            *("--master", "local[2]", "--conf", "spark.sql.session.timeZone=Asia/Tokyo"),
+        ],
+        env={
+            **kept,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "SPARK_CONF_DIR": str(folder),
+            "PGHOST": str(said["host"]),
+            "PGPORT": str(said["port"]),
+            "PGUSER": str(said["user"]),
+            "PGDATABASE": str(said["dbname"]),
+            "PGPASSWORD": "PWenvWP",
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=800,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Stage 0:" not in done.stderr, "no bar where nobody asked for one"
+    (file,) = (tmp_path / "log").iterdir()
+    assert "PWenvWP" not in file.read_text()
+    settings = _settings(file)
+    for name, value in {
+        "spark.sql.session.timeZone": "Asia/Tokyo",  # of the command line
+        "spark.sql.broadcastTimeout": "500",  # of the file, for all its pipelines
+        "spark.sql.adaptive.enabled": "false",  # of the pipeline
+        "spark.sql.shuffle.partitions": "33",  # of spark-defaults.conf
+        "spark.app.name": "theirs",
+        "spark.ui.enabled": "false",  # gapless's own
+        "spark.master": "local[2,4]",
+    }.items():
+        assert settings.get(name) == value, name
+    wrong = conn.execute(
+        "select count(*) from gapless.outbox_message_t o"
+        " full join seen s on s.n = (o.payload ->> 'n')::bigint"
+        " where s.at is distinct from o.created_ts"
+    ).fetchone()
+    assert wrong == (0,), "the same moments, whatever the session's time zone"
+    assert conn.execute("select count(*) from seen").fetchone() == (EVENTS,)
+
+
+def _settings(file: Path) -> dict[str, str]:
+    """What Spark says its settings are, in its event log."""
+    found: dict[str, str] = {}
+    for line in file.read_text().splitlines():
+        event: Any = json.loads(line)
+        if event["Event"] == "SparkListenerEnvironmentUpdate":
+            found |= event["Spark Properties"]
+    return found
+
+
+def test_of_a_session_that_runs(spark: SparkSession) -> None:
+    """It is taken as it is; what is said is said to it, unless it cannot take it any more."""
+    names = ("spark.sql.shuffle.partitions", "spark.sql.session.timeZone")
+    before = {name: spark.conf.get(name) for name in names}
+    options = "spark.sql.redaction.options.regex"
+    try:
+        spark.conf.set(names[1], "Europe/Berlin")
+        spark.conf.set(options, "(?i)mine")
+        assert spark_session().sparkContext is spark.sparkContext
+        assert spark.conf.get(names[0]) == before[names[0]] == "2"
+        assert spark.conf.get(names[1]) == "Europe/Berlin"
+        spark_session(conf={names[0]: "7", "spark.driver.memory": "600m"})
+        assert spark.conf.get(names[0]) == "7"
+        assert spark.conf.get(options) == "(?:(?i)mine)|(?i:url|dsn)"
+        for name in ("spark.executor.memory", "spark.sql.warehouse.dir"):
+            with pytest.raises(UsageError, match=f"{name}: the Spark session that runs cannot"):
+                spark_session(conf={name: "9g"})
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))

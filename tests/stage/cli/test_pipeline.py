@@ -1,0 +1,118 @@
+"""Pipelines that ran once and do no more: who they keep events from being dropped for, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+from support.chunks import next_chunk, small_chunks
+
+Gapless = Callable[..., Any]
+OLD = "update gapless.chunk_end set newest_ts = newest_ts - interval '8 days'"
+FREES = "gapless pipeline run cold, or gapless pipeline remove cold"
+
+
+@pytest.fixture
+def abandoned(conn: Connection, gapless: Gapless) -> Connection:
+    """Ten events that are old enough to go, and a pipeline that failed before it read any."""
+    small_chunks(conn)
+    ensure_topic(conn, "orders", partitions=1)
+    for n in range(10):
+        publish(conn, "orders", {"n": n}, key="k")
+    sequence(conn)
+    next_chunk(conn)
+    conn.execute(
+        "select gapless.register_pipeline('cold', array['orders'], 'earliest', 'table public.far')"
+    )
+    conn.execute("select gapless.note_pipeline('cold', 'the disk is full')")
+    gapless("topics", "alter", "orders", "--retention", "7d", "--archive", "cold")
+    gapless("retention")
+    conn.execute(OLD)
+    return conn
+
+
+def test_one_that_failed_is_named_with_what_frees_its_events(
+    gapless: Gapless, abandoned: Connection
+) -> None:
+    reason = f"pipeline cold has yet to read 10 events of orders, and has failed: {FREES}"
+    assert gapless("status", "--json").json["held"] == [reason]
+    assert reason in gapless("retention").out
+    told = gapless("doctor").out
+    assert reason in told
+    assert f"cold has failed, and 10 events stay for it: the disk is full; {FREES}" in told
+    abandoned.execute("select pg_advisory_lock(7427005, hashtext('cold'))")
+    reason = "pipeline cold has yet to read 10 events of orders"
+    assert gapless("status", "--json").json["held"] == [reason], "it runs"
+
+
+def test_remove_asks_first_and_then_retention_goes_on(
+    gapless: Gapless, abandoned: Connection
+) -> None:
+    what = {
+        "pipeline": "cold",
+        "target": "table public.far",
+        "topics": ["orders"],
+        "unread": 10,
+        "archive_of": ["orders"],
+    }
+    asked = gapless("pipeline", "remove", "cold", "--json")
+    assert asked.json == {**what, "removed": False}
+    assert asked.err == (
+        "gapless: nothing was changed: pipeline cold of orders, which has 10 events yet to read; "
+        "retention waits for them, and --yes removes it\n"
+    )
+    assert "dropped the events of 0 chunks" in gapless("retention", "--apply").err
+    assert gapless("pipeline", "remove", "cold", "--yes", "--json").json == {
+        **what,
+        "removed": True,
+    }
+    assert gapless("pipeline", "status", "--json").json == []
+    assert gapless("groups", "--json").json == []
+    assert gapless("status", "--json").json["held"] == []
+    assert "dropped the events of 1 chunk" in gapless("retention", "--apply").err
+    kept = abandoned.execute(
+        "select group_id, detail ->> 'target', detail ->> 'archive' from gapless.audit"
+        " where action = 'remove-pipeline'"
+    ).fetchall()
+    assert kept == [("pipeline.cold", "table public.far", "true")]
+    again = gapless("pipeline", "remove", "cold", "--yes")
+    assert again.complaint() == "pipeline cold has never run in this database"
+
+
+def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -> None:
+    abandoned.execute("select pg_advisory_lock(7427005, hashtext('cold'))")
+    refused = gapless("pipeline", "remove", "cold", "--yes")
+    assert refused.complaint() == "pipeline cold is running already, here or on another machine"
+    assert [row["name"] for row in gapless("pipeline", "status", "--json").json] == ["cold"]
+
+
+def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> None:
+    from gapless.spark.pipeline.table import _stage
+
+    name = _stage("cold", "public.far").as_string(abandoned).replace('"', "")
+    abandoned.execute(f"create unlogged table {name} ()".encode())
+    done = gapless("pipeline", "remove", "cold", "--yes")
+    assert done.out == (
+        "removed pipeline cold of orders, which has 10 events yet to read: "
+        "retention does not wait for it any more; what it wrote stays\n"
+    )
+    assert abandoned.execute("select to_regclass(%s)", [name]).fetchone() == (None,)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("spark.sql.shuffle.partitions", "a setting of Spark is wanted, as spark.name=value"),
+        ("shuffle.partitions=3", "is no setting of Spark: their names begin with spark."),
+    ],
+)
+def test_a_wrong_conf_is_one_line(gapless: Gapless, said: str, why: str) -> None:
+    refused = gapless("pipeline", "run", "cold", "--conf", said).complaint()
+    assert refused.startswith("--conf ")
+    assert refused.endswith(why)
