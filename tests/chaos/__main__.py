@@ -21,6 +21,7 @@ exit code: 0 nothing lost, doubled or out of order, and every fault met what it 
            1 a violation (its shortest history is printed, the run's folder kept)
            2 usage
            3 inconclusive: something the run is about never happened
+           4 slow, so inconclusive, too: the machine was too busy for what is left to come to its end
 """
 
 

@@ -149,12 +149,16 @@ class Scene:
         used = [process.line for process in self.supervisors]
         return min(range(MACHINES_MAX), key=used.count)
 
-    def close(self) -> None:
+    def kill_all(self) -> None:
+        """Kill everything that was started, and what it left behind."""
         for process in self.started:
             process.signal_all(signal.SIGKILL)
             if process.is_running():
                 process.popen.wait()
         self._kill_orphans()
+
+    def close(self) -> None:
+        self.kill_all()
         if self._conn is not None:
             self._conn.close()
 
