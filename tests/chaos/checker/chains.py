@@ -82,7 +82,9 @@ class _Link:
             places = self._places.get(event.tag, [])
             if not places:
                 here = event.tag in self._facts.unsequenced
-                name, where = ("not sequenced", "has no offset") if here else ("chain lost", "is nowhere")
+                name, where = (
+                    ("not sequenced", "has no offset") if here else ("chain lost", "is nowhere")
+                )
                 yield self._above(cause, name, f"{event.tag} was published, and {where}")
                 continue
             if len(places) > 1:
