@@ -11,9 +11,9 @@ from contextlib import closing
 import pytest
 
 from chaos.checker import check, check_records, report
+from chaos.corruptions import SEEN
 from chaos.effects import make_tables
 from chaos.history import Handling, read, select
-from chaos.corruptions import SEEN
 from chaos.policy_corruptions import (
     CALL_PASSED,
     CALL_SEEN,
