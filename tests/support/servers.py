@@ -28,6 +28,8 @@ USER = """
 import sys
 from pathlib import Path
 from gapless.db.embedded.server import acquire
+from support.patience import patience
+from support.patience import patience
 server = acquire(Path(sys.argv[1]) if sys.argv[1:] else None)
 print(server.dsn, flush=True)
 sys.stdin.read()
@@ -36,9 +38,9 @@ sys.stdin.read()
 
 def until(happened: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
     """Wait for something to happen; return whether it did."""
-    give_up_s = time.monotonic() + patience_s
+    began_s = time.monotonic()
     while not happened():
-        if time.monotonic() > give_up_s:
+        if time.monotonic() - began_s > patience(patience_s):
             return False
         time.sleep(0.02)
     return True

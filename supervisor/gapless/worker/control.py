@@ -2,7 +2,8 @@
 
 JOINED  beat and watch; connection lost -> CUT
 CUT     workers go on; reconnect: still a member -> JOINED, evicted -> a new member
-        longer than the ttl on our own clock -> we must be taken for dead: kill the workers
+        longer than the ttl on our own clock -> we may be taken for dead: kill the workers. Whether
+        we were is seen when we are back: while the server was away, nobody could do it.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class Control:
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
+        self._overdue = False  # they were killed, for we were cut off for longer than the ttl
         self._retries = Retries(_RECONNECT_S_MAX)
         self._retry_due_s = 0.0
 
@@ -182,10 +184,9 @@ class Control:
 
     def _return(self, now: float) -> None:
         overdue = now - self._last_beat_s > self._settings.member_ttl_ms / 1000
-        if overdue and self._member is not None:
+        if overdue and not self._overdue:
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
-            self._member = None
-            self._lost = True
+            self._overdue = self._lost = True
         if now < self._retry_due_s:
             return
         conn = self._connect()
@@ -204,6 +205,7 @@ class Control:
         self._conn = conn
         self._retries.succeeded()
         self._last_beat_s = monotonic()
+        self._overdue = False
         self._changed = True
         log.info("supervisor: back, and still a member")
 
@@ -278,6 +280,7 @@ class Control:
         self._member.sync()
         self._conn = conn
         self._last_beat_s = monotonic()
+        self._overdue = False
         self._changed = True
 
     def _stay(self, conn: Connection[Any], now: float) -> None:
