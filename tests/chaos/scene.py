@@ -93,6 +93,12 @@ class Scene:
         self._conn = eventually_connect(self.admin_dsn)
         return self._conn
 
+    def move_to(self, cluster: Cluster) -> None:
+        """Have everybody find another server where the former one was."""
+        self.cluster = cluster
+        for line in range(MACHINES_MAX):
+            self.proxy.order(line, upstream=_socket(cluster), reset=True)
+
     def start_supervisor(
         self,
         line: int,
@@ -206,12 +212,17 @@ def open_scene(folder: Path, settings: dict[str, object], partitions: int) -> It
     with ExitStack() as stack:
         cluster = stack.enter_context(throwaway_cluster(SERVER_OPTIONS))
         _furnish(cluster, partitions)
-        parts = conninfo_to_dict(cluster.dsn())
-        proxy = Proxy(f"{parts['host']}/.s.PGSQL.{parts['port']}", MACHINES_MAX)
+        proxy = Proxy(_socket(cluster), MACHINES_MAX)
         stack.callback(proxy.close)
         scene = Scene(cluster, folder, proxy, settings)
+        stack.callback(lambda: scene.cluster.stop("immediate"))  # it may be another one by then
         stack.callback(scene.close)
         yield scene
+
+
+def _socket(cluster: Cluster) -> str:
+    parts = conninfo_to_dict(cluster.dsn())
+    return f"{parts['host']}/.s.PGSQL.{parts['port']}"
 
 
 def _furnish(cluster: Cluster, partitions: int) -> None:

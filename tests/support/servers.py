@@ -19,6 +19,7 @@ from gapless.db.embedded.binaries import find_binaries
 from gapless.db.embedded.folder import SHARED, Folder, try_lock
 from gapless.db.embedded.postmaster import running_postmaster
 from gapless.db.embedded.server import stop
+from support.patience import patience
 
 AS_ROOT = os.geteuid() == 0
 PATIENCE_S = 60.0
@@ -28,8 +29,6 @@ USER = """
 import sys
 from pathlib import Path
 from gapless.db.embedded.server import acquire
-from support.patience import patience
-from support.patience import patience
 server = acquire(Path(sys.argv[1]) if sys.argv[1:] else None)
 print(server.dsn, flush=True)
 sys.stdin.read()

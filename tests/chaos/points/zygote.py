@@ -36,7 +36,9 @@ log = logging.getLogger("zygote")
 LOOK_EVERY_S = 0.01
 STANDSTILL_S_MAX = 0.4
 BACKOFF_S_MAX = 0.1
-GOES_ON_S = 1.0  # a batch may take longer than the usual 20 ms on a busy machine: still they read ahead
+GOES_ON_S = (
+    1.0  # a batch may take longer than the usual 20 ms on a busy machine: still they read ahead
+)
 _PR_SET_PDEATHSIG = 1
 
 
