@@ -101,6 +101,7 @@ class Verdict:
 
     seed: int
     folder: Path
+    server: str = ""  # its version
     faults: Counter[str] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -149,6 +150,7 @@ def run(
         verdict.seconds["of faults"] = time.monotonic() - began_s
         say(f"{nemesis.done.total()} faults done; draining")
         verdict.faults = nemesis.done
+        verdict.server = scene.admin().info.parameter_status("server_version") or ""
         drain(scene, verdict, meter)
         conn = scene.admin()
         arena.writer.write(Note(what="drained"))

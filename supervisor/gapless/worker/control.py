@@ -2,8 +2,7 @@
 
 JOINED  beat and watch; connection lost -> CUT
 CUT     workers go on; reconnect: still a member -> JOINED, evicted -> a new member
-        longer than the ttl on our own clock -> we may be taken for dead: kill the workers. Whether
-        we were is seen when we are back: while the server was away, nobody could do it.
+        longer than the ttl on our own clock -> we may be taken for dead: kill the workers
 """
 
 from __future__ import annotations
@@ -183,6 +182,7 @@ class Control:
     # -- the way back -----------------------------------------------------------------------------
 
     def _return(self, now: float) -> None:
+        # Whether we were evicted is seen when we are back: while the server is away, nobody can do it.
         overdue = now - self._last_beat_s > self._settings.member_ttl_ms / 1000
         if overdue and not self._overdue:
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
