@@ -69,7 +69,7 @@ class Control:
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
-        self._overdue = False  # they were killed, for we were cut off for longer than the ttl
+        self._cut_s = -1.0  # the last beat before we were cut off for longer than the ttl
         self._retries = Retries(_RECONNECT_S_MAX)
         self._retry_due_s = 0.0
 
@@ -182,11 +182,11 @@ class Control:
     # -- the way back -----------------------------------------------------------------------------
 
     def _return(self, now: float) -> None:
-        # Whether we were evicted is seen when we are back: while the server is away, nobody can do it.
+        # While the server is away nobody can evict us: whether we were, is seen when we are back.
         overdue = now - self._last_beat_s > self._settings.member_ttl_ms / 1000
-        if overdue and not self._overdue:
+        if overdue and self._cut_s != self._last_beat_s:
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
-            self._overdue = self._lost = True
+            self._cut_s, self._lost = self._last_beat_s, True
         if now < self._retry_due_s:
             return
         conn = self._connect()
@@ -205,7 +205,6 @@ class Control:
         self._conn = conn
         self._retries.succeeded()
         self._last_beat_s = monotonic()
-        self._overdue = False
         self._changed = True
         log.info("supervisor: back, and still a member")
 
@@ -280,7 +279,6 @@ class Control:
         self._member.sync()
         self._conn = conn
         self._last_beat_s = monotonic()
-        self._overdue = False
         self._changed = True
 
     def _stay(self, conn: Connection[Any], now: float) -> None:
