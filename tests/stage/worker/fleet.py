@@ -25,7 +25,7 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
 from stage.worker.ledger import MAKE
-from support.patience import patience
+from support.patience import bounded_patience
 
 T = TypeVar("T")
 QUICK = {
@@ -68,7 +68,7 @@ def until(
     """Return the first true value of look(); fail after timeout_s, later on a busy machine."""
     began = time.monotonic()
     while not (found := look()):
-        if time.monotonic() - began > patience(timeout_s):
+        if time.monotonic() - began > bounded_patience(timeout_s):
             pytest.fail(f"not within {timeout_s} s: {what}\n{within()}")
         time.sleep(LOOK_AGAIN_S)
     return found
