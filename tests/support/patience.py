@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-
 BELOW_TIMEOUT_S = 150.0  # pytest ends a test after 180 s, and tells less than the test would
 
 
