@@ -18,6 +18,8 @@ from chaos.soak import as_json, write_table
 
 MORE_S = 120.0  # at most, for a run that has not yet met all it is about
 EXPLAIN = """\
+--oldest, before anything else: on the oldest PostgreSQL that is supported
+
 exit code: 0 nothing lost, doubled or out of order, and every fault met what it was for
            1 a violation (its shortest history is printed, the run's folder kept)
            2 usage
