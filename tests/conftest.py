@@ -27,6 +27,7 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
+from support.skips import StrictSkips, expected
 
 SERVER_OPTIONS = {
     "max_connections": "200",
@@ -49,10 +50,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="run the tests marked long too, as CI does"
     )
     parser.addoption("--soak", action="store_true", help="run the tests marked soak too (minutes)")
+    parser.addoption(
+        "--strict-skips", action="store_true", help="fail for a skip that tests/skips.toml lacks"
+    )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let children have signals as in a terminal: nohup and `&` in a script have them ignored."""
+    if config.getoption("--strict-skips") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(StrictSkips(expected()))
     for number, handler in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGHUP, signal.SIG_DFL),
@@ -77,9 +83,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Whole:
     return _Whole(config, log)  # type: ignore[arg-type]
 
 
+TAKES = {"long": "takes minutes: run with --long", "soak": "takes minutes: run with --soak"}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for name in ("long", "soak"):
-        skip = pytest.mark.skip(reason=f"takes minutes: run with --{name}")
+    for name, reason in TAKES.items():
+        skip = pytest.mark.skip(reason=reason)
         for item in items:
             if name in item.keywords and not config.getoption(f"--{name}"):
                 item.add_marker(skip)

@@ -4,8 +4,9 @@
 -- (nothing is left that could work), or it has been free, with no heartbeat, for reconnect_grace;
 -- or it is overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks,
 -- because the database's clock may jump; the first when half the ttl has passed without a heartbeat,
--- so that the second need not come after the ttl. After a server start everyone gets 5 s to come back; it is
--- the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
+-- so that the second need not come after the ttl. After a server start everyone gets its ttl, 5 s at least, to
+-- come back, and what was suspected before is not any more: while the server was away nobody could beat. It
+-- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
   me uuid, suspect_grace interval default '3 s', reconnect_grace interval default '1 s'
@@ -33,9 +34,12 @@ begin
     for update skip locked
   loop
     absent := pg_try_advisory_xact_lock_shared(7427002, other.member_no);
+    -- Its presence lock is of a session that began since, or its last heartbeat came since.
+    continue when absent and other.expires_at - other.ttl < up_since
+      and clock_timestamp() < up_since + greatest(interval '5 s', other.ttl);
     silent := other.expires_at - other.ttl / 2 < clock_timestamp();
-    suspected := other.suspect_at is not null and other.suspect_beat = other.beat;
-    if absent and up_since < clock_timestamp() - interval '5 s' and (
+    suspected := coalesce(other.suspect_at >= up_since and other.suspect_beat = other.beat, false);
+    if absent and (
         not gapless.works(other.member_id)
         or (suspected and other.suspect_at < clock_timestamp() - evict.reconnect_grace)
       )

@@ -14,18 +14,25 @@ from chaos.arena import FAULTS
 from chaos.figures import KINDS, figures
 from chaos.report import print_figures, print_verdict
 from chaos.run import run
+from chaos.soak import as_json, write_table
 
 MORE_S = 120.0  # at most, for a run that has not yet met all it is about
 EXPLAIN = """\
+--oldest, before anything else: on the oldest PostgreSQL that is supported
+
 exit code: 0 nothing lost, doubled or out of order, and every fault met what it was for
            1 a violation (its shortest history is printed, the run's folder kept)
            2 usage
            3 inconclusive: something the run is about never happened
+           4 slow, so inconclusive, too: the machine was too busy for what is left to come to its end
 """
 
 
 def main() -> int:
     args = parse()
+    if args.table:
+        write_table([Path(each) for each in args.table])
+        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what runs is ended
     folder = Path(args.folder or tempfile.mkdtemp(prefix="gapless-chaos-"))
     keep = bool(args.folder)
@@ -42,6 +49,8 @@ def main() -> int:
             more_s=MORE_S,
         )
         print_verdict(verdict)
+        if args.json:
+            Path(args.json).write_text(as_json(verdict))
         keep = keep or verdict.exit_code == 1
         return verdict.exit_code
     finally:
@@ -63,6 +72,10 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="of each figure (20)")
     parser.add_argument("--only", action="append", metavar="KIND", help="this fault; repeatable")
+    parser.add_argument("--json", metavar="FILE", help="write a report that --table takes")
+    parser.add_argument(
+        "--table", nargs="+", metavar="FILE", help="write reports into docs/reliability.md; no run"
+    )
     parser.add_argument("--folder", help="where histories and logs go, and stay")
     args = parser.parse_args()
     known = set(KINDS if args.figures else FAULTS)

@@ -50,7 +50,7 @@ IN_TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
         (f"delete from gapless.outbox_message_t where id = {AN_EVENT}",),
     ),
     "it never got an offset": (
-        "chain lost",
+        "not sequenced",
         (
             (
                 f"delete from gapless.log_segment where {BELOW} and (topic_id, partition_id, base_offset)"

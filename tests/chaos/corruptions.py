@@ -203,3 +203,71 @@ IN_RECORDS: dict[str, tuple[str, Callable[[list[Record]], list[Record]]]] = {
     "commit order is not offset order": ("out of order", inverted),
     "a payload is not what was sent": ("changed", changed),
 }
+
+# A case: the name of the violation, the column that it is to name, and the statement that corrupts.
+SEEN = (
+    *("id", "key", "event_type", "payload", "headers", "host_id", "user_id", "transaction_id"),
+    *("created_us", "cause", "correlation"),
+)
+ANOTHER = """'{"another": true}'"""
+_STORED = {
+    "headers": ANOTHER,
+    "host_id": "'another'",
+    "user_id": "null",
+    "transaction_id": "gen_random_uuid()",
+    "payload": ANOTHER,
+    "cause": "'g/t/0@1'",
+    "correlation": "gen_random_uuid()",
+    "xid": "'9000000000000'",
+}
+_IN_A_LETTER = {
+    **{name: value for name, value in _STORED.items() if name != "xid"},
+    "key": "'another'",
+    "event_type": "'another'",
+    "created_ts": "created_ts + interval '1 us'",
+}
+CREATED = (
+    "update gapless.outbox_message_t set created_ts = created_ts {} interval '{}' where id = {}"
+)
+A_LATER_EVENT = "(select max(id) from gapless.outbox_message_t where event_type like '%/1')"
+IN_COLUMNS: dict[str, tuple[str, str, str]] = {
+    **{
+        f"{name} is stored otherwise": (
+            "column changed",
+            name,
+            f"update gapless.outbox_message_t set {name} = {value} where id = {AN_EVENT}",
+        )
+        for name, value in _STORED.items()
+    },
+    **{
+        f"{name} is given otherwise": (
+            "column seen otherwise",
+            name,
+            f'update chaos.effect set seen = seen || \'{{"{name}": "another"}}\' where id = {AN_EFFECT}',
+        )
+        for name in SEEN
+    },
+    **{
+        f"{name} of a letter is another": (
+            "letter changed",
+            name,
+            f"update gapless.dead_letter_event set {name} = {value} {A_LETTER}",
+        )
+        for name, value in _IN_A_LETTER.items()
+    },
+    "it was inserted before it was sent": (
+        "created at another time",
+        "created_ts",
+        CREATED.format("-", "1 hour", AN_EVENT),
+    ),
+    "it was inserted after its COMMIT": (
+        "created at another time",
+        "created_ts",
+        CREATED.format("+", "1 hour", AN_EVENT),
+    ),
+    "it was inserted before the one before it": (
+        "created out of order",
+        "created_ts",
+        CREATED.format("-", "0.5 s", A_LATER_EVENT),
+    ),
+}

@@ -6,7 +6,10 @@ their own that stand for the world outside.
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -14,14 +17,17 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
+from chaos.history import digest
 from gapless.consume.unit import Unit
+from gapless.log.event import Event
 
 TABLES = Path(__file__).with_name("tables.sql")
 
 _WRITE = """
 insert into chaos.effect
-  (group_id, topic, partition_id, c_offset, transaction_id, position, key, tag, epoch, pid)
+  (group_id, topic, partition_id, c_offset, transaction_id, position, key, tag, seen, epoch, pid)
 select %(group)s, %(topic)s, %(partition)s, u.c_offset, u.transaction_id, u.n - 1, u.key, u.tag,
+  %(seen)s::jsonb -> (u.n - 1)::int,
   (
     select c.epoch from gapless.consumer_offsets c
     join gapless.topic t on t.topic_id = c.topic_id and t.name = %(topic)s
@@ -35,8 +41,8 @@ from unnest(
 
 _CALL = """
 insert into chaos.call
-  (group_id, topic, partition_id, first_offset, last_offset, phase, attempt, idempotency_key, pid)
-values (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+  (group_id, topic, partition_id, first_offset, last_offset, seen, phase, attempt, idempotency_key, pid)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 CONNECT_TIMEOUT_S = 3
 
@@ -44,6 +50,33 @@ CONNECT_TIMEOUT_S = 3
 def make_tables(conn: Connection[Any]) -> None:
     """Make schema `chaos` in a database that has the schema of gapless."""
     conn.execute(TABLES.read_bytes())
+
+
+def seen(events: Sequence[Event]) -> str:
+    """Return all that a handler can see of events, as JSON; rows.py makes the same of the log."""
+    return json.dumps(
+        [
+            {
+                "id": event.id,
+                "key": event.key,
+                "event_type": event.event_type,
+                "payload": None
+                if event.payload_json is None
+                else digest(event.payload_json.decode()),
+                "headers": event.headers,
+                "host_id": event.host_id,
+                "user_id": event.user_id,
+                "transaction_id": str(event.transaction_id),
+                "created_us": (event.created_ts - _EPOCH) // timedelta(microseconds=1),
+                "cause": event.cause and "{}/{}/{}@{}".format(*event.cause),
+                "correlation": str(event.correlation),
+            }
+            for event in events
+        ]
+    )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def write_effects(group: str, unit: Unit, conn: Connection[Any]) -> None:
@@ -59,6 +92,7 @@ def write_effects(group: str, unit: Unit, conn: Connection[Any]) -> None:
             "transactions": [event.transaction_id for event in events],
             "keys": [event.key for event in events],
             "tags": [event.event_type for event in events],
+            "seen": seen(events),
             "pid": os.getpid(),
         },
     )
@@ -83,6 +117,7 @@ class Desk:
                 application_name="chaos/outside",
             )
         place = [group, unit.topic, unit.partition, unit.first_offset, unit.last_offset]
+        place.append(seen(list(unit)))
         try:
             conn.execute(_CALL, [*place, phase, unit.attempt, unit.idempotency_key, os.getpid()])
         except psycopg.Error:

@@ -32,7 +32,7 @@ class Sent:
     """One event of an attempt, in the order of insertion.
 
     tag: its event_type, unique in the run (of this attempt, not of the business order).
-    key: what routes it. digest: digest(payload text), "" when it does not matter.
+    key: what routes it. headers: as JSON. digest: digest(payload text), "" when it does not matter.
     poison: its handlers always raise. does: what they do with it (chaos.deeds), "" nothing odd.
     undone: its savepoint was rolled back. transaction_id: the explicit one, if it has one.
     """
@@ -40,6 +40,9 @@ class Sent:
     tag: str
     topic: str
     key: str | None = None
+    headers: str = "{}"
+    host_id: str | None = None
+    user_id: str | None = None
     digest: str = ""
     poison: bool = False
     does: str = ""

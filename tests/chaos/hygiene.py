@@ -8,9 +8,10 @@ from typing import Any
 from psycopg import Connection
 
 from chaos.process import LOOK_AGAIN_S, title
+from chaos.progress import Meter
 from chaos.scene import Scene
 
-REAP_S = 5.0
+REAP_S = 5.0  # of CPU
 _LEFT = {
     "session": (
         "select application_name || ', ' || coalesce(state, '?') from pg_stat_activity"
@@ -31,10 +32,10 @@ _LEFT = {
 }
 
 
-def leftovers(scene: Scene, conn: Connection[Any]) -> list[str]:
+def leftovers(scene: Scene, conn: Connection[Any], meter: Meter) -> list[str]:
     """Say what is left of supervisors and producers that have all ended; give it REAP_S."""
-    give_up_s = time.monotonic() + REAP_S
-    while (left := _look(scene, conn)) and time.monotonic() < give_up_s:
+    began_s = time.monotonic()
+    while (left := _look(scene, conn)) and meter.had_s(began_s, time.monotonic()) < REAP_S:
         time.sleep(LOOK_AGAIN_S * 10)
     return left
 

@@ -35,6 +35,10 @@ KEYS = [f"k{number}" for number in range(24)]
 # nobody else uses: they are never parked themselves.
 RISKY_KEYS = [f"r{number}" for number in range(12)]
 RISKILY = 0.05
+# What is stored beside the payload, and goes everywhere with it.
+HEADERS = ("{}", '{"trace": "5f", "hops": [1, 2.5, null]}', '{"é": {"\\u2603": true}}')
+HOSTS = (None, "host 1", "7b0c1a52-5a3c-4e5f-9d6e-0123456789ab", "")
+USERS = (None, "ann", "bjørn o'neill")
 ALONE = 0.6
 EVENTS_MAX = 6
 MANY_EVENTS = 120  # more than a batch, and enough for a COPY
@@ -46,8 +50,12 @@ _BUSINESS = (
     "insert into chaos.business (attempt, producer, order_key, events) values (%s, %s, %s, %s)"
 )
 _PLAIN = """
-insert into gapless.outbox_message_t (topic_id, key, event_type, payload, transaction_id)
-select gapless.topic_id(%s), * from unnest(%s::text[], %s::text[], %s::json[], %s::uuid[])
+insert into gapless.outbox_message_t (
+  topic_id, key, event_type, payload, transaction_id, headers, host_id, user_id
+)
+select gapless.topic_id(%s), * from unnest(
+  %s::text[], %s::text[], %s::json[], %s::uuid[], %s::jsonb[], %s::text[], %s::text[]
+)
 """
 
 
@@ -145,6 +153,9 @@ class Producer:
                     tag="",
                     topic=TOPIC,
                     key=random.choice(keys),
+                    headers=random.choice(HEADERS),
+                    host_id=random.choice(HOSTS),
+                    user_id=random.choice(USERS),
                     digest=digest(text),
                     does=does,
                     undone=undone,
@@ -207,6 +218,9 @@ class Producer:
                 [event.tag for event in events],
                 list(part.payloads),
                 [event.transaction_id and UUID(event.transaction_id) for event in events],
+                [event.headers for event in events],
+                [event.host_id for event in events],
+                [event.user_id for event in events],
             ]
             conn.execute(_PLAIN, [TOPIC, *columns])
             return
@@ -218,6 +232,9 @@ class Producer:
                     payload=text.encode(),
                     key=event.key,
                     event_type=event.tag,
+                    headers=json.loads(event.headers),
+                    host_id=event.host_id,
+                    user_id=event.user_id,
                     transaction_id=event.transaction_id,
                 )
                 for event, text in zip(events, part.payloads, strict=True)

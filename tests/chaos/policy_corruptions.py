@@ -178,3 +178,8 @@ IN_RECORDS: dict[str, tuple[str, Callable[[list[Record]], list[Record]]]] = {
     "a call is passed without a word": ("never called to its end", unskipped),
     "two people discard one unit": ("discarded twice", discarded),
 }
+# What an at-least-once handler was given for one of its events.
+CALL_SEEN = (
+    "update chaos.call set seen = jsonb_set(seen, '{{0,{column}}}', '\"another\"')"
+    f" where phase = 'begin' and {unit('mail', 'first')}"
+)

@@ -143,10 +143,15 @@ class Producer:
     def _event(self, id_: str, number: int, draft: Draft) -> tuple[Sent, NewEvent]:
         does = {"do": draft.does} if draft.does else {}
         text = json.dumps({"poison": draft.poison, **does, **dict(draft.payload)})
+        headers = {"n": number, "trace": {"é": [None, 1.5, "\u2603"]}}
+        host_id, user_id = f"host {number % 3}", f"user {self._name}"
         sent = Sent(
             tag=f"{id_}/{number}",
             topic=draft.topic,
             key=draft.key,
+            headers=json.dumps(headers),
+            host_id=host_id,
+            user_id=user_id,
             digest=digest(text),
             poison=draft.poison,
             does=draft.does,
@@ -157,6 +162,9 @@ class Producer:
             payload=text.encode(),
             key=draft.key,
             event_type=sent.tag,
+            headers=headers,
+            host_id=host_id,
+            user_id=user_id,
             transaction_id=draft.transaction_id,
         )
         return sent, event

@@ -12,7 +12,8 @@ One line for each client machine. A line is in one mode at a time:
 `eat` is apart from the modes: the answer to each of the next n COMMITs is swallowed, and the client
 reset, so that it cannot know whether it committed. Controlled by JSON lines on standard input, each
 answered by one on standard output: {"line": 0, "mode": "cut"} · {"line": 0, "eat": 1} ·
-{"line": 0, "reset": true} (connections now; new ones are welcome).
+{"line": 0, "reset": true} (connections now; new ones are welcome) · {"line": 0, "upstream": path}
+(another server from now on).
 
 Looked for and not taken: toxic-proxy (PyPI) only delays; Toxiproxy is a program in Go that has
 neither half-open connections nor an idea of what a COMMIT is.
@@ -189,6 +190,8 @@ async def serve(upstream: str, lines: int) -> None:
             line.set_mode(order["mode"])
         if "eat" in order:
             line.eat = order["eat"]
+        if "upstream" in order:
+            line.upstream = order["upstream"]
         if order.get("reset"):
             line.reset()
         say({"eaten": line.eaten, "connections": len(line.connections)})

@@ -38,8 +38,11 @@ def verdict_text(verdict: Verdict) -> str:
         lines += [f"{len(verdict.violations)} VIOLATIONS", *told[:LINES_MAX]]
         lines += ["…"] if len(told) > LINES_MAX else []
     lines += [f"PROBLEM {problem}" for problem in verdict.problems]
+    lines += [f"SLOW {what}" for what in verdict.slow]
     if verdict.exit_code == 1:
         lines.append(f"again: bin/chaos --seed {verdict.seed} (histories in {verdict.folder})")
+    elif verdict.slow:
+        lines.append("SLOW, so inconclusive: nothing wrong, and not all of it was seen to its end")
     elif verdict.never:
         lines += ["INCONCLUSIVE, never happened:", *(f"  {what}" for what in verdict.never)]
     else:

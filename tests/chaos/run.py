@@ -22,6 +22,7 @@ from chaos.history import Note, Writer, read
 from chaos.hygiene import leftovers
 from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
+from chaos.progress import Ended, Mark, Meter, Watch, await_end
 from chaos.recovery import recoveries
 from chaos.scene import QUICK, Scene, open_scene
 from chaos.shop import GROUPS
@@ -34,9 +35,9 @@ SUPERVISORS = 3
 PRODUCERS = 4
 HANDLERS: dict[str, object] = {"handlers": "chaos.shop,chaos.chain_shop"}
 START_S = 30.0
-# On a quiet machine; what kills its worker does so five times.
-DRAIN_S = 60.0
-DRAIN_S_MAX = 300.0
+# Of CPU without anything nearer to its end; what kills its worker does so five times.
+STILL_S = 60.0
+DRAIN_S_MAX = 600.0  # of the clock, for each step of the drain
 # A unit that hangs is killed five times, other faults come in between, and what is placed by another
 # number of partitions waits for what was placed before.
 STALL_S_MAX = 60.0
@@ -44,6 +45,13 @@ PACED = ("memberTtlMs", "suspectGraceMs", "maxProcessingMs")
 PACE_MAX = 3.0
 LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the next look
 
+# What of a wrong end is no more than an end that was not waited for.
+UNFINISHED = frozenset(
+    {
+        *("not delivered", "not sequenced", "left waiting", "hanging", "idle in transaction"),
+        *("unserved", "unbalanced", "parked behind nobody"),
+    }
+)
 # What waits for its next attempt counts; what is parked does not: it may be behind one that is dead.
 LAG = """
 select (
@@ -55,6 +63,15 @@ cross join lateral (
   where (s.topic_id, s.partition_id) = (c.topic_id, c.partition_id)
 ) n
 """
+# What grows as the groups come nearer to the end: what they passed, and what ended of what was set
+# aside. A unit that waits for its next attempt again and again comes nearer to nothing.
+_PASSED = """
+select
+  (select coalesce(sum(next_offset), 0)::bigint from gapless.consumer_offsets),
+  (select count(*) from gapless.log_segment),
+  (select count(*) from chaos.aside where state <> 'waiting' or what = 'DELETE')
+"""
+_PLACED = "select count(*) from gapless.lease where owner = target"
 _SETTLED = """
 select count(*) >= %(groups)s and count(l.owner) = count(*) and bool_and(l.owner = l.target)
 and not exists (
@@ -77,13 +94,18 @@ select (select count(*) from gapless.outbox_message_t), (select count(*) from ch
 
 @dataclass
 class Verdict:
-    """What came of a run. problems: of the drain and of hygiene, one line each."""
+    """What came of a run. problems: of the drain and of hygiene, one line each.
+
+    slow: what did not come to its end in time, for want of CPU or while it still came nearer.
+    """
 
     seed: int
     folder: Path
+    server: str = ""  # its version
     faults: Counter[str] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
     never: list[str] = field(default_factory=list)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -93,9 +115,11 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 good, 1 something that must not be, 3 inconclusive."""
+        """0 good, 1 something that must not be, 3 inconclusive, 4 slow."""
         if self.violations or self.problems:
             return 1
+        if self.slow:
+            return 4
         return 3 if self.never else 0
 
 
@@ -113,7 +137,8 @@ def run(
     more_s: while it is not conclusive, it goes on for so much longer at most.
     """
     verdict = Verdict(seed, folder)
-    with open_scene(folder, paced(QUICK) | HANDLERS, PARTITIONS) as scene:
+    settings = paced(QUICK) | HANDLERS
+    with Meter() as meter, open_scene(folder, settings, PARTITIONS) as scene:
         arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
         populate(arena)
         say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
@@ -125,11 +150,13 @@ def run(
         verdict.seconds["of faults"] = time.monotonic() - began_s
         say(f"{nemesis.done.total()} faults done; draining")
         verdict.faults = nemesis.done
-        drain(scene, verdict)
+        verdict.server = scene.admin().info.parameter_status("server_version") or ""
+        drain(scene, verdict, meter)
         conn = scene.admin()
         arena.writer.write(Note(what="drained"))
-        verdict.problems += leftovers(scene, conn)
-        judge(verdict, conn, arena)
+        if not verdict.slow:
+            verdict.problems += leftovers(scene, conn, meter)
+        judge(verdict, conn, arena, meter)
         if kinds is None:
             verdict.never = missing(verdict.counts, FAULTS, verdict.faults)
     return verdict
@@ -170,27 +197,35 @@ def populate(arena: Arena) -> None:
         scene.start_producer(PRODUCERS_LINE, arena.seed, RATE)
 
 
-def drain(scene: Scene, verdict: Verdict) -> None:
-    """Let the producers finish, the groups catch up, and the supervisors leave."""
+def drain(scene: Scene, verdict: Verdict, meter: Meter) -> None:
+    """Let the producers finish, the groups catch up, and the supervisors leave.
+
+    What is slow is not waited for to its end: then all are ended as they are.
+    """
     began_s = time.monotonic()
-    limit_s = min(patience(DRAIN_S), DRAIN_S_MAX)
     conn = scene.admin()
-    if not wait_until(lambda: _is_settled(conn), limit_s):
-        verdict.problems.append(f"not balanced {limit_s:.0f} s after")
-    verdict.seconds["until all was balanced"] = time.monotonic() - began_s
-    _end(scene.producers, verdict)
-    if not wait_until(lambda: _lag(conn) == 0, limit_s):
-        verdict.problems.append(f"{_lag(conn)} events not handled {limit_s:.0f} s after")
-    verdict.seconds["until all was handled"] = time.monotonic() - began_s
-    wait_until(lambda: all(is_up(process) for process in scene.supervisors), START_S)
-    _end(scene.supervisors, verdict)
-    _until_ended(scene.leaving, verdict)
-    verdict.seconds["until all had left"] = time.monotonic() - began_s
+    steps: list[tuple[str, Callable[[], list[str]]]] = [
+        ("until all was balanced", lambda: _until_settled(conn, verdict, meter)),
+        ("", lambda: _end(scene.producers, verdict, meter)),
+        ("until all was handled", lambda: _until_handled(conn, verdict, meter)),
+        ("", lambda: _until_up(scene)),
+        ("", lambda: _end(scene.supervisors, verdict, meter)),
+        ("until all had left", lambda: _until_ended(scene.leaving, verdict, meter)),
+    ]
+    for what, step in steps:
+        verdict.slow += step()
+        if what:
+            verdict.seconds[what] = time.monotonic() - began_s
+        if verdict.slow:
+            scene.kill_all()
+            return
 
 
-def judge(verdict: Verdict, conn: Connection[Any], arena: Arena) -> None:
+def judge(verdict: Verdict, conn: Connection[Any], arena: Arena, meter: Meter) -> None:
     began_s = time.monotonic()
     verdict.violations = check(conn, verdict.folder)
+    if verdict.slow:
+        verdict.violations = [v for v in verdict.violations if v.name not in UNFINISHED]
     verdict.seconds["of the checker"] = time.monotonic() - began_s
     verdict.size = conn.execute(_SIZE).fetchone() or ()
     verdict.counts = cover(conn, arena)
@@ -199,8 +234,15 @@ def judge(verdict: Verdict, conn: Connection[Any], arena: Arena) -> None:
     if stall is not None:
         verdict.stall = stall
         verdict.seconds[f"was the longest stall, of {stall.partition}"] = stall.seconds
-        if stall.seconds > patience(STALL_S_MAX):
+        if stood_still(stall, meter):
             verdict.problems.append(f"{stall.partition} stood still for {stall.seconds:.1f} s")
+
+
+def stood_still(stall: Stall, meter: Meter) -> bool:
+    """Tell whether a partition stood still although there was CPU."""
+    clock_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
+    since_s = stall.since - clock_s
+    return meter.had_s(since_s, since_s + stall.seconds) > STALL_S_MAX
 
 
 def wait_until(look: Callable[[], bool], seconds: float) -> bool:
@@ -213,19 +255,61 @@ def wait_until(look: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def _end(processes: list[Process], verdict: Verdict) -> None:
+def _until_settled(conn: Connection[Any], verdict: Verdict, meter: Meter) -> list[str]:
+    def look() -> tuple[bool, Mark]:
+        return _is_settled(conn), conn.execute(_PLACED).fetchone() or (0,)
+
+    ended = await_end(meter, Watch(STILL_S, DRAIN_S_MAX), look)
+    return _told(ended, verdict, lambda: "not balanced")
+
+
+def _until_handled(conn: Connection[Any], verdict: Verdict, meter: Meter) -> list[str]:
+    def look() -> tuple[bool, Mark]:
+        return _lag(conn) == 0, conn.execute(_PASSED).fetchone() or (0, 0, 0)
+
+    ended = await_end(meter, Watch(STILL_S, DRAIN_S_MAX), look)
+    return _told(ended, verdict, lambda: f"{_lag(conn)} events not handled")
+
+
+def _until_up(scene: Scene) -> list[str]:
+    wait_until(lambda: all(is_up(process) for process in scene.supervisors), START_S)
+    return []
+
+
+def _end(processes: list[Process], verdict: Verdict, meter: Meter) -> list[str]:
     for process in processes:
         process.signal(signal.SIGTERM)
-    _until_ended(processes, verdict)
+    return _until_ended(processes, verdict, meter)
 
 
-def _until_ended(processes: list[Process], verdict: Verdict) -> None:
-    for process in processes:
-        code = process.end(DRAIN_S)
-        if code != 0:
-            verdict.problems.append(
-                f"{process.name} ended with {code}" if code is not None else f"{process.name} hangs"
-            )
+def _until_ended(processes: list[Process], verdict: Verdict, meter: Meter) -> list[str]:
+    def look() -> tuple[bool, Mark]:
+        gone = sum(not process.is_running() for process in processes)
+        return gone == len(processes), (gone,)
+
+    ended = await_end(meter, Watch(STILL_S, DRAIN_S_MAX), look)
+    codes = {process.name: process.popen.poll() for process in processes}
+    verdict.problems += [
+        f"{name} ended with {code}"
+        for name, code in codes.items()
+        if code and not (code == -signal.SIGTERM and _has_not_begun(verdict.folder, name))
+    ]
+    left = ", ".join(name for name, code in codes.items() if code is None)
+    return _told(ended, verdict, lambda: f"{left} not ended")
+
+
+def _has_not_begun(folder: Path, name: str) -> bool:
+    """Tell whether a producer has done nothing yet: then SIGTERM just ends it, as any program."""
+    return name.startswith("p") and not any(folder.glob(f"{name}-*.jsonl"))
+
+
+def _told(ended: Ended, verdict: Verdict, what: Callable[[], str]) -> list[str]:
+    """Return what is slow; what is stuck is a problem."""
+    if ended == "slow":
+        return [f"{what()} after {DRAIN_S_MAX:.0f} s, for want of CPU or still nearer to its end"]
+    if ended == "stuck":
+        verdict.problems.append(f"{what()}, and no nearer to it in {STILL_S:.0f} s of CPU")
+    return []
 
 
 def _is_settled(conn: Connection[Any]) -> bool:

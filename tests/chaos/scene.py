@@ -93,6 +93,12 @@ class Scene:
         self._conn = eventually_connect(self.admin_dsn)
         return self._conn
 
+    def move_to(self, cluster: Cluster) -> None:
+        """Have everybody find another server where the former one was."""
+        self.cluster = cluster
+        for line in range(MACHINES_MAX):
+            self.proxy.order(line, upstream=_socket(cluster), reset=True)
+
     def start_supervisor(
         self,
         line: int,
@@ -149,12 +155,16 @@ class Scene:
         used = [process.line for process in self.supervisors]
         return min(range(MACHINES_MAX), key=used.count)
 
-    def close(self) -> None:
+    def kill_all(self) -> None:
+        """Kill everything that was started, and what it left behind."""
         for process in self.started:
             process.signal_all(signal.SIGKILL)
             if process.is_running():
                 process.popen.wait()
         self._kill_orphans()
+
+    def close(self) -> None:
+        self.kill_all()
         if self._conn is not None:
             self._conn.close()
 
@@ -202,12 +212,17 @@ def open_scene(folder: Path, settings: dict[str, object], partitions: int) -> It
     with ExitStack() as stack:
         cluster = stack.enter_context(throwaway_cluster(SERVER_OPTIONS))
         _furnish(cluster, partitions)
-        parts = conninfo_to_dict(cluster.dsn())
-        proxy = Proxy(f"{parts['host']}/.s.PGSQL.{parts['port']}", MACHINES_MAX)
+        proxy = Proxy(_socket(cluster), MACHINES_MAX)
         stack.callback(proxy.close)
         scene = Scene(cluster, folder, proxy, settings)
+        stack.callback(lambda: scene.cluster.stop("immediate"))  # it may be another one by then
         stack.callback(scene.close)
         yield scene
+
+
+def _socket(cluster: Cluster) -> str:
+    parts = conninfo_to_dict(cluster.dsn())
+    return f"{parts['host']}/.s.PGSQL.{parts['port']}"
 
 
 def _furnish(cluster: Cluster, partitions: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ from chaos.arena import PRODUCERS_LINE, SHORT_S, Arena, fault, kill
 from chaos.faults import kill_worker, pause
 from chaos.history import Note
 from chaos.process import children_of
-from chaos.scene import TOPIC
+from chaos.scene import SERVER_OPTIONS, TOPIC
+from support.standby import follow, promote
 
 PARTITIONS = (2, 6)
+FOLLOWED_S = (0.5, 2.0)  # so long the standby follows before it is needed
 ALSO = 0.5  # of the changes: as often each topic of the chain changes, too
 
 
@@ -90,6 +93,28 @@ def restart_fast(arena: Arena) -> Iterator[float]:
         kill(pid, signal.SIGCONT)  # the server would wait for one that another fault has stopped
     arena.scene.cluster.restart("fast")
     arena.note_end("restart_fast", "server")
+    yield 0
+
+
+@fault
+def promote_standby(arena: Arena) -> Iterator[float]:
+    """The server is gone for good, and its standby takes its place, on another timeline.
+
+    What was acknowledged is there: meanwhile COMMIT waits for the standby. What the old one had
+    written and not sent is lost, and its offsets, ids and xids go to other events.
+    """
+    scene = arena.scene
+    old = scene.cluster
+    arena.note("promote_standby", "server", crash=True)
+    old.stop("immediate")
+    standby = follow(old, SERVER_OPTIONS | {"synchronous_commit": "on"})
+    # Not by yield: an operator who cancels a COMMIT that waits for the standby may have it lost.
+    time.sleep(arena.random.uniform(*FOLLOWED_S))
+    old.stop("immediate")
+    promote(standby)
+    scene.move_to(standby)
+    shutil.rmtree(old.data_dir)
+    arena.note_end("promote_standby", "server")
     yield 0
 
 

@@ -16,6 +16,7 @@ create table chaos.effect (
   position int not null,               -- in the unit, as its handler was given it; from 0
   key text,
   tag text,
+  seen jsonb,                          -- every column of the event, as the handler was given it
   epoch bigint,                        -- of the fence, as the handler's transaction saw it
   pid int,                             -- of the worker process
   backend_pid int not null default pg_backend_pid(),
@@ -35,6 +36,7 @@ create table chaos.call (
   phase text not null,                 -- begin or end
   attempt int not null,                -- as it was told
   idempotency_key text not null,
+  seen jsonb,                 -- every column of each of its events, as it was given them
   pid int not null,
   at timestamptz not null default clock_timestamp()
 );

@@ -17,7 +17,7 @@ MORE_S = 300.0  # on a busy machine fewer faults fit into a minute
 @pytest.mark.chaos
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_faults_of_every_kind(tmp_path: Path) -> None:
     """Nothing lost, nothing twice, nothing out of order; and every fault met what it was for."""
     verdict = run(tmp_path / "history", seed=SEED, seconds=SECONDS, more_s=MORE_S)

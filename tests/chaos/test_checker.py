@@ -16,7 +16,14 @@ from psycopg import Connection
 
 from chaos.app import make_handler
 from chaos.checker import check, check_records, report
-from chaos.corruptions import A_BATCH, IN_RECORDS, IN_TABLES, NOWHERE, acknowledged
+from chaos.corruptions import (
+    A_BATCH,
+    IN_COLUMNS,
+    IN_RECORDS,
+    IN_TABLES,
+    NOWHERE,
+    acknowledged,
+)
 from chaos.effects import make_tables
 from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
 from chaos.producer import Draft, Producer
@@ -114,6 +121,17 @@ def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
     assert name in {each.name for each in found}, report(found)
     told = next(each for each in found if each.name == name)
     assert told.history or told.invariant in ("I8", "P1", "I3"), f"{told} tells nothing"
+
+
+@pytest.mark.parametrize("case", IN_COLUMNS)
+def test_a_corrupted_column_is_found(run: Run, case: str) -> None:
+    name, column, statement = IN_COLUMNS[case]
+    with run.conn.transaction(force_rollback=True):
+        assert run.conn.execute(statement.encode()).rowcount == 1, statement
+        found = check_records(run.conn, run.records)
+    told = [each for each in found if each.name == name]
+    assert any(column in each.text for each in told), report(found)
+    assert told[0].history
 
 
 @pytest.mark.parametrize("case", IN_RECORDS)

@@ -11,9 +11,16 @@ from contextlib import closing
 import pytest
 
 from chaos.checker import check, check_records, report
+from chaos.corruptions import SEEN
 from chaos.effects import make_tables
 from chaos.history import Handling, read, select
-from chaos.policy_corruptions import CALL_PASSED, CALLS_CROSSED, IN_RECORDS, IN_TABLES
+from chaos.policy_corruptions import (
+    CALL_PASSED,
+    CALL_SEEN,
+    CALLS_CROSSED,
+    IN_RECORDS,
+    IN_TABLES,
+)
 from chaos.policy_play import Play
 from chaos.test_checker import Run
 from gapless.db.connect import connect
@@ -70,6 +77,12 @@ def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
     find(run, name, IN_TABLES[name])
 
 
+@pytest.mark.parametrize("column", SEEN)
+def test_a_column_that_a_call_was_given_otherwise_is_found(run: Run, column: str) -> None:
+    told = find(run, "column seen otherwise", (CALL_SEEN.format(column=column),))
+    assert f": {column}: " in told
+
+
 def test_calls_that_cross_are_found(run: Run) -> None:
     find(run, "key overtaken", CALLS_CROSSED)
     find(run, "held key passed", CALL_PASSED)
@@ -82,9 +95,12 @@ def test_a_corrupted_record_is_found(run: Run, case: str) -> None:
     assert name in {each.name for each in found}, report(found)
 
 
-def find(run: Run, name: str, statements: tuple[str, ...]) -> None:
+def find(run: Run, name: str, statements: tuple[str, ...]) -> str:
+    """Corrupt, and return what the checker tells of it under that name."""
     with run.conn.transaction(force_rollback=True):
         for statement in statements:
             assert run.conn.execute(statement.encode()).rowcount > 0, statement
         found = check_records(run.conn, run.records)
-    assert name in {each.name for each in found}, report(found)
+    told = [str(each) for each in found if each.name == name]
+    assert told, report(found)
+    return "\n".join(told)

@@ -6,7 +6,6 @@ must not take the one for the other; what survived keeps its key, however often 
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,6 @@ from psycopg import Connection
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.db.embedded.account import server_account
 from gapless.db.embedded.cluster import Cluster
 from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
@@ -26,7 +24,7 @@ from gapless.errors import WaitError
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from gapless.testing import drain
-from support.servers import until
+from support.standby import copy_of, promote
 
 
 class Mailbox:
@@ -63,26 +61,13 @@ def say(conn: Connection[Any], name: str) -> UUID:
 @contextmanager
 def promoted(copy: Cluster) -> Iterator[Connection[Any]]:
     """Start what was copied as a standby, and promote it."""
-    (copy.data_dir / "standby.signal").touch()
-    server_account().give(copy.data_dir / "standby.signal")
     copy.start()
     try:
+        promote(copy)
         with psycopg.connect(copy.dsn(), autocommit=True) as conn:
-            assert conn.execute("select pg_is_in_recovery()").fetchone() == (True,)
-            assert conn.execute("select pg_promote()").fetchone() == (True,)
-            assert until(lambda: conn.execute("select pg_is_in_recovery()").fetchone() == (False,))
             yield conn
     finally:
         copy.stop("immediate")
-
-
-def copy_of(old: Cluster) -> Cluster:
-    """A standby as it is now; `old` does not run."""
-    folder = old.data_dir.parent / "standby"
-    folder.mkdir()
-    subprocess.run(["cp", "-a", old.data_dir, folder / "data"], check=True)
-    server_account().give(folder)
-    return Cluster(old.bindir, folder / "data", throwaway=True)
 
 
 def install(conn: Connection[Any]) -> None:

@@ -20,7 +20,6 @@ from gapless.errors import UsageError
 from gapless.log.topics import Topic
 from gapless.status import LiveConsole, watch
 from support.group import owner
-from support.patience import patience
 from support.terminal import ENTER, LEAVE, PATIENCE_S, Terminal, in_terminal
 
 PROGRAM = """
@@ -144,10 +143,8 @@ def test_a_server_that_does_not_answer_cannot_keep_it(dsn: str, conn: Connection
     with psycopg.connect(dsn) as other, _terminal(dsn) as terminal:
         other.execute("lock table gapless.lease")  # for 1 s a look waits, then the next one
         time.sleep(0.5)
-        began = time.monotonic()
         os.kill(terminal.pid, signal.SIGTERM)
-        terminal.wait_for("code 143")
-        assert time.monotonic() - began < patience(1.0)
+        terminal.wait_for("code 143")  # the table is locked all the while
         assert terminal.is_restored
 
 

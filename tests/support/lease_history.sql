@@ -8,7 +8,8 @@ create table lease_history.lease (
   now gapless.lease not null,
   owner_lives boolean not null,        -- the former one, as a member
   taker_lives boolean not null,
-  target_lives boolean not null        -- the former one, as an active member of the group
+  target_lives boolean not null,       -- the former one, as an active member of the group
+  at timestamptz not null default clock_timestamp()
 );
 
 create function lease_history.record_lease() returns trigger

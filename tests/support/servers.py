@@ -19,6 +19,7 @@ from gapless.db.embedded.binaries import find_binaries
 from gapless.db.embedded.folder import SHARED, Folder, try_lock
 from gapless.db.embedded.postmaster import running_postmaster
 from gapless.db.embedded.server import stop
+from support.patience import bounded_patience
 
 AS_ROOT = os.geteuid() == 0
 PATIENCE_S = 60.0
@@ -36,9 +37,9 @@ sys.stdin.read()
 
 def until(happened: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
     """Wait for something to happen; return whether it did."""
-    give_up_s = time.monotonic() + patience_s
+    began_s = time.monotonic()
     while not happened():
-        if time.monotonic() > give_up_s:
+        if time.monotonic() - began_s > bounded_patience(patience_s):
             return False
         time.sleep(0.02)
     return True

@@ -2,7 +2,7 @@
 
 JOINED  beat and watch; connection lost -> CUT
 CUT     workers go on; reconnect: still a member -> JOINED, evicted -> a new member
-        longer than the ttl on our own clock -> we must be taken for dead: kill the workers
+        longer than the ttl on our own clock -> we may be taken for dead: kill the workers
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Control:
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
+        self._cut_s = -1.0  # the last beat before we were cut off for longer than the ttl
         self._cut_off = CutOff()
         self._retry_due_s = 0.0
 
@@ -165,10 +166,7 @@ class Control:
         self._conn = None
 
     def note_error(self, error: psycopg.Error | ConnectError) -> None:
-        """Give the connection up after an error that passes; raise any other, it is a bug of ours.
-
-        Nor is it one that somebody took our grants away: whoever did gives them back, or stops us.
-        """
+        """Give the connection up after what passes (a revoked grant does, too); raise the rest."""
         broken = self._conn is None or self._conn.broken or self._conn.closed
         passes = is_transient(error) or (is_revoked(error) and not self._settings.exit_on_revoked)
         if not broken and not passes:
@@ -181,11 +179,11 @@ class Control:
     # -- the way back -----------------------------------------------------------------------------
 
     def _return(self, now: float) -> None:
+        # While the server is away nobody can evict us: whether we were, is seen when we are back.
         overdue = now - self._last_beat_s > self._settings.member_ttl_ms / 1000
-        if overdue and self._member is not None:
+        if overdue and self._cut_s != self._last_beat_s:
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
-            self._member = None
-            self._lost = True
+            self._cut_s, self._lost = self._last_beat_s, True
         if now < self._retry_due_s:
             return
         conn = self._connect()

@@ -21,6 +21,7 @@ from chaos.checker import (
     asides,
     calls,
     chains,
+    columns,
     effects,
     keys,
     letters,
@@ -42,7 +43,7 @@ from chaos.history import Record, read
 __all__ = ["Facts", "Violation", "check", "check_records", "gather", "report"]
 
 FAMILIES = (
-    *(published, offsets, order, units, effects, keys, owners, standstill, letters, plans),
+    *(published, columns, offsets, order, units, effects, keys, owners, standstill, letters, plans),
     *(outcomes, asides, parking, calls, chains),
 )
 STORIES_PER_NAME = 5

@@ -81,7 +81,11 @@ class _Link:
         for event in events:
             places = self._places.get(event.tag, [])
             if not places:
-                yield self._above(cause, "chain lost", f"{event.tag} was published, and is nowhere")
+                here = event.tag in self._facts.unsequenced
+                name, where = (
+                    ("not sequenced", "has no offset") if here else ("chain lost", "is nowhere")
+                )
+                yield self._above(cause, name, f"{event.tag} was published, and {where}")
                 continue
             if len(places) > 1:
                 text = " and ".join(f"{each.partition_id}@{each.c_offset}" for each in places)

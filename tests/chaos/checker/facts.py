@@ -97,6 +97,15 @@ class Facts:
         return {where: list(log_units(events)) for where, events in self.log.items()}
 
     @cached_property
+    def placed_at(self) -> dict[tuple[str, int, int], Placed]:
+        """The event at each place: topic, partition, offset."""
+        return {
+            (*where, event.c_offset): event
+            for where, events in self.log.items()
+            for event in events
+        }
+
+    @cached_property
     def first_of(self) -> dict[tuple[str, int, int], int]:
         """The first offset of the unit that an offset (topic, partition, offset) belongs to."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 # Killed at the same unit again and again, a worker's death counts against it: that is the promise.
 DEATHS = "its worker died"
@@ -58,6 +59,7 @@ class Call:
     first_offset: int
     last_offset: int
     phase: str
+    seen: list[dict[str, Any]] | None  # of each of its events (chaos.effects.seen)
     attempt: int
     idempotency_key: str
     pid: int

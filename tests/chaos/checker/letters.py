@@ -27,8 +27,9 @@ def find(facts: Facts) -> Iterator[Violation]:
         for unit in facts.units.get((at[1], at[2]), []):
             yield from _whole(at, unit, ever)
         for offset, letter in letters.items():
-            if not letter.same:
-                yield _about(at, offset, "letter changed", "it is not what was published")
+            if letter.other:
+                text = f"{', '.join(letter.other)}: not what was published"
+                yield _about(at, offset, "letter changed", text)
             again = letter.status == "dead" and (at, offset) in handled and at not in sought
             if again:
                 yield _about(at, offset, "handled and dead", "it has an effect, and a dead letter")

@@ -29,8 +29,10 @@ class Placed:
     transaction_id: UUID | None
     ends_unit: bool
     layout: int = 0
+    timeline: int | None = None
     cause: str | None = None
     correlation: UUID | None = None
+    seen: dict[str, Any] | None = None  # what a handler is to see of it (chaos.effects.seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,7 @@ class Effect:
     position: int
     key: str | None
     tag: str | None
+    seen: dict[str, Any] | None
     epoch: int | None
     pid: int | None
     backend_pid: int
@@ -130,7 +133,7 @@ class Lettered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """A dead letter as it is now. same: its payload, headers and key are the event's."""
+    """A dead letter as it is now. other: the columns that are not the event's."""
 
     group_id: str
     topic: str
@@ -139,7 +142,7 @@ class Letter:
     status: str
     exception: str
     transaction_id: UUID | None
-    same: bool
+    other: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +182,22 @@ _AT = "extract(epoch from {0}.at)::float8 as at"
 # A driver's tasks have sessions of their own; each says in its name under which epoch it works.
 _TASK = "substring({0}.application from '^gapless/spark task (\\d+) of ')::bigint as task_epoch"
 _QUERIES: dict[type[Any], str] = {
-    Placed: """
+    Placed: r"""
         select t.name as topic, s.partition_id, s.base_offset + u.n - 1 as c_offset, u.id,
           o.event_type as tag, o.key, md5(o.payload::text) as digest, o.xid::text as xid,
-          coalesce(o.transaction_id, gapless.transaction_uuid(o.xid)) as transaction_id,
-          substring(s.unit_ends from u.n::int for 1) = b'1' as ends_unit, s.layout,
-          o.cause, o.correlation
+          coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, s.timeline)) as transaction_id,
+          substring(s.unit_ends from u.n::int for 1) = b'1' as ends_unit, s.layout, s.timeline,
+          o.cause, o.correlation,
+          case when o.id is not null then jsonb_build_object(
+            'id', o.id, 'key', o.key, 'event_type', o.event_type, 'payload', md5(o.payload::text),
+            'headers', coalesce(o.headers, '{}'), 'host_id', o.host_id, 'user_id', o.user_id,
+            'transaction_id', coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, s.timeline)),
+            'created_us', (extract(epoch from o.created_ts) * 1000000)::bigint,
+            'cause', regexp_replace(o.cause, '(\.\.\d+)?(~\d+)?$', ''),
+            'correlation', coalesce(
+              o.correlation, o.transaction_id, gapless.transaction_uuid(o.xid, s.timeline)
+            )
+          ) end as seen
         from gapless.log_segment s
         join gapless.topic t using (topic_id)
         cross join unnest(s.message_ids) with ordinality u (id, n)
@@ -192,7 +205,7 @@ _QUERIES: dict[type[Any], str] = {
         order by 1, 2, 3""",
     Effect: f"""
         select e.id, e.group_id, e.topic, e.partition_id, e.c_offset, e.transaction_id, e.position,
-          e.key, e.tag, e.epoch, e.pid, e.backend_pid, {_TASK.format("e")}, e.xid::text as xid, {_AT.format("e")}
+          e.key, e.tag, e.seen, e.epoch, e.pid, e.backend_pid, {_TASK.format("e")}, e.xid::text as xid, {_AT.format("e")}
         from chaos.effect e order by e.id""",
     Moved: f"""
         select c.id, c.group_id, t.name as topic, c.partition_id, c.old_offset, c.next_offset,
@@ -218,19 +231,32 @@ _QUERIES: dict[type[Any], str] = {
         from chaos.aside a join gapless.topic t using (topic_id) order by a.id""",
     Call: f"""
         select c.id, c.group_id, c.topic, c.partition_id, c.first_offset, c.last_offset, c.phase,
-          c.attempt, c.idempotency_key, c.pid, {_AT.format("c")}
+          c.seen, c.attempt, c.idempotency_key, c.pid, {_AT.format("c")}
         from chaos.call c order by c.id""",
     Letter: """
         select d.group_id, t.name as topic, d.partition_id, d.c_offset, d.status, d.exception,
           d.transaction_id,
-          coalesce(
-            (d.payload::text, d.headers, d.key, d.event_type, d.host_id, d.user_id)
-              is not distinct from
-            (o.payload::text, o.headers, o.key, o.event_type, o.host_id, o.user_id), false
-          ) as same
+          array_remove(array[
+            case when d.payload::text is distinct from o.payload::text then 'payload' end,
+            case when d.headers is distinct from o.headers then 'headers' end,
+            case when d.key is distinct from o.key then 'key' end,
+            case when d.event_type is distinct from o.event_type then 'event_type' end,
+            case when d.host_id is distinct from o.host_id then 'host_id' end,
+            case when d.user_id is distinct from o.user_id then 'user_id' end,
+            case when d.created_ts is distinct from o.created_ts then 'created_ts' end,
+            case when d.transaction_id
+              is distinct from coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, s.timeline))
+              then 'transaction_id' end,
+            case when e.cause is distinct from o.cause then 'cause' end,
+            case when e.correlation is distinct from o.correlation then 'correlation' end
+          ], null) as other
         from gapless.dead_letter_queue d
         join gapless.topic t using (topic_id)
+        join gapless.dead_letter_event e using (group_id, topic_id, partition_id, c_offset)
         left join gapless.outbox_message_t o on o.id = d.message_id
+        left join gapless.log_segment s
+          on (s.topic_id, s.partition_id) = (d.topic_id, d.partition_id)
+          and d.c_offset between s.base_offset and s.last_offset
         order by 1, 2, 3, 4""",
     Business: """
         select b.attempt::text as attempt, b.order_key, b.events, b.xid::text as xid

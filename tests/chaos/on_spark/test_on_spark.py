@@ -30,7 +30,7 @@ def spark_there() -> None:
 @pytest.mark.chaos
 @pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_tasks_executors_and_drivers_may_die(tmp_path: Path) -> None:
     _judge(tmp_path, SHORT, drivers=1)
 

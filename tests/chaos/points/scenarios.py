@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from chaos.checker import report
+from chaos.points import traps
 from chaos.points.ghost import visit
 from chaos.points.theatre import StuckError, Theatre
 from chaos.points.traps import Action
@@ -15,6 +16,7 @@ from chaos.points.traps import Action
 Provoke = Callable[[Theatre], None]
 ORDERS = 12
 POISON = 5
+TIMES_MAX = 5
 
 
 def work(theatre: Theatre) -> None:
@@ -146,13 +148,25 @@ def play(theatre: Theatre, point: str, action: Action) -> str | None:
     theatre.rest()
     theatre.trap(point, action)
     try:
-        PROVOKED_BY[point](theatre)
-        theatre.until(lambda: theatre.sprung(point, action), f"somebody passes {point}")
+        provoke(theatre, point, action)
         theatre.rest()
     except StuckError as error:
         return str(error)
     found = theatre.check()
     return report(found) if found else None
+
+
+def provoke(theatre: Theatre, point: str, action: Action) -> None:
+    """Do what leads to a point until somebody passes it: on a busy machine once may not be enough."""
+    for _ in range(TIMES_MAX):
+        PROVOKED_BY[point](theatre)
+        theatre.until(
+            lambda: theatre.sprung(point, action) or theatre.is_at_rest(),
+            f"somebody passes {point}, or all is done",
+        )
+        if traps.sprung(theatre.folder / "traps", point) is not None:
+            return
+    raise StuckError(f"nobody passes {point}, {TIMES_MAX} times\n{theatre.state()}")
 
 
 def _kill_a_worker(theatre: Theatre) -> None:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import gapless.consume.drive
 import gapless.worker.nursery
 import gapless.worker.sequencer
 from chaos.app import make_handler
@@ -35,6 +36,9 @@ log = logging.getLogger("zygote")
 LOOK_EVERY_S = 0.01
 STANDSTILL_S_MAX = 0.4
 BACKOFF_S_MAX = 0.1
+GOES_ON_S = (
+    1.0  # a batch may take longer than the usual 20 ms on a busy machine: still they read ahead
+)
 _PR_SET_PDEATHSIG = 1
 
 
@@ -103,6 +107,7 @@ def _live(dsn: str, folder: Path, wanted: dict[str, Any]) -> NoReturn:
 def supervise(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:
     gapless.worker.sequencer.STANDSTILL_S_MAX = STANDSTILL_S_MAX
     gapless.worker.nursery.BACKOFF_S_MAX = BACKOFF_S_MAX
+    gapless.consume.drive.GOES_ON_S = GOES_ON_S
     settings = Settings(instance_name=wanted["name"], **wanted["settings"])
     return Supervisor(make_plan(settings, dsn, [make_handler("g", "t")])).run()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -210,12 +209,12 @@ class TestNeighbours:
         most = world.value(MOST_SUBTRANSACTIONS, group.name) or 0
         assert units_per_commit * 3 // 4 <= most <= units_per_commit <= UNITS_PER_COMMIT == 64
 
-    def test_a_thousand_failures_in_a_row_are_fast(self, world: World, group: Group) -> None:
+    def test_a_thousand_failures_in_a_row_take_few_commits(
+        self, world: World, group: Group
+    ) -> None:
         world.units(*[1] * 1000)
         group.failing = set(range(1, 1001))
-        began = monotonic()
         steps = group.drain(batch_size=1000)
-        assert monotonic() - began < 90
         assert steps == 16, "64 a commit"
         assert len(group.calls) == 1000 + 16
         assert list(group.letters()) == list(range(1, 1001))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from psycopg import Connection
 
 from gapless.log.topics import Topic
+from support.patience import patience
 
 PARTITIONS_MAX = 24
 
@@ -280,5 +281,5 @@ def test_4096_partitions_and_64_members_are_planned_quickly(
     took_ms = (time.perf_counter() - began) * 1000
     record_property("took_ms", round(took_ms))
     assert moved == 4096 // 64
-    assert took_ms < 2000, "it holds the group's row so long"
+    assert took_ms < patience(2000), "it holds the group's row so long"
     print(f"plan of 4096 partitions for 64 members: {took_ms:.0f} ms")  # noqa: T201

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from pathlib import Path
 
 from psycopg import Connection
 from psycopg.rows import class_row
@@ -29,6 +32,10 @@ where group_id = %s and topic = %s order by partition_id, id
 _DEAD = """
 select d.partition_id, d.c_offset from gapless.dead_letter_queue d
 join gapless.topic t using (topic_id) where d.group_id = %s and t.name = %s
+"""
+_GIVEN_UP = """
+select (was).partition_id, max(extract(epoch from at))::float8 from lease_history.lease
+where (was).owner is not null and (now).owner is null group by 1
 """
 _LOG = """
 select s.partition_id, o from gapless.log_segment s
@@ -80,6 +87,24 @@ def handovers(history: dict[int, list[Entry]]) -> Iterator[Handover]:
                     pause_s=next_.at - one.at,
                     at=next_.at,
                 )
+
+
+def assert_make_before_break(conn: Connection, moved: Sequence[Handover]) -> None:
+    """Each partition was given up after the process that went on with it was there.
+
+    No bound in time: how long a hand-over takes is told by benchmarks, and on a busy machine by nobody.
+    """
+    given_up = dict(conn.execute(_GIVEN_UP).fetchall())
+    for move in moved:
+        started = _started(move.to_pid)
+        assert started < given_up[move.partition_id], f"{move}: it was forked afterwards"
+
+
+def _started(pid: int) -> float:
+    """When a process was started, in seconds of the server's clock."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_REALTIME) - age_s
 
 
 def dead(conn: Connection, group: str = "g", topic: str = "t") -> set[tuple[int, int]]:

@@ -114,7 +114,7 @@ def test_a_parent_that_died_between_fork_and_settle_leaves_no_orphan(fleet: Flee
     until(lambda: len(a.children()) >= 1, "forked")
     children = a.children()
     a.signal(SIGKILL)
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "gone", timeout_s=5)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "gone")
 
 
 def test_an_idle_supervisor_costs_next_to_nothing(fleet: Fleet) -> None:

@@ -60,7 +60,7 @@ def test_the_workers_of_a_killed_supervisor_die_with_it_and_peers_take_over(
         assert len(children) == 3
         since = fleet.now()
         a.signal(SIGKILL)
-        until(lambda: not any(map(alive, children)), "its children are dead", timeout_s=1)
+        until(lambda: not any(map(alive, children)), "its children are dead")
         fleet.until_owners(b=4)
         load.go_on()
     check_take_over(fleet, since, children, "kill -9 of a supervisor", record_property)

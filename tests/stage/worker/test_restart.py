@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGKILL
 
@@ -15,7 +16,9 @@ from gapless.db.connect import connect
 from gapless.db.embedded.cluster import Cluster
 from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
+from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import create_chunks
+from gapless.log.topics import ensure_topic
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries
 from support.lease_checks import assert_sound, record
@@ -89,6 +92,71 @@ def test_everything_goes_on_after_a_restart(
     assert took_s < patience(10)
 
 
+def test_who_is_away_with_the_server_keeps_its_leases(cluster: Cluster, fleet: Fleet) -> None:
+    """However long that takes: while the server is away nobody can beat, and nobody can take over."""
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    b = fleet.start("b")
+    fleet.until_owners(a=2, b=2)
+    fleet.publish()
+    fleet.until_handled()
+    members = fleet.value(MEMBERS)
+    fleet.conn.close()
+    cluster.stop("immediate")
+    for each in (a, b):
+        until(lambda: "cut off for longer than the ttl" in each.log(), "beyond its ttl")  # noqa: B023
+    cluster.start()
+    fleet.conn = until(lambda: try_connect(fleet.dsn), "the server is up")
+    for partition in range(4):
+        fleet.publish(partition=partition)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    assert fleet.value(MEMBERS) == members, "nobody was evicted, nobody joined anew"
+    assert fleet.owners() == {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize("how", ["immediate", "kill -9 a backend"])
+def test_nobody_is_evicted_for_what_was_before_the_start(
+    cluster: Cluster, fleet: Fleet, how: str
+) -> None:
+    """Suspected, and then the server ended: the first one who is back must not take all at once."""
+    with joined(fleet, "first") as first, joined(fleet, "late") as late:
+        fleet.conn.execute(
+            "update gapless.member set expires_at = clock_timestamp() - interval '1 s',"
+            " suspect_at = clock_timestamp() - interval '1 min', suspect_beat = beat"
+        )
+        take_down(cluster, fleet, how, of="gapless/test")
+    fleet.conn = until(lambda: try_connect(fleet.dsn), "the server is up")
+    with connect(fleet.dsn, role="test") as conn, connect(fleet.dsn, role="test") as other:
+        assert first.reattach(conn)
+        assert first.evict() == 0, "it has its ttl to come back"
+        assert late.reattach(other)
+        assert first.evict() == 0, "it is back"
+        other.close()
+        until(first.watch, "its lock is free")
+        assert first.evict() == 1, "who was back and is gone has no more time"
+
+
+def test_who_does_not_come_back_is_evicted(cluster: Cluster, fleet: Fleet) -> None:
+    with joined(fleet, "first") as first, joined(fleet, "gone"):
+        fleet.conn.close()
+        cluster.restart("immediate")
+    fleet.conn = until(lambda: try_connect(fleet.dsn), "the server is up")
+    with connect(fleet.dsn, role="test") as conn:
+        assert first.reattach(conn)
+        until(lambda: first.evict() == 1, "5 s have passed", timeout_s=30)
+
+
+@contextmanager
+def joined(fleet: Fleet, name: str) -> Iterator[Member]:
+    """Join as a supervisor does, without a heartbeat of its own."""
+    topic = ensure_topic(fleet.conn, "t", partitions=4)
+    wanted = Subscription(group_id="g", topic="t", topic_id=topic.topic_id)
+    timing = Timing(ttl_ms=1500, suspect_grace_ms=0, reconnect_grace_ms=0)
+    with connect(fleet.dsn, role="test") as conn:
+        yield Member(conn, [wanted], timing, name=name, capacity=None)
+
+
 def test_restarts_are_nobodys_fault(cluster: Cluster, fleet: Fleet, tmp_path: Path) -> None:
     """A unit that is in its handler at each of many restarts is not taken for poison."""
     a = fleet.start("a", **PATIENT)
@@ -109,14 +177,15 @@ def test_restarts_are_nobodys_fault(cluster: Cluster, fleet: Fleet, tmp_path: Pa
     assert_exactly_once(fleet.conn)
 
 
-def take_down(cluster: Cluster, fleet: Fleet, how: str) -> None:
+def take_down(cluster: Cluster, fleet: Fleet, how: str, of: str = "gapless/worker%") -> None:
     if how != "kill -9 a backend":
         fleet.conn.close()
         cluster.restart("fast" if how == "fast" else "immediate")
         return
     pid = fleet.value(
-        "select pid from pg_stat_activity where application_name like %s limit 1",
-        "gapless/worker%",
+        "select pid from pg_stat_activity where application_name like %s"
+        " and pid <> pg_backend_pid() limit 1",
+        of,
     )
     os.kill(pid, SIGKILL)
     until(lambda: not answers(fleet.conn), "the server has noticed")
