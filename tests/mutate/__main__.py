@@ -15,7 +15,7 @@ from mutate.mutant import ROOT, Mutant
 from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, figure
 from mutate.table import tests_for
 
-LIMIT_S = 600.0
+LIMIT_S = 1800.0
 EXPLAIN = f"""\
 Without PATH: {", ".join(PLACES)}.
 Results are lines of JSON in --results (mutants.jsonl). --resume tries only what is not in it yet, and
@@ -37,7 +37,7 @@ def main() -> int:
     if args.survivors:
         mutants = [m for m in mutants if _outcome(results, m) == "survived"]
     elif args.resume:
-        mutants = [m for m in mutants if _outcome(results, m) is None]
+        mutants = [m for m in mutants if _outcome(results, m) in (None, "undecided")]
     if args.list:
         for mutant in mutants:
             print(mutant.diff())
@@ -145,7 +145,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), metavar="N")
     parser.add_argument(
         "--limit", type=float, default=LIMIT_S, metavar="SECONDS",
-        help=f"for a mutant; more counts as killed ({LIMIT_S:.0f})",
+        help=f"for all tests of a mutant; more leaves it undecided ({LIMIT_S:.0f})",
     )  # fmt: skip
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="try what is not in the results yet")

@@ -29,9 +29,10 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from mutate.mutant import ROOT, Mutant
 
-Outcome = Literal["killed", "timeout", "survived", "invalid"]
+# hung: killed, too. undecided: all tests together took too long, which tells of the machine.
+Outcome = Literal["killed", "hung", "survived", "invalid", "undecided"]
 
-TEST_S_MAX = 60  # one test, by pytest-timeout: a mutant that hangs fails it
+TEST_S_MAX = 120  # one test, by pytest-timeout: a mutant that hangs fails it
 GRACE_S = 20.0  # to end after SIGINT
 FIRST_MAX = 12  # former killers of a file that are tried first
 _PASSED, _FAILED, _BROKEN = 0, 1, 2
@@ -113,15 +114,15 @@ class Arena:
             code = _wait(process, limit_s)
         took_s = time.monotonic() - began
         if code is None:
-            return Result("timeout", seconds=took_s)
-        learned = json.loads(seen.read_text()) if seen.exists() else {"seconds": {}, "failed": []}
+            return Result("undecided", seconds=took_s)
+        learned = json.loads(seen.read_text() if seen.exists() else "{}")
         if code == _PASSED:
             memory.seconds.update(learned["seconds"])
             return Result("survived", seconds=took_s)
         if code not in {_FAILED, _BROKEN} or (code == _BROKEN and not about):
             raise RuntimeError(f"pytest ended with {code}:\n{self.output()}")
-        by = learned["failed"][0] if learned["failed"] else "nothing can be collected"
-        return Result("killed", by=by, seconds=took_s)
+        by = learned.get("failed") or ["nothing can be collected"]
+        return Result("hung" if learned.get("hung") else "killed", by=by[0], seconds=took_s)
 
     def output(self) -> str:
         """What the last run of tests printed."""

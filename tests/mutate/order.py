@@ -1,7 +1,7 @@
 """A plugin of pytest for runs against mutants: the tests that may fail soonest come first.
 
 MUTATE_ORDER names a JSON file {"first": [ids], "seconds": {id: seconds}}; MUTATE_SEEN a file that
-gets {"seconds": {id: seconds}, "failed": [ids]} of this run.
+gets {"seconds": {id: seconds}, "failed": [ids], "hung": bool} of this run.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ UNKNOWN_S = 0.5
 
 _seconds: dict[str, float] = {}
 _failed: list[str] = []
+_hung: list[str] = []
 
 
 @pytest.hookimpl(trylast=True)
@@ -36,8 +37,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
     if report.failed:
         _failed.append(report.nodeid)
+        if "Timeout (>" in str(report.longrepr):  # pytest-timeout
+            _hung.append(report.nodeid)
 
 
 def pytest_sessionfinish() -> None:
-    seen = {"seconds": _seconds, "failed": _failed}
+    seen = {"seconds": _seconds, "failed": _failed, "hung": bool(_hung)}
     Path(os.environ["MUTATE_SEEN"]).write_text(json.dumps(seen))

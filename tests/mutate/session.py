@@ -101,14 +101,15 @@ class Figure:
 
     @property
     def killed(self) -> int:
-        return self.outcomes["killed"] + self.outcomes["timeout"]
+        return self.outcomes["killed"] + self.outcomes["hung"]
 
     def __str__(self) -> str:
         share = 100 * self.killed / self.tried if self.tried else 0.0
         return (
             f"{self.killed} of {self.tried} killed: {share:.1f} %"
-            f" ({self.outcomes['timeout']} by time; {self.outcomes['survived']} survived,"
-            f" {self.accepted} of them accepted; {self.outcomes['invalid']} were no program)"
+            f" ({self.outcomes['hung']} hung; {self.outcomes['survived']} survived,"
+            f" {self.accepted} of them accepted; {self.outcomes['undecided']} undecided,"
+            f" {self.outcomes['invalid']} no program)"
         )
 
 
