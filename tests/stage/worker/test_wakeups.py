@@ -18,6 +18,8 @@ RARELY = {
     "gapless.worker.supervisor.SUCCESSOR_WAIT_S": 10.0,
     "gapless.lease.hold.READY_EVERY_MS": 10_000,
     "gapless.worker.sequencer.ROLE_POLL_S": 10.0,
+    "gapless.worker.leased.LOCK_POLL_S": 10.0,
+    "gapless.worker.leased.LOCK_POLL_S_MAX": 10.0,
 }
 
 
