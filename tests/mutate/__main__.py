@@ -40,7 +40,7 @@ def main() -> int:
         mutants = [m for m in mutants if _outcome(results, m) in (None, "undecided")]
     if args.list:
         for mutant in mutants:
-            print(mutant.diff())
+            print(mutant.diff())  # noqa: T201
         return 0
     with ExitStack() as stack:
         arenas = [stack.enter_context(arena()) for _ in range(args.jobs)]
@@ -126,8 +126,8 @@ def verdict(results: Results) -> int:
     for line in results.lines.values():
         if line.outcome == "survived" and not any(each.covers(line) for each in known):
             left += 1
-            print(f"\n{line.name} survived in {line.within or line.path}\n{line.diff}")
-    print(f"\n{figure(results.lines.values())}")
+            print(f"\n{line.name} survived in {line.within or line.path}\n{line.diff}")  # noqa: T201
+    print(f"\n{figure(results.lines.values())}")  # noqa: T201
     return int(left > 0)
 
 
@@ -163,7 +163,7 @@ def parse() -> argparse.Namespace:
 
 
 def say(text: str) -> None:
-    print(f"mutate: {text}", file=sys.stderr, flush=True)
+    print(f"mutate: {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

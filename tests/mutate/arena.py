@@ -89,9 +89,7 @@ class Arena:
         finally:
             self._write(path, mutant.original)
 
-    def run(
-        self, tests: list[str], memory: Memory, limit_s: float, *, about: str = ""
-    ) -> Result:
+    def run(self, tests: list[str], memory: Memory, limit_s: float, *, about: str = "") -> Result:
         """Run tests in the copy up to the first that fails, or to the end."""
         order, seen = self.folder / "order.json", self.folder / "seen.json"
         known = {"first": memory.first(about), "seconds": memory.seconds}

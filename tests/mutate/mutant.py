@@ -57,8 +57,9 @@ class Mutant:
         return "\n".join(lines)
 
     def _lines(self, sign: str) -> str:
-        diff = difflib.ndiff(self.original.splitlines(), self.mutated.splitlines())
-        return "\n".join(line[2:].strip() for line in diff if line[0] == sign)
+        before, after = self.original.splitlines(), self.mutated.splitlines()
+        diff = list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]  # without its head
+        return "\n".join(line[1:].strip() for line in diff if line[0] == sign)
 
 
 def replaced(text: str, begin: int, end: int, new: str) -> str:

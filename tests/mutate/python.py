@@ -44,9 +44,7 @@ _NOISE = {"hit", "log", "logging", "warnings"}
 _Span = tuple[tuple[int, int], tuple[int, int]]
 
 
-def mutants(
-    path: str, text: str, operators: Sequence[str] = OPERATORS
-) -> Iterator[Mutant]:
+def mutants(path: str, text: str, operators: Sequence[str] = OPERATORS) -> Iterator[Mutant]:
     """Find all edits of a module, in the order of its lines."""
     tree = ast.parse(text)
     left_alone = list(_left_alone(tree))
@@ -95,12 +93,16 @@ def _dropped(tree: ast.Module, text: str) -> Iterator[tuple[str, tuple[int, int]
 
 
 def _is_call(node: ast.AST) -> bool:
-    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-        return False
-    function = node.value.func
-    while isinstance(function, ast.Attribute):
-        function = function.value
-    return not (isinstance(function, ast.Name) and function.id in _NOISE)
+    is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    return is_call and not _is_noise(node.value)
+
+
+def _is_noise(node: ast.AST) -> bool:
+    """Tell whether it is a call of log.info(), say, or of hit()."""
+    root: ast.AST = node.func if isinstance(node, ast.Call) else node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(node, ast.Call) and isinstance(root, ast.Name) and root.id in _NOISE
 
 
 def _sets_attribute(node: ast.AST) -> bool:
@@ -113,17 +115,11 @@ def _left_alone(tree: ast.Module) -> Iterator[_Span]:
             yield _span(node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
             yield _span(node.returns)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-            root: ast.expr = node.func
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name) and root.id in _NOISE:
-                yield _span(node)
         elif isinstance(node, ast.ClassDef):
             yield from map(_span, node.decorator_list)
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign | ast.AnnAssign):
-            yield _span(statement)
+        elif isinstance(node, ast.Call) and _is_noise(node):
+            yield _span(node)
+    yield from (_span(each) for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign))
 
 
 def _span(node: ast.expr | ast.stmt) -> _Span:

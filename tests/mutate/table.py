@@ -72,7 +72,9 @@ _CONTROL = (
     " stage/worker/test_pause.py stage/worker/test_astray.py stage/cli/test_places.py"
 )
 _SPARK = "unit/test_spark_ranges.py stage/spark stage/log/test_plans.py"
-_READ = "stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
+_READ = (
+    "stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
+)
 
 TABLE = {
     "*/gapless/consume/deliver.py": _DELIVER,
@@ -141,7 +143,11 @@ TABLE = {
         (
             f"sql/functions/{name}.sql"
             for name in (
-                "redrive_letter", "release_keys", "set_aside", "dead_letter", "mend_letter",
+                "redrive_letter",
+                "release_keys",
+                "set_aside",
+                "dead_letter",
+                "mend_letter",
                 "letters_due",
             )
         ),
@@ -156,16 +162,24 @@ TABLE = {
     **dict.fromkeys(
         (
             f"sql/functions/{name}.sql"
-            for name in ("close_chunks", "create_chunks", "drop_chunk", "retention_plan",
-                         "set_retention", "purge_history")
+            for name in (
+                "close_chunks",
+                "create_chunks",
+                "drop_chunk",
+                "retention_plan",
+                "set_retention",
+                "purge_history",
+            )
         ),
         f"{_RETENTION} stage/log/test_plans.py stage/log/test_unrouted.py",
-    ),  # fmt: skip
+    ),
     **dict.fromkeys(
-        (f"sql/functions/{name}.sql" for name in ("dedupe_find", "turn_dedupe_slots",
-                                                  "set_dedupe_window", "publish_once")),
+        (
+            f"sql/functions/{name}.sql"
+            for name in ("dedupe_find", "turn_dedupe_slots", "set_dedupe_window", "publish_once")
+        ),
         _DEDUPE,
-    ),  # fmt: skip
+    ),
     "sql/functions/publish*.sql": f"{_PUBLISH} {_DEDUPE}",
     "sql/functions/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
     "sql/functions/*cause.sql": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
@@ -187,7 +201,7 @@ TABLE = {
     "sql/functions/end_squatters.sql": "stage/attack",
     "sql/functions/break_sequencer.sql": f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
     "sql/functions/*": f"{_SEQUENCE} stage/worker/test_sequencer.py",
-}  # fmt: skip
+}
 
 
 def tests_for(path: str) -> list[str]:
@@ -195,4 +209,6 @@ def tests_for(path: str) -> list[str]:
     for pattern, tests in TABLE.items():
         if fnmatch(path, pattern):
             return [f"tests/{each}" for each in dict.fromkeys(tests.split())]
-    raise LookupError(f"{path}: no tests are known that are about it: add it to tests/mutate/table.py")
+    raise LookupError(
+        f"{path}: no tests are known that are about it: add it to tests/mutate/table.py"
+    )

@@ -13,7 +13,6 @@ from gapless import failpoints
 from gapless.consume.claim import forget_attempt, record_attempt
 from gapless.consume.drive import Driver
 from gapless.consume.policy import Policy
-from gapless.consume.redrive import redrive
 from gapless.consume.unit import Unit
 from stage.consume.world import TOPIC, Group, World
 from support.turn import turn

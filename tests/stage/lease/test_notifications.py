@@ -5,8 +5,6 @@ Nobody would notice a missing one but by its latency: everything is polled for, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from psycopg import Connection
 
@@ -50,9 +48,9 @@ class Ear:
 
 
 @pytest.fixture
-def ear(cast: Cast) -> Iterator[Ear]:
+def ear(cast: Cast) -> Ear:
     cast.conn.execute("select gapless.create_group('g', 'outbox', 'earliest')")
-    yield Ear(cast)
+    return Ear(cast)
 
 
 def test_a_release_tells_who_waits_and_the_group(cast: Cast, ear: Ear) -> None:

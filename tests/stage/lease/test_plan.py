@@ -262,7 +262,7 @@ def test_the_odd_one_goes_to_who_has_less_elsewhere(
     group: tuple[Connection, int],
     partitions: int,
     shares: tuple[int, int],
-    busy_first: bool,  # noqa: FBT001
+    busy_first: bool,
 ) -> None:
     """Also to a member that joined later."""
     world = World(*group)

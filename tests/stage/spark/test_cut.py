@@ -104,7 +104,12 @@ def test_as_many_as_are_allowed_are_taken_at_once(
         if runs == "many runs":
             sequence(conn)
     sequence(conn)
-    for events_max, expected in ((4, [4, 8, 10]), (5, [4, 8, 10]), (2, [2, 4, 6, 8, 10]), (10, [10])):
+    for events_max, expected in (
+        (4, [4, 8, 10]),
+        (5, [4, 8, 10]),
+        (2, [2, 4, 6, 8, 10]),
+        (10, [10]),
+    ):
         sizes = [sum(now.values()) - 4 for now in _cuts(conn, dsn, "outbox", events_max)]
         assert sizes == expected, f"at most {events_max}"
 
