@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,10 +16,12 @@ from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen,
 from mutate.table import tests_for
 
 LIMIT_S = 1800.0
+Try = Callable[[Arena, Mutant], Result]
 EXPLAIN = f"""\
 Without PATH: {", ".join(PLACES)}.
-Results are lines of JSON in --results (mutants.jsonl). --resume tries only what is not in it yet, and
---survivors only what survived when it was written.
+Results are lines of JSON in --results (mutants.jsonl). Of the mutants that are chosen --resume tries
+those that are not in it yet, --survivors those that survived when it was written, and --confirm those
+that were killed, with the test that failed alone: on a busy machine tests fail without a mutant, too.
 
 exit code: 0 every mutant was killed, or is accepted (tests/mutate/accepted.toml)
            1 others survived: they are printed
@@ -30,12 +32,14 @@ exit code: 0 every mutant was killed, or is accepted (tests/mutate/accepted.toml
 def main() -> int:
     args = parse()
     results = Results.load(args.results)
-    if not (args.resume or args.survivors):
+    if not (args.resume or args.survivors or args.confirm):
         args.results.unlink(missing_ok=True)
         results = Results(args.results)
     mutants = chosen(all_mutants(args.only), args.sample, args.seed)
     if args.survivors:
         mutants = [m for m in mutants if _outcome(results, m) == "survived"]
+    elif args.confirm:
+        mutants = [m for m in mutants if _outcome(results, m) == "killed"]
     elif args.resume:
         mutants = [m for m in mutants if _outcome(results, m) in (None, "undecided")]
     if args.list:
@@ -46,6 +50,9 @@ def main() -> int:
         arenas = [stack.enter_context(arena()) for _ in range(args.jobs)]
         refuses = stack.enter_context(judge())
         run = Run(results, args.limit, len(mutants))
+        if args.confirm:
+            run.confirm(arenas, mutants)
+            return verdict(results)
         if args.baseline and not run.baseline(arenas[0], mutants):
             return 2
         run.all(arenas, (m for m in mutants if refuses.takes(m) or run.refused(m)))
@@ -83,7 +90,29 @@ class Run:
 
     def all(self, arenas: list[Arena], mutants: Iterator[Mutant]) -> None:
         """Try each; the first error ends it."""
-        threads = [threading.Thread(target=self._some, args=(each, mutants)) for each in arenas]
+
+        def try_(where: Arena, mutant: Mutant) -> Result:
+            return where.try_(mutant, tests_for(mutant.path), self._memory, self._limit_s)
+
+        self._share(arenas, mutants, try_)
+
+    def confirm(self, arenas: list[Arena], mutants: list[Mutant]) -> None:
+        """Let the test that failed fail again; when it does not, nothing is known."""
+        killers = {mutant.name: self._results.lines[mutant.name].by for mutant in mutants}
+
+        def try_(where: Arena, mutant: Mutant) -> Result:
+            killer = killers[mutant.name]
+            if "::" not in killer:
+                return Result("killed", killer)
+            again = where.try_(mutant, [killer], self._memory, self._limit_s)
+            return Result("undecided") if again.outcome == "survived" else again
+
+        self._share(arenas, iter(mutants), try_)
+
+    def _share(self, arenas: list[Arena], mutants: Iterator[Mutant], try_: Try) -> None:
+        threads = [
+            threading.Thread(target=self._some, args=(each, mutants, try_)) for each in arenas
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -96,14 +125,14 @@ class Run:
         self._note(mutant, Result("invalid"))
         return False
 
-    def _some(self, where: Arena, mutants: Iterator[Mutant]) -> None:
+    def _some(self, where: Arena, mutants: Iterator[Mutant], try_: Try) -> None:
         while not self._errors:
             try:
                 with self._lock:
                     mutant = next(mutants, None)
                 if mutant is None:
                     return
-                result = where.try_(mutant, tests_for(mutant.path), self._memory, self._limit_s)
+                result = try_(where, mutant)
                 with self._lock:
                     self._note(mutant, result)
             except BaseException as error:  # noqa: BLE001 - raised again by all()
@@ -150,6 +179,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="try what is not in the results yet")
     parser.add_argument("--survivors", action="store_true", help="try again what survived")
+    parser.add_argument("--confirm", action="store_true", help="see what killed them fail again")
     parser.add_argument("--list", action="store_true", help="show the mutants, try none")
     parser.add_argument(
         "--no-baseline", dest="baseline", action="store_false",

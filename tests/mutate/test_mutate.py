@@ -82,6 +82,21 @@ def test_one_is_killed_and_one_survives(
     assert not list(checkout.rglob("__pycache__"))
 
 
+def test_a_kill_that_does_not_come_again_counts_for_nothing(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The test that failed once fails with the one mutant, and not with the other."""
+    killed, survived = found(MODULE)
+    results = Results(tmp_path_factory.mktemp("results") / "mutants.jsonl")
+    for mutant in (killed, survived):
+        results.add(Line.of(mutant, "killed", "tests/test_purse.py::test_what_is_put_in_is_there"))
+    run = Run(results, limit_s=120, total=2)
+    with arena(checkout) as where:
+        run.confirm([where], [killed, survived])
+    outcomes = {name: line.outcome for name, line in results.lines.items()}
+    assert outcomes == {killed.name: "killed", survived.name: "undecided"}
+
+
 def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mutate.arena.TEST_S_MAX", 1)
     hangs = MODULE.replace("self.coins.append(coin)", "import time; time.sleep(100)")
