@@ -12,13 +12,19 @@ from pathlib import Path
 
 from mutate.arena import Arena, Memory, Result, arena, judge
 from mutate.mutant import ROOT, Mutant
-from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, figure
+from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, classics, figure
 from mutate.table import tests_for
 
 LIMIT_S = 1800.0
+AGAIN = {
+    "resume": {None, "undecided"},
+    "survivors": {"survived"},
+    "confirm": {"killed"},
+}
 Try = Callable[[Arena, Mutant], Result]
 EXPLAIN = f"""\
 Without PATH: {", ".join(PLACES)}.
+Without a sample the catalogue of tests/chaos/mutants comes first, as far as it is SQL.
 Results are lines of JSON in --results (mutants.jsonl). Of the mutants that are chosen --resume tries
 those that are not in it yet, --survivors those that survived when it was written, and --confirm those
 that were killed, with the test that failed alone: on a busy machine tests fail without a mutant, too.
@@ -32,16 +38,15 @@ exit code: 0 every mutant was killed, or is accepted (tests/mutate/accepted.toml
 def main() -> int:
     args = parse()
     results = Results.load(args.results)
-    if not (args.resume or args.survivors or args.confirm):
+    tried = [again for again in AGAIN if getattr(args, again)]
+    if not tried:
         args.results.unlink(missing_ok=True)
         results = Results(args.results)
     mutants = chosen(all_mutants(args.only), args.sample, args.seed)
-    if args.survivors:
-        mutants = [m for m in mutants if _outcome(results, m) == "survived"]
-    elif args.confirm:
-        mutants = [m for m in mutants if _outcome(results, m) == "killed"]
-    elif args.resume:
-        mutants = [m for m in mutants if _outcome(results, m) in (None, "undecided")]
+    if args.sample is None:
+        mutants = [*classics(args.only), *mutants]
+    for again in tried:
+        mutants = [m for m in mutants if _outcome(results, m) in AGAIN[again]]
     if args.list:
         for mutant in mutants:
             print(mutant.diff())  # noqa: T201
@@ -177,9 +182,10 @@ def parse() -> argparse.Namespace:
         help=f"for all tests of a mutant; more leaves it undecided ({LIMIT_S:.0f})",
     )  # fmt: skip
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="try what is not in the results yet")
-    parser.add_argument("--survivors", action="store_true", help="try again what survived")
-    parser.add_argument("--confirm", action="store_true", help="see what killed them fail again")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--resume", action="store_true", help="try what is not in the results yet")
+    again.add_argument("--survivors", action="store_true", help="try again what survived")
+    again.add_argument("--confirm", action="store_true", help="see what killed them fail again")
     parser.add_argument("--list", action="store_true", help="show the mutants, try none")
     parser.add_argument(
         "--no-baseline", dest="baseline", action="store_false",

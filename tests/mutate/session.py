@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 
-from mutate import python, sql
+from mutate import catalogue, python, sql
 from mutate.arena import Outcome
 from mutate.mutant import ROOT, Mutant
 
@@ -113,14 +113,24 @@ class Figure:
         )
 
 
-def all_mutants(only: Iterable[str] = (), root: Path = ROOT) -> Iterator[Mutant]:
+def all_mutants(only: Iterable[str] = ()) -> Iterator[Mutant]:
     """Find the mutants of files in `only` (files or folders, from the root), or of all places."""
+    for file in _files(only):
+        yield from _MAKERS[file.suffix](str(file.relative_to(ROOT)), file.read_text())
+
+
+def classics(only: Iterable[str] = ()) -> Iterator[Mutant]:
+    """Find those of the catalogue; they are in no sample, for the fault harness tries each."""
+    for file in _files(only):
+        if file.suffix == ".sql":
+            yield from catalogue.mutants(str(file.relative_to(ROOT)), file.read_text())
+
+
+def _files(only: Iterable[str]) -> Iterator[Path]:
     for place in only or PLACES:
-        found = root / place
+        found = ROOT / place
         files = [found] if found.is_file() else sorted(found.glob("**/*.*"))
-        for file in files:
-            if file.suffix in _MAKERS and file.stat().st_size:
-                yield from _MAKERS[file.suffix](str(file.relative_to(root)), file.read_text())
+        yield from (file for file in files if file.suffix in _MAKERS)
 
 
 def chosen(mutants: Iterable[Mutant], sample: int | None, seed: int) -> list[Mutant]:

@@ -14,7 +14,7 @@ from mutate import python, sql, table
 from mutate.__main__ import Run
 from mutate.arena import Memory, arena
 from mutate.mutant import ROOT, Mutant
-from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, figure
+from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, classics, figure
 
 MODULE = '''\
 """A purse, and a test of it that forgets something."""
@@ -192,6 +192,12 @@ def test_edits_of_python() -> None:
     assert set(lines) == {2, 5, 6, 7}, "no constant, annotation, log line or failpoint"
     now = {mutant.now for mutant in python.mutants("f.py", text) if mutant.line == 7}
     assert now == {"return x <= 3", "return x >= 3", "return x < 4", "return x < 2"}
+
+
+def test_the_classics_are_in_it() -> None:
+    hows = {mutant.how: mutant.path for mutant in classics()}
+    assert hows["catalogue/a late fence put in over a newer one"] == "sql/functions/acquire.sql"
+    assert len(hows) >= 10
 
 
 def test_every_source_has_tests() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection
 
@@ -14,6 +15,7 @@ from gapless.consume.claim import forget_attempt, record_attempt
 from gapless.consume.drive import Driver
 from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
+from gapless.db.connect import connect
 from stage.consume.world import TOPIC, Group, World
 from support.turn import turn
 
@@ -130,6 +132,46 @@ def test_an_error_of_the_environment_is_no_death_of_one_set_aside(
     while driver.turn().outcome == "done":
         pass
     assert group.states() == {1: "redriven"}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_a_loss_that_was_not_its_fault_is_forgiven_from_a_new_session(
+    world: World, group: Group, way: Callable[[Way, int], None]
+) -> None:
+    """What had died before counts still; the attempt in hand does not."""
+    one = Way(world, group)
+    drivers: list[Driver] = []
+    make = one.driver
+
+    def driver(*words: Any) -> Driver:
+        drivers.append(make(*words))
+        return drivers[-1]
+
+    def lose(_: str) -> None:
+        world.conn.execute("select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid])
+
+    one.driver = driver  # type: ignore[method-assign]
+    failpoints.arm(dict.fromkeys(("alone.recorded", "deliver.noted", "letter.recorded"), lose))
+    with pytest.raises(psycopg.OperationalError):
+        way(one, 1)
+    failpoints.arm({})
+    assert drivers[-1].has_attempt
+    assert deaths(world) == 2
+    with connect(world.dsn, role="worker") as conn:
+        drivers[-1].forgive(conn)
+        assert deaths(world) == 1
+    assert group.states() in ({}, {1: "waiting"})
+
+
+def deaths(world: World) -> int:
+    """How many are written down, wherever they are."""
+    return int(
+        world.value(
+            "select coalesce((select max(attempts) from gapless.consumer_offsets), 0)"
+            " + coalesce((select max(crashes) from gapless.delivery), 0)"
+            " + coalesce((select max(crashes) from gapless.dead_letter), 0)"
+        )
+    )
 
 
 def test_an_attempt_counts_for_its_own_offset_alone(world: World, group: Group) -> None:
