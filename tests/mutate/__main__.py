@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ exit code: 0 every mutant was killed, or is accepted (tests/mutate/accepted.toml
 
 def main() -> int:
     args = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what runs is ended
     results = Results.load(args.results)
     tried = [again for again in AGAIN if getattr(args, again)]
     if not tried:
@@ -116,7 +118,8 @@ class Run:
 
     def _share(self, arenas: list[Arena], mutants: Iterator[Mutant], try_: Try) -> None:
         threads = [
-            threading.Thread(target=self._some, args=(each, mutants, try_)) for each in arenas
+            threading.Thread(target=self._some, args=(each, mutants, try_), daemon=True)
+            for each in arenas
         ]
         for thread in threads:
             thread.start()
@@ -181,7 +184,9 @@ def parse() -> argparse.Namespace:
         "--limit", type=float, default=LIMIT_S, metavar="SECONDS",
         help=f"for all tests of a mutant; more leaves it undecided ({LIMIT_S:.0f})",
     )  # fmt: skip
-    parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), metavar="FILE")
+    parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), metavar="FILE",
+        help="from the checkout (mutants.jsonl)",
+    )  # fmt: skip
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="try what is not in the results yet")
     again.add_argument("--survivors", action="store_true", help="try again what survived")

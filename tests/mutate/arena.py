@@ -68,6 +68,7 @@ class Arena:
     def __init__(self, folder: Path, checkout: Path = ROOT) -> None:
         self.folder = folder
         self.root = folder / "checkout"
+        self._process: subprocess.Popen[bytes] | None = None
         self._copy(checkout)
 
     def _copy(self, checkout: Path) -> None:
@@ -97,7 +98,7 @@ class Arena:
         seen.unlink(missing_ok=True)
         began = time.monotonic()
         with (self.folder / "output.txt").open("w") as output:
-            process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 [
                     sys.executable, "-m", "pytest", "-x", "-q", "-p", "mutate.order",
                     "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", *tests,
@@ -109,7 +110,7 @@ class Arena:
                 stderr=output,
                 start_new_session=True,
             )  # fmt: skip
-            code = _wait(process, limit_s)
+            code = _wait(self._process, limit_s)
         took_s = time.monotonic() - began
         if code is None:
             return Result("undecided", seconds=took_s)
@@ -121,6 +122,11 @@ class Arena:
             raise RuntimeError(f"pytest ended with {code}:\n{self.output()}")
         by = learned.get("failed") or ["nothing can be collected"]
         return Result("hung" if learned.get("hung") else "killed", by=by[0], seconds=took_s)
+
+    def stop(self) -> None:
+        """End what runs, when this process is to end."""
+        if self._process is not None and self._process.poll() is None:
+            _end(self._process)
 
     def output(self) -> str:
         """What the last run of tests printed."""
@@ -147,7 +153,11 @@ class Arena:
 def arena(checkout: Path = ROOT) -> Iterator[Arena]:
     """Make an arena for as long as the context lasts."""
     with tempfile.TemporaryDirectory(prefix="gapless-mutate-") as folder:
-        yield Arena(Path(folder), checkout)
+        made = Arena(Path(folder), checkout)
+        try:
+            yield made
+        finally:
+            made.stop()
 
 
 class Judge:
