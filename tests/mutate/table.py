@@ -10,21 +10,24 @@ from fnmatch import fnmatch
 
 _LETTERS = (
     "unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
-    " stage/consume/test_policies.py stage/consume/test_letters_and_barriers.py"
-    " stage/partitions/test_letters.py stage/consume/test_exception_texts.py"
-    " stage/worker/test_redrive.py stage/cli/test_dlq.py"
+    " stage/consume/test_deaths.py stage/consume/test_policies.py"
+    " stage/consume/test_letters_and_barriers.py stage/partitions/test_letters.py"
+    " stage/worker/test_redrive.py"
 )
 _STEP = (
     "unit/test_unit.py stage/consume/test_claim.py stage/consume/test_fence.py"
-    " stage/consume/test_prefetch.py stage/consume/test_go_on.py stage/consume/test_transient.py"
-    " stage/consume/test_group_by.py stage/consume/test_dead_letters.py"
-    " stage/consume/test_deferred.py stage/consume/test_misbehaving.py stage/consume/test_rest.py"
+    " stage/consume/test_deaths.py stage/consume/test_prefetch.py stage/consume/test_go_on.py"
+    " stage/consume/test_transient.py stage/consume/test_dead_letters.py"
+    " stage/consume/test_deferred.py stage/consume/test_rest.py stage/consume/test_cut_off.py"
+)
+_STEP_TOO = (
+    "stage/consume/test_group_by.py stage/consume/test_misbehaving.py"
     " stage/consume/test_large_and_lethal.py stage/consume/test_chain.py"
-    " stage/consume/test_ledger.py stage/consume/test_cut_off.py"
+    " stage/consume/test_ledger.py"
 )
 _DELIVER = (
-    "unit/test_window.py stage/consume/test_deliver.py stage/consume/test_transient.py"
-    " stage/consume/test_policies.py stage/worker/test_shared_worker.py"
+    "unit/test_window.py stage/consume/test_deliver.py stage/consume/test_deaths.py"
+    " stage/worker/test_shared_worker.py"
 )
 _LEASE = "stage/lease stage/worker/test_share.py stage/worker/test_leave.py"
 _WORKER = (
@@ -81,7 +84,7 @@ TABLE = {
     "*/gapless/consume/calls.py": _DELIVER,
     "*/gapless/consume/ahead.py": _DELIVER,
     "*/gapless/consume/window.py": _DELIVER,
-    "*/gapless/consume/chain.py": f"stage/consume/test_chain.py {_STEP}",
+    "*/gapless/consume/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
     "*/gapless/consume/careful.py": f"{_STEP} {_LETTERS}",
     "*/gapless/consume/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
     "*/gapless/consume/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
@@ -89,7 +92,7 @@ TABLE = {
     "*/gapless/consume/sieve.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/crash.py": f"{_STEP} {_DELIVER}",
     "*/gapless/consume/handler.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
-    f" unit/test_policy.py {_STEP} {_DELIVER}",
+    f" unit/test_policy.py {_LETTERS} {_DELIVER}",
     "*/gapless/consume/load.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
     " stage/cli/test_bad_input.py stage/cli/test_run_topics.py stage/cli/test_main.py"
     " stage/cli/test_replay.py",
@@ -98,7 +101,7 @@ TABLE = {
     "*/gapless/consume/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
     " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
-    "*/gapless/consume/*": f"{_STEP} {_LETTERS} stage/consume/test_wire.py"
+    "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} stage/consume/test_wire.py"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",
     "*/gapless/lease/squatters.py": "stage/attack",
     "*/gapless/lease/*": f"{_LEASE} {_WORKER}",
@@ -108,16 +111,17 @@ TABLE = {
     "*/gapless/worker/*": f"{_WORKER} stage/cli/test_run_topics.py stage/test_run_console.py",
     "*/gapless/log/publish.py": _PUBLISH,
     "*/gapless/log/record.py": _PUBLISH,
-    "*/gapless/log/event.py": f"{_PUBLISH} {_READ} unit/test_unit.py {_STEP}",
+    "*/gapless/log/event.py": f"unit/test_unit.py {_READ} {_PUBLISH}",
     "*/gapless/log/keyed.py": f"{_DEDUPE} {_PUBLISH}",
     "*/gapless/log/cause.py": f"stage/consume/test_chain.py {_TRACE} {_PUBLISH}",
-    "*/gapless/log/read.py": f"{_READ} {_STEP}",
+    "*/gapless/log/read.py": f"{_READ} stage/consume/test_claim.py",
     "*/gapless/log/tail.py": "stage/cli/test_tail.py stage/cli/test_lines.py stage/cli/test_json.py",
     "*/gapless/log/retention.py": _RETENTION,
     "*/gapless/log/topics.py": _TOPICS,
     "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/*": f"{_SEQUENCE} {_PUBLISH}",
-    "sql/functions/acquire.sql": f"{_LEASE} {_STEP} stage/worker/test_wakeups.py",
+    "sql/functions/acquire.sql": f"{_LEASE} stage/consume/test_fence.py"
+    " stage/consume/test_deaths.py stage/worker/test_wakeups.py",
     "sql/functions/plan.sql": f"{_LEASE}",
     "sql/functions/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
     "sql/functions/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
@@ -130,14 +134,14 @@ TABLE = {
         " stage/worker/test_kill.py stage/worker/test_wakeups.py stage/cli/test_topics_groups.py",
     ),
     "sql/functions/note_deliveries.sql": _DELIVER,
-    "sql/functions/claim_*t.sql": f"{_STEP} {_CONTROL} stage/partitions",
-    "sql/functions/claim_letter.sql": f"{_LETTERS} {_DELIVER}",
+    "sql/functions/claim_*t.sql": f"{_STEP} stage/control stage/partitions",
+    "sql/functions/claim_letter.sql": f"{_LETTERS} stage/control/test_pause.py",
     "sql/functions/claim_*.sql": f"{_STEP} stage/partitions",
-    "sql/functions/finish_batch.sql": f"{_STEP} {_DELIVER} stage/control stage/partitions",
+    "sql/functions/finish_batch.sql": f"{_STEP} stage/consume/test_misbehaving.py",
     "sql/functions/user_units.sql": f"stage/consume/test_group_by.py {_STEP}",
     "sql/functions/skip_hole.sql": f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
     "sql/functions/skip_overrun.sql": f"stage/retention {_STEP}",
-    "sql/functions/stop_beyond.sql": f"{_STEP} {_CONTROL}",
+    "sql/functions/stop_beyond.sql": _CONTROL,
     "sql/functions/check_constraints.sql": "stage/consume/test_deferred.py",
     **dict.fromkeys(
         (
@@ -151,9 +155,9 @@ TABLE = {
                 "letters_due",
             )
         ),
-        f"{_LETTERS} {_DELIVER} stage/partitions stage/control stage/retention",
+        f"{_LETTERS} stage/consume/test_deliver.py stage/partitions stage/cli/test_dlq.py",
     ),
-    "sql/functions/barrier.sql": f"stage/partitions {_STEP} {_LETTERS}",
+    "sql/functions/barrier.sql": "stage/partitions stage/consume/test_letters_and_barriers.py",
     "sql/functions/set_partitions.sql": f"stage/partitions {_TOPICS}",
     "sql/functions/pause.sql": f"{_CONTROL} stage/test_status.py",
     "sql/functions/seek*.sql": f"{_CONTROL} stage/partitions",
@@ -171,7 +175,7 @@ TABLE = {
                 "purge_history",
             )
         ),
-        f"{_RETENTION} stage/log/test_plans.py stage/log/test_unrouted.py",
+        f"{_RETENTION} stage/log/test_unrouted.py",
     ),
     **dict.fromkeys(
         (
@@ -190,7 +194,7 @@ TABLE = {
     "sql/functions/timeline.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
     **dict.fromkeys(
         (f"sql/functions/{name}.sql" for name in ("locate", "log_places", "ends", "offsets_of")),
-        f"{_READ} {_CONTROL} {_WAIT} {_TRACE} stage/retention stage/cli/test_publish.py",
+        f"{_READ} stage/control stage/retention stage/cli/test_publish.py",
     ),
     "sql/functions/read.sql": _READ,
     **dict.fromkeys(
