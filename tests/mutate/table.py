@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from fnmatch import fnmatch
 
+_PLACES = "stage/control/test_bystanders.py"
 _LETTERS = (
-    "unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
+    f"{_PLACES} unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
     " stage/consume/test_deaths.py stage/consume/test_policies.py"
     " stage/consume/test_letters_and_barriers.py stage/partitions/test_letters.py"
     " stage/worker/test_redrive.py"
@@ -29,7 +30,7 @@ _DELIVER = (
     "unit/test_window.py stage/consume/test_deliver.py stage/consume/test_deaths.py"
     " stage/worker/test_shared_worker.py"
 )
-_LEASE = "stage/lease stage/worker/test_share.py stage/worker/test_leave.py"
+_LEASE = f"{_PLACES} stage/lease stage/worker/test_share.py stage/worker/test_leave.py"
 _WORKER = (
     "unit/test_reconcile.py stage/worker/test_start.py stage/worker/test_share.py"
     " stage/worker/test_leave.py stage/worker/test_restart.py stage/worker/test_failures.py"
@@ -70,7 +71,7 @@ _WAIT = (
 )
 _TRACE = "stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
 _CONTROL = (
-    "stage/control/test_seek.py stage/control/test_pause.py stage/cli/test_control.py"
+    f"{_PLACES} stage/control/test_seek.py stage/control/test_pause.py stage/cli/test_control.py"
     " stage/consume/test_go_on.py stage/retention stage/worker/test_control.py"
     " stage/worker/test_pause.py stage/worker/test_astray.py stage/cli/test_places.py"
 )
@@ -115,7 +116,7 @@ TABLE = {
     "*/gapless/log/keyed.py": f"{_DEDUPE} {_PUBLISH}",
     "*/gapless/log/cause.py": f"stage/consume/test_chain.py {_TRACE} {_PUBLISH}",
     "*/gapless/log/read.py": f"{_READ} stage/consume/test_claim.py",
-    "*/gapless/log/tail.py": "stage/cli/test_tail.py stage/cli/test_lines.py stage/cli/test_json.py",
+    "*/gapless/log/tail.py": "unit/test_tail_pace.py stage/cli/test_tail.py stage/cli/test_lines.py stage/cli/test_json.py",
     "*/gapless/log/retention.py": _RETENTION,
     "*/gapless/log/topics.py": _TOPICS,
     "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
@@ -133,10 +134,10 @@ TABLE = {
         f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
         " stage/worker/test_kill.py stage/worker/test_wakeups.py stage/cli/test_topics_groups.py",
     ),
-    "sql/functions/note_deliveries.sql": _DELIVER,
-    "sql/functions/claim_*t.sql": f"{_STEP} stage/control stage/partitions",
+    "sql/functions/note_deliveries.sql": f"{_PLACES} {_DELIVER}",
+    "sql/functions/claim_*t.sql": f"{_PLACES} {_STEP} stage/control stage/partitions",
     "sql/functions/claim_letter.sql": f"{_LETTERS} stage/control/test_pause.py",
-    "sql/functions/claim_*.sql": f"{_STEP} stage/partitions",
+    "sql/functions/claim_*.sql": f"{_PLACES} {_STEP} stage/partitions",
     "sql/functions/finish_batch.sql": f"{_STEP} stage/consume/test_misbehaving.py",
     "sql/functions/user_units.sql": f"stage/consume/test_group_by.py {_STEP}",
     "sql/functions/skip_hole.sql": f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
@@ -157,7 +158,7 @@ TABLE = {
         ),
         f"{_LETTERS} stage/consume/test_deliver.py stage/partitions stage/cli/test_dlq.py",
     ),
-    "sql/functions/barrier.sql": "stage/partitions stage/consume/test_letters_and_barriers.py",
+    "sql/functions/barrier.sql": f"{_PLACES} stage/partitions stage/consume/test_letters_and_barriers.py",
     "sql/functions/set_partitions.sql": f"stage/partitions {_TOPICS}",
     "sql/functions/pause.sql": f"{_CONTROL} stage/test_status.py",
     "sql/functions/seek*.sql": f"{_CONTROL} stage/partitions",
