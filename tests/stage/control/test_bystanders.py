@@ -53,8 +53,8 @@ LETTERS = (
 # As set_partitions() writes them, from 3 to 1: nobody has come to the barriers, at offset 6.
 LAYOUTS = (
     "with wanted as (select topic_id from gapless.topic where name = %(topic)s),"
-    " made as (insert into gapless.layout (topic_id, layout, partitions) select topic_id, 1, 1"
-    " from wanted)"
+    " made as (insert into gapless.layout (topic_id, layout, partitions)"
+    " select topic_id, n, 3 - 2 * n from wanted, generate_series(0, 1) n)"
     " insert into gapless.barrier (topic_id, layout, partition_id, last_offset)"
     " select topic_id, 0, p, 6 from wanted, generate_series(0, 2) p"
 )
