@@ -20,7 +20,7 @@ LIMIT_S = 1800.0
 AGAIN = {
     "resume": {None, "undecided"},
     "survivors": {"survived"},
-    "confirm": {"killed"},
+    "confirm": {"killed", "hung"},
 }
 Try = Callable[[Arena, Mutant], Result]
 EXPLAIN = f"""\
