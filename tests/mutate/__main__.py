@@ -41,9 +41,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what runs is ended
     results = Results.load(args.results)
     tried = [again for again in AGAIN if getattr(args, again)]
-    if not tried:
-        args.results.unlink(missing_ok=True)
-        results = Results(args.results)
     mutants = chosen(all_mutants(args.only), args.sample, args.seed)
     if args.sample is None:
         mutants = [*classics(args.only), *mutants]
@@ -56,7 +53,8 @@ def main() -> int:
     with ExitStack() as stack:
         arenas = [stack.enter_context(arena()) for _ in range(args.jobs)]
         refuses = stack.enter_context(judge())
-        run = Run(results, args.limit, len(mutants))
+        run = Run(results, args.limit)
+        say(f"{len(mutants)} mutants")
         if args.confirm:
             run.confirm(arenas, mutants)
             return verdict(results)
@@ -74,10 +72,9 @@ def _outcome(results: Results, mutant: Mutant) -> str | None:
 class Run:
     """Tries mutants, in several arenas at once."""
 
-    def __init__(self, results: Results, limit_s: float, total: int) -> None:
+    def __init__(self, results: Results, limit_s: float) -> None:
         self._results = results
         self._limit_s = limit_s
-        self._total = total
         self._memory = Memory()
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
@@ -200,6 +197,9 @@ def parse() -> argparse.Namespace:
     for path in args.only:
         if not (ROOT / path).exists():
             parser.error(f"--only {path}: there is no such file or folder in the checkout")
+    again_said = any(getattr(args, name) for name in AGAIN)
+    if args.results.exists() and not (again_said or args.list):
+        parser.error(f"{args.results} is there: --resume goes on with it; or remove it")
     return args
 
 

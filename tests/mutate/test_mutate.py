@@ -65,7 +65,7 @@ def test_one_is_killed_and_one_survives(
     mutants = found(MODULE)
     assert [m.was for m in mutants] == ["self.coins.append(coin)", 'self.told.append("a coin")']
     file = tmp_path_factory.mktemp("results") / "mutants.jsonl"
-    run = Run(Results(file), limit_s=120, total=len(mutants))
+    run = Run(Results(file), limit_s=120)
     with arena(checkout) as where:
         assert run.baseline(where, mutants)
         run.all([where], iter(mutants))
@@ -90,7 +90,7 @@ def test_a_kill_that_does_not_come_again_counts_for_nothing(
     results = Results(tmp_path_factory.mktemp("results") / "mutants.jsonl")
     for mutant in (killed, survived):
         results.add(Line.of(mutant, "killed", "tests/test_purse.py::test_what_is_put_in_is_there"))
-    run = Run(results, limit_s=120, total=2)
+    run = Run(results, limit_s=120)
     with arena(checkout) as where:
         run.confirm([where], [killed, survived])
     outcomes = {name: line.outcome for name, line in results.lines.items()}
@@ -115,7 +115,7 @@ def test_without_a_mutant_all_must_pass(
     monkeypatch.setattr("mutate.__main__.tests_for", lambda path: ["tests/test_purse.py"])
     (checkout / SOURCE).write_text(MODULE.replace("append(coin)", "append(0)"))
     with arena(checkout) as where:
-        run = Run(Results(tmp_path / "mutants.jsonl"), limit_s=120, total=1)
+        run = Run(Results(tmp_path / "mutants.jsonl"), limit_s=120)
         assert not run.baseline(where, found(MODULE))
 
 
