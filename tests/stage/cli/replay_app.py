@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from typing import Any, LiteralString
@@ -24,6 +25,8 @@ def bill(unit: gapless.Unit, conn: Connection[Any]) -> None:
             raise ValueError("refused")
         if event.payload == "slow":
             time.sleep(0.05)
+        if event.payload == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _end(word: LiteralString) -> Callable[[Connection[Any]], None]:

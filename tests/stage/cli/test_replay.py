@@ -137,6 +137,23 @@ def test_interrupted_and_continued(
     assert value(conn, OFFSETS, 1) == list(range(1, 11))
 
 
+def test_a_unit_that_kills_is_found(
+    gapless, orders, conn, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """I8: once one died of it, units are tried one at a time, their attempts written down before."""
+    more(conn, orders[0], "kill", 1)
+    more(conn, orders[0], "fine", 5)
+    words = ("--name", "r", "--batch-size", "50", "--yes")
+    for nth in range(4):  # the first death is of a batch; then 3, as maxCrashes allows
+        process = start("replay", APP, *(words if nth == 0 else ("--continue", "r")))
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+    done = gapless("replay", APP, "--continue", "r")
+    assert done.out.startswith("replayed 26 events: 25 handled, 1 in 1 dead letter: "), done.err
+    assert value(conn, OFFSETS, 0) == [*range(1, 11), *range(12, 17)]
+    assert value(conn, "select first_offset from gapless.dead_letter") == 11
+
+
 def test_two_share_the_partitions(
     gapless, orders, conn, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
@@ -299,3 +300,25 @@ def test_payloads_are_copied_inside_the_server(world: World, group: Group) -> No
     group.step()
     copied = "select sum(length(payload::text)) from gapless.dead_letter_queue where group_id = %s"
     assert world.value(copied, group.name) == 20 * len(big)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "redriven"])
+def test_how_long_the_last_attempt_took_is_kept_in_milliseconds(
+    world: World, group: Group, again: bool
+) -> None:
+    world.units(1)
+
+    def slow(unit: Unit, conn: Connection[Any]) -> None:
+        sleep(0.05)
+        raise ValueError("refused")
+
+    group.drive(make_handler(slow))
+    if again:
+        world.conn.execute(
+            "update gapless.dead_letter set duration_ms = null where group_id = %s", [group.name]
+        )
+        world.value("select gapless.redrive_letter(%s, %s, 0, 1)", group.name, world.topic.name)
+        group.drive(make_handler(slow))
+    look = "select duration_ms from gapless.dead_letter where group_id = %s"
+    ((duration_ms,),) = world.rows(look, group.name)
+    assert duration_ms >= 50

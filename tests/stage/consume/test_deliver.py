@@ -486,6 +486,48 @@ def test_a_retry_waits_for_calls_of_its_key(world: World, group: Group) -> None:
     assert len(calls.seen) == 120 + 2 * 17
 
 
+@pytest.mark.parametrize("nth", [1, 2, 3, 5])
+def test_what_could_not_be_noted_is_open_again(world: World, group: Group, nth: int) -> None:
+    """A passing error of the note itself: the same driver goes on, and forgets nobody."""
+    world.conn.execute(
+        "create sequence public.notes; create function fail_once() returns trigger language plpgsql as $$"
+        f" begin if nextval('public.notes') = {nth} then"
+        " raise exception 'not now' using errcode = '40001'; end if; return new; end $$;"
+        "create trigger fail_once before insert or update on gapless.delivery"
+        " for each row execute function fail_once()"
+    )
+    fill(world, "abcabc")
+    calls = Calls(group, concurrency=2)
+    driver = Driver(turn(group.conn, group.assignment, calls.handler))
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        while driver.turn().outcome == "done":
+            pass
+    while driver.turn().outcome == "done":
+        pass
+    assert sorted(calls.seen) == [(n, 1) for n in range(1, 7)]
+    assert (group.next_offset(), group.states()) == (7, {})
+
+
+def test_moved_while_a_call_goes_on(world: World, group: Group) -> None:
+    """Somebody set the offset: what was called for the old place is not noted at the new one."""
+    fill(world, "aaaa")
+    calls = Calls(group, concurrency=1)
+
+    def act(unit: Unit) -> None:
+        if unit.first_offset == 1:
+            world.conn.execute(
+                "select set_config('gapless.seeking', pg_current_xact_id()::text, true);"
+                f"update gapless.consumer_offsets set next_offset = 3 where group_id = '{group.name}'"
+            )
+
+    calls.act = act  # type: ignore[method-assign]
+    driver = Driver(turn(group.conn, group.assignment, calls.handler))
+    outcomes = [driver.turn().outcome for _ in range(8)]
+    assert outcomes[:2] == ["done", "idle"], "begun, and then nothing is noted"
+    assert calls.offsets() == [1, 3, 4]
+    assert group.next_offset() == 5
+
+
 def test_a_former_owner_notes_nothing(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,12 @@ from psycopg import Connection
 
 from gapless.consume.patience import Patience
 from gapless.consume.policy import Policy
+from gapless.consume.redrive import redrive
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect, is_transient
 from gapless.errors import BlockedError, ConnectError, UnreadyError
 from stage.consume.world import Group, World, make_handler
+from support.turn import turn
 
 Trouble = Callable[[World, Connection[Any]], object]
 WAIT_S = 10
@@ -142,6 +144,21 @@ TROUBLES: dict[str, tuple[Trouble, type[BaseException]]] = {
     "another session killed": (another_session_is_killed, psycopg.OperationalError),
     "another session closed": (another_session_is_closed, psycopg.OperationalError),
 }
+# A deferred check that fails for a passing reason, the nth time only: a rollback does not undo nextval.
+FAIL_AT = """
+drop sequence if exists checks;
+create sequence checks;
+create or replace function fail_at_commit() returns trigger language plpgsql as $$
+begin
+  if nextval('checks') = {nth} then
+    raise exception 'not now' using errcode = '40001';
+  end if;
+  return null;
+end $$;
+drop trigger if exists fail_at_commit on once;
+create constraint trigger fail_at_commit after insert on once deferrable initially deferred
+  for each row execute function fail_at_commit();
+"""
 STATES = "40001 40P01 55P03 55006 08006 08003 57P01 57P03 58030 25006"
 
 
@@ -446,6 +463,52 @@ class TestFromTheServer:
         assert (group.letters(), group.next_offset(), group.calls) == ({}, 1, [1, 2])
         group.drain()
         group.assert_all_once(2)
+
+    @pytest.mark.parametrize("nth", [1, 2], ids=["check", "COMMIT"])
+    def test_commit_of_what_was_tried_with_care_fails_for_a_passing_reason(
+        self, world: World, group: Group, nth: int
+    ) -> None:
+        """Not the units' fault: nothing is tried with fewer of them, and nobody is dead of it."""
+        world.conn.execute(FAIL_AT.format(nth=nth))
+        world.units(1, 1, 1)
+        group.failing = {3}
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            if unit.first_offset == 1:
+                conn.execute("insert into once values (1)")
+
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            group.step(make_handler(handle))
+        assert (group.letters(), group.next_offset(), group.effects()) == ({}, 1, [])
+        group.drain(make_handler(handle))
+        group.assert_all_once(3)
+        assert list(group.letters()) == [3]
+
+    def test_commit_of_a_single_unit_fails_for_a_passing_reason(
+        self, world: World, group: Group
+    ) -> None:
+        """Also of one that is tried alone, and of one that was set aside."""
+        world.units(1)
+        group.failing = {1}
+        group.drain()
+        redriven = "select gapless.redrive_letter(%s, %s, 0, 1)"
+        assert world.value(redriven, group.name, world.topic.name) == "asked"
+        world.conn.execute(FAIL_AT.format(nth=1))
+        group.failing = set()
+
+        def handle(unit: Unit, conn: Connection[Any]) -> None:
+            group.record(unit, conn)
+            conn.execute("insert into once values (1)")
+
+        one = turn(group.conn, group.assignment, make_handler(handle))
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            redrive(one, 1)
+        assert group.states() == {1: "waiting"}
+        look = "select attempts, crashes from gapless.dead_letter where group_id = %s"
+        assert world.rows(look, group.name) == [(1, 0)], "neither a failure nor a death"
+        assert redrive(one, 1) == "handled"
+        assert (group.effects(), group.states()) == ([1], {1: "redriven"})
 
     def test_the_offsets_row_is_locked(self, world: World, group: Group) -> None:
         world.units(1)

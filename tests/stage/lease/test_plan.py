@@ -243,6 +243,40 @@ def test_a_partition_stays_where_it_is_worked_on_when_its_next_owner_dies(
     assert world.targets() == world._leases("owner")
 
 
+def test_who_has_too_many_keeps_those_it_works_on(group: tuple[Connection, int]) -> None:
+    """What was only promised to it goes first: that moves no work."""
+    world = World(*group)
+    world.add_partitions(4)
+    old = world.join(None)
+    world.plan()
+    world.conn.execute(
+        "update gapless.lease set owner = %s where group_id = 'g' and partition_id >= 2", [old]
+    )
+    new = world.join(None)
+    assert world.plan() == 2
+    assert world.targets() == {0: new, 1: new, 2: old, 3: old}
+
+
+@pytest.mark.parametrize("busy_first", [True, False])
+@pytest.mark.parametrize(("partitions", "shares"), [(1, (0, 1)), (3, (1, 2)), (5, (2, 3))])
+def test_the_odd_one_goes_to_who_has_less_elsewhere(
+    group: tuple[Connection, int],
+    partitions: int,
+    shares: tuple[int, int],
+    busy_first: bool,
+) -> None:
+    """Also to a member that joined later."""
+    world = World(*group)
+    world.add_partitions(partitions)
+    members = [world.join(None), world.join(None)]
+    busy, free = members if busy_first else reversed(members)
+    world.work_elsewhere(busy, 3)
+    world.plan()
+    loads = Counter(world.targets().values())
+    assert (loads[busy], loads[free]) == shares
+    assert world.targets()[0] == free, "the first, too"
+
+
 def test_capacity_counts_all_groups(group: tuple[Connection, int]) -> None:
     world = World(*group)
     world.add_partitions(6)

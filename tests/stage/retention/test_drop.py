@@ -133,6 +133,34 @@ def test_a_group_that_is_one_event_behind_keeps_the_chunk(world: World) -> None:
     assert world.apply() == 1
 
 
+def test_a_transaction_from_before_a_restore_keeps_its_chunk(world: World, dsn: str) -> None:
+    """Its events have ids below all that are done with, and no offsets yet."""
+    with psycopg.connect(dsn) as late:
+        world.publish(events=4)
+        publish(late, "orders", NewEvent(payload="late", key=world.keys[0]))
+        # As in another cluster: the next run counts every event anew, but those of open transactions.
+        world.conn.execute("update gapless.sequencer set system_identifier = system_identifier + 1")
+        world.publish(events=4)
+        world.next_chunk()
+        world.publish(events=2)
+        world.expire()
+        assert world.apply() == 0
+        assert world.reasons() == [
+            "it is in use: a transaction is open that began before the log was restored"
+        ]
+        late.commit()
+    sequence(world.conn)
+    sequence(world.conn)
+    rows = world.conn.execute(
+        "select c_offset, payload #>> '{}' from gapless.read('orders', 0, 1, 100)"
+    ).fetchall()
+    assert [offset for offset, _ in rows] == list(range(1, 12))
+    assert rows[-1] == (11, "late")
+    world.next_chunk()
+    world.publish()
+    assert world.apply() > 0
+
+
 def test_chunks_go_oldest_first(world: World) -> None:
     ensure_topic(world.conn, "clicks", partitions=2)
     world.publish(0, topic="clicks")

@@ -92,6 +92,28 @@ def test_a_cut_goes_past_a_full_limit_exactly(dsn: str, conn: Connection, topic:
     assert latest(ends)
 
 
+@pytest.mark.parametrize("runs", ["one run", "many runs"])
+def test_as_many_as_are_allowed_are_taken_at_once(
+    dsn: str, conn: Connection, topic: Topic, runs: str
+) -> None:
+    """The limit itself is allowed, in whole runs and inside of one, and the end of a run is in it."""
+    for _ in range(5):
+        with conn.transaction():
+            for n in range(2):
+                publish(conn, "outbox", {"n": n}, key=f"k{n}")
+        if runs == "many runs":
+            sequence(conn)
+    sequence(conn)
+    for events_max, expected in (
+        (4, [4, 8, 10]),
+        (5, [4, 8, 10]),
+        (2, [2, 4, 6, 8, 10]),
+        (10, [10]),
+    ):
+        sizes = [sum(now.values()) - 4 for now in _cuts(conn, dsn, "outbox", events_max)]
+        assert sizes == expected, f"at most {events_max}"
+
+
 def test_settle_sequences_when_nobody_does(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", {}, key="a")
     settle(conn)

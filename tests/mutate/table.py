@@ -1,0 +1,219 @@
+"""Which tests a mutant is tried against: those that are about its file, and its neighbours.
+
+The first pattern that fits counts. Paths below tests/; those that ended earlier mutants of the same
+file run first, then the quick ones.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+
+_PLACES = "stage/control/test_bystanders.py"
+_LETTERS = (
+    f"{_PLACES} unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
+    " stage/consume/test_deaths.py stage/consume/test_policies.py"
+    " stage/consume/test_letters_and_barriers.py stage/partitions/test_letters.py"
+    " stage/worker/test_redrive.py"
+)
+_STEP = (
+    "unit/test_unit.py stage/consume/test_claim.py stage/consume/test_fence.py"
+    " stage/consume/test_deaths.py stage/consume/test_prefetch.py stage/consume/test_go_on.py"
+    " stage/consume/test_transient.py stage/consume/test_dead_letters.py"
+    " stage/consume/test_deferred.py stage/consume/test_rest.py stage/consume/test_cut_off.py"
+)
+_STEP_TOO = (
+    "stage/consume/test_group_by.py stage/consume/test_misbehaving.py"
+    " stage/consume/test_large_and_lethal.py stage/consume/test_chain.py"
+    " stage/consume/test_ledger.py"
+)
+_DELIVER = (
+    "unit/test_window.py stage/consume/test_deliver.py stage/consume/test_deaths.py"
+    " stage/worker/test_shared_worker.py"
+)
+_LEASE = f"{_PLACES} stage/lease stage/worker/test_share.py stage/worker/test_leave.py"
+_WORKER = (
+    "unit/test_reconcile.py stage/worker/test_start.py stage/worker/test_share.py"
+    " stage/worker/test_leave.py stage/worker/test_restart.py stage/worker/test_failures.py"
+    " stage/worker/test_kill.py stage/worker/test_control.py stage/worker/test_sequencer.py"
+    " stage/worker/test_pause.py stage/worker/test_poison.py stage/worker/test_hole.py"
+    " stage/worker/test_sessions.py stage/worker/test_hygiene.py stage/worker/test_partitions.py"
+    " stage/worker/test_shared_worker.py stage/worker/test_redrive.py stage/worker/test_wakeups.py"
+    " stage/worker/test_failure_storm.py stage/worker/test_retention.py"
+    " stage/worker/test_astray.py stage/worker/test_many.py"
+)
+_PUBLISH = (
+    "unit/test_publish_json.py stage/log/test_publish.py stage/log/test_publish_refused.py"
+    " stage/log/test_publish_sql.py stage/log/test_keys.py stage/log/test_hosts.py"
+    " stage/log/test_dedupe.py stage/consume/test_chain.py"
+)
+_SEQUENCE = (
+    "stage/log/test_sequencer.py stage/log/test_keys.py stage/log/test_interleavings.py"
+    " stage/log/test_restore.py stage/log/test_wake.py stage/log/test_backlog.py"
+    " stage/log/test_unrouted.py stage/log/test_chunks.py stage/log/test_prepared.py"
+    " stage/partitions stage/log/test_plans.py stage/log/test_stress.py stage/log/test_crash.py"
+    " stage/attack/test_producer.py stage/attack/test_locks.py"
+)
+_TOPICS = (
+    "stage/log/test_topics.py stage/cli/test_topics_groups.py stage/log/test_roles.py"
+    " stage/cli/test_run_topics.py stage/partitions stage/log/test_unrouted.py"
+)
+_RETENTION = (
+    "stage/retention stage/cli/test_retention.py stage/worker/test_retention.py"
+    " stage/log/test_chunks.py stage/log/test_restore.py"
+)
+_DEDUPE = (
+    "stage/log/test_dedupe.py stage/cli/test_dedupe.py stage/log/test_roles.py"
+    " stage/log/test_restore.py migration/test_dedupe.py"
+)
+_WAIT = (
+    "stage/control/test_wait.py stage/control/test_wait_through.py stage/cli/test_publish.py"
+    " stage/consume/test_chain.py"
+)
+_TRACE = "stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
+_CONTROL = (
+    f"{_PLACES} stage/control/test_seek.py stage/control/test_pause.py stage/cli/test_control.py"
+    " stage/consume/test_go_on.py stage/retention stage/worker/test_control.py"
+    " stage/worker/test_pause.py stage/worker/test_astray.py stage/cli/test_places.py"
+)
+_SPARK = "unit/test_spark_ranges.py stage/spark stage/log/test_plans.py"
+_READ = (
+    "stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
+)
+
+TABLE = {
+    "*/gapless/consume/deliver.py": _DELIVER,
+    "*/gapless/consume/calls.py": _DELIVER,
+    "*/gapless/consume/ahead.py": _DELIVER,
+    "*/gapless/consume/window.py": _DELIVER,
+    "*/gapless/consume/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
+    "*/gapless/consume/careful.py": f"{_STEP} {_LETTERS}",
+    "*/gapless/consume/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
+    "*/gapless/consume/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
+    "*/gapless/consume/redrive.py": f"{_LETTERS} stage/consume/test_transient.py {_DELIVER}",
+    "*/gapless/consume/sieve.py": f"{_LETTERS} {_DELIVER}",
+    "*/gapless/consume/crash.py": f"{_STEP} {_DELIVER}",
+    "*/gapless/consume/handler.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
+    f" unit/test_policy.py {_LETTERS} {_DELIVER}",
+    "*/gapless/consume/load.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
+    " stage/cli/test_bad_input.py stage/cli/test_run_topics.py stage/cli/test_main.py"
+    " stage/cli/test_replay.py",
+    "*/gapless/consume/terms.py": f"stage/consume/test_terms.py {_STEP} {_DELIVER}",
+    "*/gapless/consume/wait.py": _WAIT,
+    "*/gapless/consume/wish.py": f"{_LETTERS} {_DELIVER}",
+    "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
+    " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
+    "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} stage/consume/test_wire.py"
+    " stage/consume/test_encodings.py stage/consume/test_same_units.py",
+    "*/gapless/lease/squatters.py": "stage/attack",
+    "*/gapless/lease/*": f"{_LEASE} {_WORKER}",
+    "*/gapless/worker/reconcile.py": f"unit/test_reconcile.py {_WORKER}",
+    "*/gapless/worker/sequencer.py": f"stage/worker/test_sequencer.py stage/attack {_WORKER}",
+    "*/gapless/worker/housekeeper.py": f"stage/worker/test_retention.py stage/attack {_WORKER}",
+    "*/gapless/worker/*": f"{_WORKER} stage/cli/test_run_topics.py stage/test_run_console.py",
+    "*/gapless/log/publish.py": _PUBLISH,
+    "*/gapless/log/record.py": _PUBLISH,
+    "*/gapless/log/event.py": f"unit/test_unit.py {_READ} {_PUBLISH}",
+    "*/gapless/log/keyed.py": f"{_DEDUPE} {_PUBLISH}",
+    "*/gapless/log/cause.py": f"stage/consume/test_chain.py {_TRACE} {_PUBLISH}",
+    "*/gapless/log/read.py": f"{_READ} stage/consume/test_claim.py",
+    "*/gapless/log/tail.py": "unit/test_tail_pace.py stage/cli/test_tail.py stage/cli/test_lines.py stage/cli/test_json.py",
+    "*/gapless/log/retention.py": _RETENTION,
+    "*/gapless/log/topics.py": _TOPICS,
+    "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
+    "*/gapless/log/*": f"{_SEQUENCE} {_PUBLISH}",
+    "sql/functions/acquire.sql": f"{_LEASE} stage/consume/test_fence.py"
+    " stage/consume/test_deaths.py stage/worker/test_wakeups.py",
+    "sql/functions/plan.sql": f"{_LEASE}",
+    "sql/functions/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
+    "sql/functions/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
+    **dict.fromkeys(
+        (
+            f"sql/functions/{name}.sql"
+            for name in ("evict", "watch", "sync", "join_group", "create_group", "retire")
+        ),
+        f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
+        " stage/worker/test_kill.py stage/worker/test_wakeups.py stage/cli/test_topics_groups.py",
+    ),
+    "sql/functions/note_deliveries.sql": f"{_PLACES} {_DELIVER}",
+    "sql/functions/claim_*t.sql": f"{_PLACES} {_STEP} stage/control stage/partitions",
+    "sql/functions/claim_letter.sql": f"{_LETTERS} stage/control/test_pause.py",
+    "sql/functions/claim_*.sql": f"{_PLACES} {_STEP} stage/partitions",
+    "sql/functions/finish_batch.sql": f"{_STEP} stage/consume/test_misbehaving.py",
+    "sql/functions/user_units.sql": f"stage/consume/test_group_by.py {_STEP}",
+    "sql/functions/skip_hole.sql": f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
+    "sql/functions/skip_overrun.sql": f"stage/retention {_STEP}",
+    "sql/functions/stop_beyond.sql": _CONTROL,
+    "sql/functions/check_constraints.sql": "stage/consume/test_deferred.py",
+    **dict.fromkeys(
+        (
+            f"sql/functions/{name}.sql"
+            for name in (
+                "redrive_letter",
+                "release_keys",
+                "set_aside",
+                "dead_letter",
+                "mend_letter",
+                "letters_due",
+            )
+        ),
+        f"{_LETTERS} stage/consume/test_deliver.py stage/partitions stage/cli/test_dlq.py",
+    ),
+    "sql/functions/barrier.sql": f"{_PLACES} stage/partitions stage/consume/test_letters_and_barriers.py",
+    "sql/functions/set_partitions.sql": f"stage/partitions {_TOPICS}",
+    "sql/functions/pause.sql": f"{_CONTROL} stage/test_status.py",
+    "sql/functions/seek*.sql": f"{_CONTROL} stage/partitions",
+    "sql/functions/replay.sql": "stage/cli/test_replay.py stage/retention",
+    "sql/functions/group_partitions.sql": f"{_CONTROL} stage/cli/test_topics_groups.py",
+    **dict.fromkeys(
+        (
+            f"sql/functions/{name}.sql"
+            for name in (
+                "close_chunks",
+                "create_chunks",
+                "drop_chunk",
+                "retention_plan",
+                "set_retention",
+                "purge_history",
+            )
+        ),
+        f"{_RETENTION} stage/log/test_unrouted.py",
+    ),
+    **dict.fromkeys(
+        (
+            f"sql/functions/{name}.sql"
+            for name in ("dedupe_find", "turn_dedupe_slots", "set_dedupe_window", "publish_once")
+        ),
+        _DEDUPE,
+    ),
+    "sql/functions/publish*.sql": f"{_PUBLISH} {_DEDUPE}",
+    "sql/functions/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
+    "sql/functions/*cause.sql": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
+    "sql/functions/chain_*.sql": f"{_WAIT} {_TRACE}",
+    "sql/functions/t*ace.sql": f"{_TRACE} {_WAIT}",
+    "sql/functions/unit_state.sql": f"{_TRACE} {_WAIT}",
+    "sql/functions/transaction_*.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/functions/timeline.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
+    **dict.fromkeys(
+        (f"sql/functions/{name}.sql" for name in ("locate", "log_places", "ends", "offsets_of")),
+        f"{_READ} stage/control stage/retention stage/cli/test_publish.py",
+    ),
+    "sql/functions/read.sql": _READ,
+    **dict.fromkeys(
+        (f"sql/functions/{name}.sql" for name in ("cut", "stage", "record_position", "pipeline")),
+        f"{_SPARK} stage/retention",
+    ),
+    "sql/functions/*topic*.sql": _TOPICS,
+    "sql/functions/end_squatters.sql": "stage/attack",
+    "sql/functions/break_sequencer.sql": f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
+    "sql/functions/*": f"{_SEQUENCE} stage/worker/test_sequencer.py",
+}
+
+
+def tests_for(path: str) -> list[str]:
+    """Return the test files and folders that matter for a file of the checkout."""
+    for pattern, tests in TABLE.items():
+        if fnmatch(path, pattern):
+            return [f"tests/{each}" for each in dict.fromkeys(tests.split())]
+    raise LookupError(
+        f"{path}: no tests are known that are about it: add it to tests/mutate/table.py"
+    )

@@ -1,0 +1,225 @@
+"""bin/mutate: what counts as killed, what an edit is, and that the list of survivors is no dead list."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gapless.db.queries import sql_root
+from mutate import python, sql, table
+from mutate.__main__ import Run
+from mutate.arena import Memory, arena
+from mutate.mutant import ROOT, Mutant
+from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, classics, figure
+
+MODULE = '''\
+"""A purse, and a test of it that forgets something."""
+
+
+class Purse:
+    def __init__(self) -> None:
+        self.coins: list[int] = []
+        self.told: list[str] = []
+
+    def put(self, coin: int) -> None:
+        self.coins.append(coin)
+        self.told.append("a coin")
+'''
+TEST = """\
+from purse import Purse
+
+
+def test_what_is_put_in_is_there():
+    purse = Purse()
+    purse.put(5)
+    assert purse.coins == [5]
+"""
+SOURCE = "supervisor/purse.py"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A tiny project: one module, one test, under git."""
+    for path, text in ((SOURCE, MODULE), ("tests/test_purse.py", TEST)):
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def found(text: str) -> list[Mutant]:
+    """Edits that need no other library."""
+    return list(python.mutants(SOURCE, text, operators=()))
+
+
+def test_one_is_killed_and_one_survives(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkout stays as it is, results are written line by line."""
+    monkeypatch.setattr("mutate.__main__.tests_for", lambda path: ["tests/test_purse.py"])
+    mutants = found(MODULE)
+    assert [m.was for m in mutants] == ["self.coins.append(coin)", 'self.told.append("a coin")']
+    file = tmp_path_factory.mktemp("results") / "mutants.jsonl"
+    run = Run(Results(file), limit_s=120)
+    with arena(checkout) as where:
+        assert run.baseline(where, mutants)
+        run.all([where], iter(mutants))
+        assert (where.root / SOURCE).read_text() == MODULE
+        # A mutant that cannot even be imported, and one that fails before the others do.
+        broken = Mutant(SOURCE, "by hand", "", 1, MODULE, lambda: "raise ValueError\n")
+        assert where.try_(broken, ["tests"], Memory(), 120).outcome == "killed"
+    outcomes = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["outcome"] for line in outcomes] == ["killed", "survived"]
+    assert outcomes[0]["by"] == "tests/test_purse.py::test_what_is_put_in_is_there"
+    assert outcomes[1]["within"] == "Purse.put"
+    assert '-        self.told.append("a coin")' in outcomes[1]["diff"]
+    assert (checkout / SOURCE).read_text() == MODULE
+    assert not list(checkout.rglob("__pycache__"))
+
+
+def test_a_kill_that_does_not_come_again_counts_for_nothing(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The test that failed once fails with the one mutant, and not with the other."""
+    killed, survived = found(MODULE)
+    results = Results(tmp_path_factory.mktemp("results") / "mutants.jsonl")
+    for mutant in (killed, survived):
+        results.add(Line.of(mutant, "killed", "tests/test_purse.py::test_what_is_put_in_is_there"))
+    run = Run(results, limit_s=120)
+    with arena(checkout) as where:
+        run.confirm([where], [killed, survived])
+    outcomes = {name: line.outcome for name, line in results.lines.items()}
+    assert outcomes == {killed.name: "killed", survived.name: "undecided"}
+
+
+def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutate.arena.TEST_S_MAX", 1)
+    hangs = MODULE.replace("self.coins.append(coin)", "import time; time.sleep(100)")
+    with arena(checkout) as where:
+        slow = Mutant(SOURCE, "by hand", "", 1, MODULE, lambda: hangs)
+        result = where.try_(slow, ["tests"], Memory(), 120)
+    assert (result.outcome, result.by.rpartition("::")[2]) == (
+        "hung",
+        "test_what_is_put_in_is_there",
+    )
+
+
+def test_without_a_mutant_all_must_pass(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("mutate.__main__.tests_for", lambda path: ["tests/test_purse.py"])
+    (checkout / SOURCE).write_text(MODULE.replace("append(coin)", "append(0)"))
+    with arena(checkout) as where:
+        run = Run(Results(tmp_path / "mutants.jsonl"), limit_s=120)
+        assert not run.baseline(where, found(MODULE))
+
+
+def test_what_is_known_is_not_lost(tmp_path: Path) -> None:
+    one, other = found(MODULE)
+    results = Results(tmp_path / "mutants.jsonl")
+    for mutant, outcome in ((one, "survived"), (other, "undecided"), (one, "killed")):
+        results.add(Line.of(mutant, outcome))  # type: ignore[arg-type]
+    again = Results.load(results.path)
+    assert {name: line.outcome for name, line in again.lines.items()} == {
+        one.name: "killed",
+        other.name: "undecided",
+    }
+    counted = figure(again.lines.values())
+    assert (counted.killed, counted.tried) == (1, 1), "undecided is neither"
+
+
+def test_a_name_outlives_edits_elsewhere() -> None:
+    """Of the same edit, further down: the results of an earlier run still fit."""
+    names = [mutant.name for mutant in found(MODULE)]
+    assert [mutant.name for mutant in found("import os\n\n" + MODULE)] == names
+
+
+def test_a_sample_is_the_seeds() -> None:
+    mutants = list(all_mutants(["sql/functions/cut.sql"]))
+    lines = [[m.line for m in chosen(mutants, 10, seed)] for seed in (7, 7, 8)]
+    assert lines[0] == lines[1] != lines[2]
+    assert [m.line for m in chosen(mutants, 5, 7)] == lines[0][:5], (
+        "a larger sample has the smaller"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "edits"),
+    [
+        ("where a.x = 1 and a.y < 2;", {
+            "where true and a.y < 2;", "where a.x = 1 and true;", "where a.x <> 1 and a.y < 2;",
+            "where a.x = 1 and a.y <= 2;", "where a.x = 1 or a.y < 2;",
+        }),
+        ("where x between 1 and 2\norder by y desc", {
+            "where true\norder by y desc", "where x between 1 and 2\norder by y ",
+        }),
+        ("perform pg_notify('a', '');", {"null;"}),
+        ("if not found then\n  return;\nend if;", {
+            "if not (not found) then\n  return;\nend if;", "if not found then\n  null;\nend if;",
+        }),
+        ("x is not null or f(greatest(a, b))", {
+            "x is null or f(greatest(a, b))", "x is not null and f(greatest(a, b))",
+            "x is not null or f(least(a, b))", "x is not null or false",
+        }),
+        ("where not exists (select from t for update)", {
+            "where true", "where  exists (select from t for update)",
+            "where not exists (select from t )",
+        }),
+        ("-- a < b and c\ncreate or replace function f() 'x < y'", set()),
+    ],
+)  # fmt: skip
+def test_edits_of_sql(text: str, edits: set[str]) -> None:
+    assert {mutant.mutated for mutant in sql.mutants("f.sql", text)} == edits
+
+
+def test_edits_of_python() -> None:
+    text = (
+        "LIMIT = 5\n"
+        "def f(x: int | None, y=0) -> bool:\n"
+        "    log.info('x', 1)\n"
+        "    hit('here')\n"
+        "    if x == 1 and y:\n"
+        "        raise ValueError\n"
+        "    return x < 3\n"
+    )
+    pytest.importorskip("cosmic_ray", reason="bin/mutate installs it")
+    lines = Counter(mutant.line for mutant in python.mutants("f.py", text))
+    assert set(lines) == {2, 5, 6, 7}, "no constant, annotation, log line or failpoint"
+    now = {mutant.now for mutant in python.mutants("f.py", text) if mutant.line == 7}
+    assert now == {"return x <= 3", "return x >= 3", "return x < 4", "return x < 2"}
+
+
+def test_the_classics_are_in_it() -> None:
+    hows = {mutant.how: mutant.path for mutant in classics()}
+    assert hows["catalogue/a late fence put in over a newer one"] == "sql/functions/acquire.sql"
+    assert len(hows) >= 10
+
+
+def test_every_source_has_tests() -> None:
+    for place in PLACES:
+        for file in sorted((ROOT / place).glob("*.*")):
+            for test in table.tests_for(str(file.relative_to(ROOT))):
+                assert (ROOT / test).exists(), f"{test} of tests/mutate/table.py is gone"
+    assert len(table.TABLE) > 50
+    assert sql_root() == ROOT / "sql"
+
+
+def test_accepted_survivors_are_still_there() -> None:
+    """The text that was mutated exists, in that function; and each has a reason."""
+    known = accepted()
+    for each in known:
+        source = (ROOT / each.path).read_text()
+        lines = {line.strip() for line in source.splitlines()}
+        missing = [line for line in each.was.splitlines() if line not in lines]
+        assert not missing, (
+            f"{each.path} has changed: take {each.within} off tests/mutate/accepted.toml"
+        )
+        assert each.within.rpartition(".")[2] in source
+        assert len(each.reason) > 20
+    counts = Counter((each.path, each.within, each.was, each.now) for each in known)
+    assert max(counts.values(), default=1) == 1

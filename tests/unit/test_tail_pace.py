@@ -1,0 +1,46 @@
+"""How many events `gapless tail` reads at once: more while they are small, never too much text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import get_type_hints
+
+from gapless.log.tail import _SLICE_EVENTS_MAX, Entry, _Pace
+
+BYTES_MAX = 1_000_000
+
+
+def entries(count: int, size: int) -> list[Entry]:
+    """Events with payloads of so many characters."""
+    names = get_type_hints(Entry)
+    filled = dict.fromkeys(names) | {
+        "payload": "x" * size,
+        "created_ts": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    return [Entry(**filled) for _ in range(count)]  # type: ignore[arg-type]
+
+
+def test_it_doubles_while_they_are_small_up_to_a_bound() -> None:
+    pace = _Pace(BYTES_MAX)
+    seen = []
+    for _ in range(20):
+        seen.append(pace.events)
+        pace.adapt(entries(1, 10))
+    assert seen[:4] == [10, 20, 40, 80]
+    assert max(seen) == seen[-1] == _SLICE_EVENTS_MAX
+
+
+def test_it_shrinks_in_proportion_to_one_at_least() -> None:
+    pace = _Pace(BYTES_MAX)
+    pace.adapt(entries(10, BYTES_MAX // 5 - 200))
+    assert pace.events == 5, "ten were twice as much as they may be"
+    for _ in range(5):
+        pace.adapt(entries(1, 3 * BYTES_MAX))
+    assert pace.events == 1
+
+
+def test_between_a_quarter_and_the_whole_it_stays() -> None:
+    pace = _Pace(BYTES_MAX)
+    for size in (BYTES_MAX // 40, BYTES_MAX // 20, BYTES_MAX // 10):
+        pace.adapt(entries(10, size - 200))
+        assert pace.events == 10
