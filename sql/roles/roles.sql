@@ -29,9 +29,10 @@ begin
   grant select on gapless.topic, gapless.migration to gapless_producer, gapless_consumer;
   grant execute on function
     gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_from,
-    gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer, gapless.sequencer_polls,
-    gapless.partition_of, gapless.order_key, gapless.canonical_host, gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id,
-    gapless.tell_cause, gapless.refuse_untold
+    gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
+    gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
+    gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
+    gapless.refuse_untold
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;

@@ -12,9 +12,7 @@ from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
 
 ROUNDS = 4
-STEP_S_MAX = (
-    60.0  # some 0.7 s are the start of a process; every poll takes longer than a busy machine
-)
+STEP_S_MAX = 60.0  # 0.7 s are the start of a process; a poll takes longer than a busy machine
 RARELY = {
     "gapless.worker.supervisor.TICK_S": 120.0,
     "gapless.worker.supervisor.SUCCESSOR_WAIT_S": 120.0,
