@@ -46,7 +46,7 @@ def run(setup: Setup) -> list[Figure]:
     conf = {"spark.driver.memory": "1g", **({"spark.jars": jar} if jar else {})}
     is_shared = _has_session()
     began_s = perf_counter()
-    spark = spark_session("local[2]", name="bench", conf=conf)
+    spark = spark_session("local[2]", name="bench", conf={} if is_shared else conf)
     started_s = perf_counter() - began_s
     events = setup.pick(4_000, 200_000, 500_000)
     try:
