@@ -132,7 +132,7 @@ def test_the_answer_to_a_workers_commit_is_lost(network: Network, before: int) -
 
     def work() -> None:
         with transaction(network.far, kept=True):
-            run(network.far, "check_constraints")
+            run(network.far, "check_unit", {"settings": None})
 
     for _ in range(before):
         work()

@@ -180,7 +180,7 @@ def test_a_former_owner_is_fenced_between_two_batches(
     group = behind.group
 
     def depose(conn: Connection[Any]) -> None:
-        run(conn, "check_constraints")  # takes the COMMIT along
+        run(conn, "check_unit", {"settings": None})  # takes the COMMIT along
         with connect(world.dsn, role="worker") as other:
             hold.install(other, group.successor(other))
 
@@ -197,7 +197,7 @@ def test_what_is_committed_counts_whatever_comes_next(
     group = behind.group
 
     def seek(conn: Connection[Any]) -> None:
-        run(conn, "check_constraints")  # takes the COMMIT along
+        run(conn, "check_unit", {"settings": None})  # takes the COMMIT along
         with connect(world.dsn, role="seeker") as other, other.transaction():
             other.execute("select set_config('gapless.seeking', pg_current_xact_id()::text, true)")
             other.execute(

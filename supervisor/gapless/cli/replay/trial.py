@@ -232,7 +232,7 @@ class Trial:
             with self._conn.transaction():
                 do()
                 # MUST stay undone: what refuses a COMMIT is one of the checks of a claim.
-                run(self._conn, "check_constraints")
+                run(self._conn, "check_unit", {"settings": None})
                 self._require_ours()
         except UnitFailedError as failed:
             return failed.error
