@@ -110,6 +110,21 @@ def test_a_query_that_is_asked_for_exists(path: Path) -> None:
         assert not isinstance(name, str) or (stage, name) in NAMED, f"line {call.lineno}"
 
 
+_OF_A_STEP = {"run", "run_before", "run_at_commit"}  # (conn, name, …) of consume.session
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in SOURCES if "gapless.consume.session import" in p.read_text()],
+    ids=lambda p: p.stem,
+)
+def test_a_query_that_a_step_runs_exists(path: Path) -> None:
+    for call in ast.walk(_tree(path)):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _OF_A_STEP:
+            name = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
+            assert not isinstance(name, str) or ("consume", name) in NAMED, f"line {call.lineno}"
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_query_that_exists_is_asked_for(stage: str) -> None:
     users = [path for path in SOURCES if stage in _stages_of(path)]
