@@ -16,7 +16,6 @@ TTL_S, GRACE_S = 1.5, 0.5  # as in fleet.QUICK
 _RESTS = """
 select bool_and(state = 'idle' and clock_timestamp() - state_change > interval '300 ms')
 from pg_stat_activity
-from support.patience import patience
 where datname = current_database() and application_name = 'gapless/worker g/t/0'
 """
 
