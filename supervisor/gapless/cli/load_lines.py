@@ -41,6 +41,7 @@ class Load:
         self._lines = lines
         self._bar = bar
         self._batch = _Batch(iter(()))
+        self._commits = False  # a COMMIT was begun, and what it did is not counted yet
 
     def run(self, batch_size: int | None) -> int | None:
         """Publish all; `batch_size` None is one transaction. Returns the last xid with events.
@@ -58,6 +59,7 @@ class Load:
                 self.events += self._batch.count - duplicates
                 self.transactions += 1
                 self.last_line = self._batch.line
+                self._commits = False
         except PublishError as error:
             place = f"{self._lines.name} line {self._culprit(error)}"
             raise UsageError(f"{place}: {error}; {self._so_far()}") from error
@@ -66,9 +68,12 @@ class Load:
         except psycopg.Error as error:
             if not is_transient(error):
                 raise
-            raise GaplessError(self._in_doubt(error)) from error
+            why = " ".join(str(error).split())
+            raise GaplessError(self._in_doubt(f"the connection was lost: {why}")) from error
         except KeyboardInterrupt:
-            note(f"interrupted; {self._so_far()}")
+            note(
+                self._in_doubt("interrupted") if self._commits else f"interrupted; {self._so_far()}"
+            )
             raise
         return xid
 
@@ -80,7 +85,9 @@ class Load:
     def _publish(self, batch: _Batch) -> tuple[int, int]:
         with self._conn.transaction():
             published = publish(self._conn, self._topic, batch.events())
-            return own_xid(self._conn), getattr(published, "duplicates", 0)
+            own, duplicates = own_xid(self._conn), getattr(published, "duplicates", 0)
+            self._commits = True
+        return own, duplicates
 
     def _watched(self, lines: Iterator[Line]) -> Iterator[Line]:
         for n, line in enumerate(lines, start=1):
@@ -112,12 +119,11 @@ class Load:
         published = count(self.events, "event")
         return f"{published} published, up to line {self.last_line}; nothing after it"
 
-    def _in_doubt(self, error: psycopg.Error) -> str:
-        reason = " ".join(str(error).split())
+    def _in_doubt(self, why: str) -> str:
         if not self._batch.count:
-            return f"the connection was lost: {reason}; {self._so_far()}"
+            return f"{why}; {self._so_far()}"
         return (
-            f"the connection was lost: {reason}; {self._so_far()}, but for lines "
+            f"{why}; {self._so_far()}, but for lines "
             f"{self._batch.first_line} to {self._batch.line}: whether they are is not known, "
             "gapless tail shows it"
         )

@@ -214,13 +214,48 @@ def test_ctrl_c_says_what_was_published(start, conn, orders) -> None:
     process.stdin.write('{"payload": 1}\n')
     process.stdin.flush()
     give_up = time.monotonic() + 30
-    while not stored(conn):
+    while not (stored(conn) and conn.execute(_RESTS).fetchone() == (1,)):
         assert time.monotonic() < give_up
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert err == "gapless: interrupted; 1 event published, up to line 1; nothing after it\n"
+
+
+_RESTS = """
+select count(*) from pg_stat_activity
+where datname = current_database() and application_name = 'gapless/publish'
+  and state = 'idle' and clock_timestamp() - state_change > interval '0.2 s'
+"""
+
+
+def test_ctrl_c_while_it_commits_says_that_nobody_knows(start, conn, orders) -> None:
+    conn.execute(_WAITS)
+    process = start("publish", "orders", "-")
+    process.stdin.write('{"payload": 1}\n')
+    process.stdin.flush()
+    give_up = time.monotonic() + 30
+    while conn.execute(_COMMITS).fetchone() != (1,):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted; nothing was published, but for lines 1 to 1: whether they are is" in err
+
+
+_WAITS = """
+create function waits() returns trigger language plpgsql as
+$$ begin perform pg_sleep(3600); return null; end $$;
+create constraint trigger waits after insert on gapless.outbox_message_t
+  deferrable initially deferred for each row execute function waits();
+"""
+_COMMITS = """
+select count(*) from pg_stat_activity
+where datname = current_database() and application_name = 'gapless/publish'
+  and state = 'active' and query ~* '^commit'
+"""
 
 
 def test_create(gapless, orders) -> None:
