@@ -27,6 +27,7 @@ where k.locktype = 'advisory' and k.objsubid = 2
     or k.classid::bigint = 7427001
       and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
   )
-  and not gapless.may_lease(a.usesysid);
+  -- Judged a role once, not a lock: every supervisor looks at each heartbeat.
+  and (a.usesysid = any (array(select r.oid from pg_roles r where gapless.may_lease(r.oid)))) is not true;
 
 comment on view gapless.squatters is 'Sessions that hold a lock of gapless without a right to it; they are ended.';
