@@ -169,16 +169,3 @@ select
   ) - coalesce((select max(o.id) from gapless.outbox_message_t o), 0) - 1 as room,
   exists (select from gapless.outbox_message_default) as is_default_used
 from gapless.log_config c
-
--- name: pipelines
--- returns: gapless.cli.health.log:Pipe
-select
-  p.name,
-  (
-    select coalesce(sum(g.lag), 0)::bigint from gapless.lag g
-    where g.group_id = 'pipeline.' || p.name
-  ) as lag,
-  gapless.pipeline_runs(p.name) as runs,
-  p.error
-from gapless.pipeline p
-order by p.name

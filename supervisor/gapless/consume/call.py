@@ -20,7 +20,7 @@ from gapless.consume.session import (
     restore_settings,
 )
 from gapless.consume.unit import Batch, Unit
-from gapless.consume.wish import WISHES, DeadLetter, Retry, Skip
+from gapless.consume.wish import WISHES
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 
@@ -164,7 +164,7 @@ def _raise_passing(
 
 def unready_cause(error: BaseException | str) -> psycopg.Error | None:
     """Return what says that the database is not as the handler expects it, in an error of its."""
-    if isinstance(error, str | Retry | DeadLetter | Skip):
+    if isinstance(error, (str, *WISHES)):
         return None
     found = (cause for cause in _causes(error) if is_unready(cause))
     return next((cause for cause in found if isinstance(cause, psycopg.Error)), None)

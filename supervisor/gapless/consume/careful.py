@@ -24,11 +24,9 @@ from gapless.consume.chain import learn
 from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.letters import Failure, set_aside
 from gapless.consume.policy import Verdict
-from gapless.consume.reader import read_units, wary
+from gapless.consume.reader import read_units, under_settings, wary
 from gapless.consume.session import (
-    ChangedError,
     TransactionBrokenError,
-    is_of_settings,
     run,
     settings_before,
     transaction,
@@ -195,12 +193,8 @@ def _unparked(sieve: Sieve | None, units: Iterable[Unit]) -> Iterator[Unit]:
 
 def _check(turn: Turn) -> None:
     """Refuse now what COMMIT would refuse. Raises what the handler broke, or ChangedError."""
-    try:
+    with under_settings(turn.handler):
         run(turn.conn, "check_unit", {"settings": settings_before(turn.conn)})
-    except psycopg.Error as error:
-        if turn.handler.habits.sets or not is_of_settings(error):
-            raise
-        raise ChangedError(str(error)) from error
 
 
 def _alone(turn: Turn, unit: Unit) -> BaseException | None:

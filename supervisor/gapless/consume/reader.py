@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -93,12 +94,16 @@ def read_units(
 
 
 def wary(handler: Handler, items: Iterable[T]) -> Iterator[T]:
-    """Yield what is read, or parked, between the calls of a handler: its settings reach that.
-
-    Raises ChangedError for what may have failed for them, unless they are put back by now.
-    """
-    try:
+    """Yield what is read, or parked, between the calls of a handler: its settings reach that."""
+    with under_settings(handler):
         yield from items
+
+
+@contextmanager
+def under_settings(handler: Handler) -> Iterator[None]:
+    """Raise ChangedError for what may have failed for settings of a handler, unless put back."""
+    try:
+        yield
     except psycopg.Error as error:
         if handler.habits.sets or not is_of_settings(error):
             raise

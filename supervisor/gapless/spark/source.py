@@ -36,7 +36,7 @@ Task = tuple[Range, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReadPlan:
     """What a batch reads: what each of its tasks does, all from the database that was reached."""
 
     reached: Reached
@@ -76,7 +76,7 @@ def look(options: ReadOptions) -> list[End]:
         return find_ends(conn, options)
 
 
-def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> Plan:
+def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> ReadPlan:
     """Settle what a batch reads, by the ends of `loaded`, and what each task reads of it.
 
     Before PySpark 4.2 each job plans anew, and has to read what the others did. None: look now.
@@ -88,7 +88,7 @@ def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> Plan:
         end = batch_end(conn, options, loaded)
         where = reached(conn)
     require_order(options.starting, start, end)
-    return Plan(reached=where, tasks=tasks_between(options, start, end, ends))
+    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends))
 
 
 def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:

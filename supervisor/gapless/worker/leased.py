@@ -72,7 +72,7 @@ class Leased:
         self._lock_poll_s = LOCK_POLL_S
         self._batch_size = desk.spec.terms.batch_size
         self._retries = Retries(RETRY_S_MAX)
-        self._troubled = self._is_slow = False
+        self._troubled = False
         self.is_owned = False  # its batches are next; until then, as when dropped, it goes first
 
     def wake(self) -> None:
@@ -239,18 +239,17 @@ class Leased:
 
     def _slow_down(self, done: Step) -> None:
         """Rest when nothing but failures comes; go on as before when something was handled."""
+        was_on = self._brake.is_on
         rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
         if rest_s:
             self._braked_until_s = monotonic() + rest_s
             self.due_s = self.due_s if self.going_on else max(self.due_s, self._braked_until_s)
-            if not self._is_slow:
+            if not was_on:
                 log.error("%s: %s, one is tried at a time", self.partition, self._brake)
-            self._is_slow = True
             then = f"the next one in {rest_s:.0f} s, one that is handled lifts it"
             self._report(f"retrying: {self._brake}; {then}; gapless dlq list tells why")
             self._troubled = False  # who has calls going on is woken as ever
-        elif self._is_slow and not self._brake.is_on:
-            self._is_slow = False
+        elif was_on and not self._brake.is_on:
             self._braked_until_s = 0.0
             log.warning("%s: goes on as before: a unit was handled", self.partition)
             self._report(None)

@@ -14,7 +14,7 @@ from uuid import UUID
 from chaos.chain import plan, root_of
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Effect, Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, about
 from chaos.history import Linked, Sent
 
 Places = dict[str, list[Placed]]  # by their tags
@@ -177,12 +177,4 @@ class _Link:
 
 
 def _about(event: Placed, name: str, text: str) -> Violation:
-    return Violation(
-        invariant="I10",
-        name=name,
-        text=f"{event.tag}: {text}",
-        topic=event.topic,
-        partition=event.partition_id,
-        offset=event.c_offset,
-        tag=event.tag,
-    )
+    return about(event, "I10", name, text)

@@ -14,7 +14,7 @@ from typing import Any
 from chaos.checker.attempts import Attempt
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, about
 from chaos.history import Sent
 from gapless.log.event import transaction_uuid
 
@@ -42,10 +42,10 @@ def _stored(facts: Facts) -> Iterator[Violation]:
         attempt, _ = facts.sent.get(sent.tag, (None, None))
         other = different(wanted(sent, event, attempt), event.seen)
         if other:
-            yield _about(event, "I1", "column changed", f"{other}: not what was published")
+            yield about(event, "I1", "column changed", f"{other}: not what was published")
         if attempt is not None and attempt.xid not in (None, event.xid):
             text = f"xid: it was inserted by {attempt.xid}, and says {event.xid}"
-            yield _about(event, "I1", "column changed", text)
+            yield about(event, "I1", "column changed", text)
 
 
 def wanted(sent: Sent, event: Placed, attempt: Attempt | None) -> Seen:
@@ -76,11 +76,11 @@ def _inserted(facts: Facts) -> Iterator[Violation]:
         for event, at_s in times:
             if not began_s <= at_s <= ended_s:
                 text = f"created_ts: {at_s - began_s:.3f} s after its transaction began"
-                yield _about(event, "I1", "created at another time", text)
+                yield about(event, "I1", "created at another time", text)
         for (_, before_s), (event, at_s) in pairwise(times):
             if at_s < before_s:
                 text = f"created_ts: {before_s - at_s:.6f} s before that of the one before it"
-                yield _about(event, "I4", "created out of order", text)
+                yield about(event, "I4", "created out of order", text)
 
 
 def _given(
@@ -109,15 +109,3 @@ def different(wanted: Seen, found: Seen) -> str:
     """Return the names of the columns that are not as they should be; "" if all are."""
     nothing = object()
     return ", ".join(name for name, value in wanted.items() if found.get(name, nothing) != value)
-
-
-def _about(event: Placed, invariant: str, name: str, text: str) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=f"{event.tag}: {text}",
-        topic=event.topic,
-        partition=event.partition_id,
-        offset=event.c_offset,
-        tag=event.tag,
-    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from chaos.checker.attempts import Attempt
 from chaos.checker.facts import Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, about
 from chaos.history import Sent
 
 Places = dict[str, list[Placed]]
@@ -18,7 +18,7 @@ def find(facts: Facts) -> Iterator[Violation]:
     places: Places = defaultdict(list)
     for event in (event for events in facts.log.values() for event in events):
         if event.tag is None:
-            yield _at(event, "I1", "row missing", "a segment names an event that is not there")
+            yield about(event, "I1", "row missing", "a segment names an event that is not there")
         else:
             places[event.tag].append(event)
     for attempt in facts.attempts.values():
@@ -31,7 +31,7 @@ def find(facts: Facts) -> Iterator[Violation]:
     for tag in places.keys() - facts.sent.keys():
         if places[tag][0].topic in below:
             continue
-        yield _at(places[tag][0], "I2", "ghost", "nobody published it")
+        yield about(places[tag][0], "I2", "ghost", "nobody published it")
     yield from _business(facts)
     yield from _orders(facts)
 
@@ -42,7 +42,7 @@ def _event(
     if not wanted:
         for each in found[:1]:
             why = "its savepoint" if attempt.fate == "committed" else "its transaction"
-            yield _at(each, "I2", "ghost", f"{why} was rolled back", attempt)
+            yield about(each, "I2", "ghost", f"{why} was rolled back", attempt)
         return
     if not found:
         name = "not sequenced" if event.tag in facts.unsequenced else "lost"
@@ -50,11 +50,11 @@ def _event(
         return
     if len(found) > 1:
         places = ", ".join(f"{each.topic}/{each.partition_id}@{each.c_offset}" for each in found)
-        yield _at(found[1], "I1", "two offsets", f"{event.tag} is at {places}", attempt)
+        yield about(found[1], "I1", "two offsets", f"{event.tag} is at {places}", attempt)
     (place, *_) = found
     digest = event.digest or place.digest
     if (place.topic, place.key, place.digest) != (event.topic, event.key, digest):
-        yield _at(place, "I1", "changed", f"{event.tag} is not what was sent", attempt)
+        yield about(place, "I1", "changed", f"{event.tag} is not what was sent", attempt)
 
 
 def _business(facts: Facts) -> Iterator[Violation]:
@@ -83,21 +83,6 @@ def _orders(facts: Facts) -> Iterator[Violation]:
         order = attempt.invoke.order
         if attempt.said == "already" and not committed[order]:
             yield _of(attempt, "I1", "lost", f"order {order} was said to be done, and is not")
-
-
-def _at(
-    event: Placed, invariant: str, name: str, text: str, attempt: Attempt | None = None
-) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=f"{event.tag}: {text}",
-        topic=event.topic,
-        partition=event.partition_id,
-        offset=event.c_offset,
-        tag=event.tag,
-        attempt=attempt.invoke.attempt if attempt else None,
-    )
 
 
 def _of(

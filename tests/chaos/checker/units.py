@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Effect, Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, about
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -42,14 +42,14 @@ def _sent_units(facts: Facts, places: dict[str, Placed]) -> Iterator[tuple[list[
 def _in_the_log(unit: list[Placed], ends: set[int], *, named: bool) -> Iterator[Violation]:
     for one, next_ in pairwise(unit):
         if next_.c_offset < one.c_offset:
-            yield _about(next_, "I4", "insertion order", f"it was inserted after {one.tag}")
+            yield about(next_, "I4", "insertion order", f"it was inserted after {one.tag}")
         elif next_.c_offset != one.c_offset + 1:
             text = f"{one.tag} of its transaction is at {one.c_offset}, others lie between"
-            yield _about(next_, "I5", "torn unit", text)
+            yield about(next_, "I5", "torn unit", text)
         elif one.c_offset in ends:
-            yield _about(one, "I5", "torn unit", "its unit is marked to end in the middle")
+            yield about(one, "I5", "torn unit", "its unit is marked to end in the middle")
     if not named and unit[-1].c_offset not in ends:
-        yield _about(
+        yield about(
             unit[-1], "I5", "unit without end", "the next transaction is taken for its unit"
         )
 
@@ -70,18 +70,6 @@ def _handled(at: At, effects: list[Effect], ends: set[int]) -> Iterator[Violatio
         ):
             yield _effect(at, effect, "unit cut", f"position {effect.position} follows nothing")
         before = effect
-
-
-def _about(event: Placed, invariant: str, name: str, text: str) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=f"{event.tag}: {text}",
-        topic=event.topic,
-        partition=event.partition_id,
-        offset=event.c_offset,
-        tag=event.tag,
-    )
 
 
 def _effect(at: At, effect: Effect, name: str, text: str) -> Violation:

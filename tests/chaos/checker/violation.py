@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chaos.checker.attempts import Attempt
+    from chaos.checker.rows import Placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +35,19 @@ class Violation:
             f" {where}" + (f"@{self.offset}" if self.offset is not None else "") if where else ""
         )
         return f"{self.invariant} {self.name}{place}: {self.text}"
+
+
+def about(
+    event: Placed, invariant: str, name: str, text: str, attempt: Attempt | None = None
+) -> Violation:
+    """Return what is wrong with one event of the log."""
+    return Violation(
+        invariant=invariant,
+        name=name,
+        text=f"{event.tag}: {text}",
+        topic=event.topic,
+        partition=event.partition_id,
+        offset=event.c_offset,
+        tag=event.tag,
+        attempt=attempt.invoke.attempt if attempt else None,
+    )

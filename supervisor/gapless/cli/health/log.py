@@ -10,6 +10,7 @@ from gapless.cli.rows import rows
 from gapless.cli.screen import count, plain
 from gapless.db.queries import query
 from gapless.log.retention import Chunk
+from gapless.spark.pipeline.position import standings
 from gapless.status import snapshot
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 
@@ -26,16 +27,6 @@ class Chunks:
     chunks_ahead: int
     room: int
     is_default_used: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pipe:
-    """A pipeline of Spark's: what it has yet to read, and why it ended."""
-
-    name: str
-    lag: int
-    runs: bool
-    error: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +204,7 @@ def retention(patient: Patient) -> Iterator[Finding]:
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
     """Whether a pipeline has failed: retention waits for what it has not read."""
-    found = rows(patient.conn, Pipe, query("doctor", "pipelines"))
+    found = standings(patient.conn)
     ill = [each for each in found if each.error is not None and not each.runs]
     for each in ill[:_SHOWN_MAX]:
         name = plain(each.name)
