@@ -219,7 +219,7 @@ def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: boo
         turn = Turn(conn=conn, assignment=held.assignment, handler=handler, terms=terms)
         for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
             step(turn, batch_size=1)
-        turn.ahead.forget()
+        turn.backlog.forget()
         events = 0
         meter, began_s = Meter(dsn), monotonic()
         while (done := _turn(turn)).outcome == "done":

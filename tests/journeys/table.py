@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,11 @@ def table(rows: Sequence[Row]) -> str:
     lines = [f"{'journey':<32}{'functions':>10}{'files':>8}{'changes of file':>17}"]
     lines += [f"{row[0]:<32}{row[1]:>10}{row[2]:>8}{row[3]:>17}" for row in rows]
     return "\n".join(lines)
+
+
+def say(*words: str) -> None:
+    """Print a paragraph, a line a word."""
+    sys.stdout.write("\n" + "\n  ".join(words) + "\n")
 
 
 def classes() -> Iterator[tuple[str, Path, ast.ClassDef]]:

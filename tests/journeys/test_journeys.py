@@ -20,7 +20,7 @@ from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.leased import Desk, Leased
 from gapless.worker.spec import WorkerSpec
-from journeys.table import Row, changed, classes, table, twice
+from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
 from stage.consume.world import Group, World, make_handler
 from support.turn import terms, turn
@@ -38,7 +38,7 @@ def rows() -> Iterator[list[Row]]:
     """Collect the table, and print it at the end."""
     found: list[Row] = []
     yield found
-    print("\n" + table(found))
+    say(table(found))
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def report(rows: list[Row], pytestconfig: pytest.Config) -> Callable[[str, Trail
 
     def take(name: str, found: Trail) -> None:
         rows.append(Row(name, found.functions, found.files, found.changes))
-        if pytestconfig.getoption("verbose") > 1:
-            print(f"\n{name}\n  " + "\n  ".join(found.names()) + "\n  " + " > ".join(found.story()))
+        if pytestconfig.getoption("verbose") > 0:
+            say(name, *found.names(), " > ".join(found.story()))
         for value, bound in zip(rows[-1][1:], BOUNDS.get(name, ()), strict=False):
             assert value <= bound, f"{name}: {rows[-1]}, at most {BOUNDS[name]}"
 
@@ -90,9 +90,9 @@ def test_a_step_of_what_was_read_ahead(world: World, group: Group, report: Repor
 
 def driver_turn(driver: Driver, goes_on: Callable[[], bool]) -> Any:
     """Take one step as the driver does, without its clock."""
-    from gapless.consume.step import step  # noqa: PLC0415 - moves with the room
+    from gapless.consume.step import step
 
-    return step(driver._turn, goes_on=goes_on)  # noqa: SLF001
+    return step(driver._turn, goes_on=goes_on)
 
 
 def test_a_unit_that_fails(world: World, group: Group, report: Report) -> None:
@@ -152,13 +152,13 @@ def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[s
 def test_state_that_changes(rows: list[Row]) -> None:
     """How many attributes of each class are assigned to after __init__."""
     most = sorted(((len(changed(node)), name) for name, _, node in classes()), reverse=True)
-    print("\nattributes changed after __init__: ", *(f"{name} {n}" for n, name in most[:8]))
+    say("attributes changed after __init__:", *(f"{name} {n}" for n, name in most[:8]))
     assert most[0][0] <= CHANGED_MAX
 
 
 def test_a_class_name_has_one_meaning() -> None:
     found = twice()
-    print(f"\nclass names in several files: {len(found)}", *sorted(found))
+    say(f"class names in several files: {len(found)}", *sorted(found))
     assert len(found) <= TWICE_MAX
 
 

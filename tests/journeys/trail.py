@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 import gapless
 
 PACKAGE = str(Path(gapless.__file__).parent)
+FAILPOINTS = str(Path(PACKAGE) / "failpoints.py")
 _ENDS_A_STAY = frozenset({"call", "return"})
 
 
@@ -18,7 +19,9 @@ class Trail:
     """What ran between begin and end. A generator that goes on is a call; so is its yield a return.
 
     functions: distinct ones. files: distinct ones. changes: how often the next line that ran was in
-    another file of the package; what runs outside of it (psycopg, the standard library) is no stay.
+    another file of the package. What runs outside of it (psycopg, the standard library) does not
+    count; nor does a failpoint, which does nothing, or a part of a function, as a comprehension.
+    Nor is a failpoint, which does nothing, or a part of a function, such as a comprehension.
     """
 
     def __init__(self) -> None:
@@ -58,16 +61,24 @@ class Trail:
             return
         there: FrameType | None = frame
         if event == "call":
-            if frame.f_code.co_filename.startswith(PACKAGE):
+            if _counts(frame.f_code):
                 self._codes.add(frame.f_code)
         else:
             there = frame.f_back
-            while there is not None and not there.f_code.co_filename.startswith(PACKAGE):
+            while there is not None and not _counts(there.f_code):
                 there = there.f_back
-        if there is None or not there.f_code.co_filename.startswith(PACKAGE):
+        if there is None or not _counts(there.f_code):
             return
         if not self._stays or self._stays[-1] != there.f_code.co_filename:
             self._stays.append(there.f_code.co_filename)
+
+
+def _counts(code: CodeType) -> bool:
+    return (
+        code.co_filename.startswith(PACKAGE)
+        and code.co_filename != FAILPOINTS
+        and not code.co_name.startswith("<")
+    )
 
 
 @contextmanager

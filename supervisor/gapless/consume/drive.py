@@ -233,7 +233,7 @@ class Driver:
 
     def _took_all(self, done: Step, batch_size: int) -> bool:
         """Tell whether a turn claimed from the log what there was, and that was not much."""
-        is_behind = self._turn.ahead.events > 0
+        is_behind = self._turn.backlog.events > 0
         return not (is_behind or done.failed) and 0 < done.events < batch_size
 
     def _look(self, *, at_once: bool = False) -> None:

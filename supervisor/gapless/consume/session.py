@@ -116,7 +116,16 @@ def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]
     later(conn, "consume", name, params)
 
 
-def commit_and_begin(conn: Connection[Any], then: Callable[[], None]) -> None:
+def allow_commit(conn: Connection[Any], claim_xid: str, calls: int) -> None:
+    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over.
+
+    calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
+    """
+    params = {"claim_xid": claim_xid, "units": calls, "settings": settings_before(conn)}
+    later(conn, "consume", "finish_units", params)
+
+
+def commit_and_begin(conn: Connection[Any], then: Callable[[], object]) -> None:
     """Within transaction(): end it and begin the next one, in the round trip of the next run().
 
     then: called once the first is committed, whatever becomes of what is behind it.

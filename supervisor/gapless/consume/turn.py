@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from types import MappingProxyType
@@ -10,19 +10,20 @@ from typing import Any, Literal, Self
 
 from psycopg import Connection
 
+from gapless.consume.backlog import Backlog
 from gapless.consume.call import unready_cause
-from gapless.consume.claim import Claim
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Fate
 from gapless.consume.patience import Patience
 from gapless.consume.policy import BLOCK_RETRY_S, Verdict, judge
-from gapless.consume.prefetch import Prefetch
-from gapless.consume.session import run_at_commit, settings_before
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment
+
+Done = tuple[Spans, int]
+"""A batch that was handled: its units, and how many of them were parked."""
 
 STATES = ("dead", "waiting", "parked")
 NONE: Mapping[str, int] = MappingProxyType({})
@@ -66,6 +67,22 @@ class Step:
             asked=aside.get("asked", 0),
             handled=len(spans) - sum(aside.get(state, 0) for state in STATES),
             next_offset=last + 1,
+        )
+
+    @classmethod
+    def of(cls, batches: Sequence[Done]) -> Self:
+        """Say that these batches were committed, one after the other; "idle": none was."""
+        if not batches:
+            return cls(outcome="idle")
+        units = sum(len(spans.ends) for spans, _ in batches)
+        parked = sum(parked for _, parked in batches)
+        return cls(
+            outcome="done",
+            events=sum(len(spans.ids) for spans, _ in batches),
+            units=units,
+            parked=parked,
+            handled=units - parked,
+            next_offset=offsets(batches[-1][0])[1] + 1,
         )
 
     def followed_by(self, later: Step) -> Step:
@@ -116,7 +133,7 @@ class Turn:
     assignment: Assignment
     handler: Handler
     terms: Terms
-    ahead: Prefetch = field(default_factory=Prefetch)
+    backlog: Backlog = field(default_factory=Backlog)
     parked: bool = False
     former_end: str = ""
     patience: Patience | None = None
@@ -170,16 +187,3 @@ class Turn:
 def offsets(spans: Spans) -> tuple[int, int]:
     """Return the first and the last offset of neighbouring units, both inclusive."""
     return spans.first_offset, spans.first_offset + len(spans.ids) - 1
-
-
-def finish(turn: Turn, claimed: Claim, calls: int) -> None:
-    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over.
-
-    calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
-    """
-    params = {
-        "claim_xid": claimed.claim_xid,
-        "units": calls,
-        "settings": settings_before(turn.conn),
-    }
-    run_at_commit(turn.conn, "finish_units", params)

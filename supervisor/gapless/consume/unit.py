@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
 from uuid import UUID
@@ -92,6 +92,9 @@ class Spans(Sequence[Span]):
         ends = _moved(self.ends[first:stop], start)
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return Spans(self.first_offset + start, ids, ends, self.timelines)
+
+
+NOTHING = Spans(0, (), ())
 
 
 def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
@@ -264,6 +267,18 @@ class Batch(tuple[Unit, ...]):  # noqa: SLOT001 - it keeps its correlation
         """All events of all units, in offset order."""
         for unit in self:
             yield from unit
+
+
+def units_of(source: Source, spans: Spans, rows: list[Row]) -> list[Unit]:
+    """Return the units of events that are read: `rows`, in offset order."""
+    if spans.timelines is not FIRST_TIMELINE:
+        source = replace(source, timelines=spans.timelines)
+    first_offset, start = spans.first_offset, 0
+    units = []
+    for end in spans.ends:
+        units.append(Unit(source, first_offset + start, rows[start:end]))
+        start = end
+    return units
 
 
 def split(

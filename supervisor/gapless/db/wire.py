@@ -42,7 +42,7 @@ class _Call(NamedTuple):
 
     statement: Statement
     params: Mapping[str, object]
-    then: Callable[[], None]
+    then: Callable[[], object]
 
 
 class Form(NamedTuple):
@@ -56,7 +56,7 @@ _TEXT = Form(ADAPTERS, Format.TEXT)
 _Values = Sequence[Buffer | None]
 _Answer = list[PGresult]  # one, but for the rows that follow a stream: single
 _Packed = Sequence[tuple[_Call, _Values]]
-_Sent = list[Callable[[], None]]  # what is to be done for each good answer
+_Sent = list[Callable[[], object]]  # what is to be done for each good answer
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ def later(
     name: str,
     params: Mapping[str, object] = _NONE,
     *,
-    then: Callable[[], None] = _nothing,
+    then: Callable[[], object] = _nothing,
 ) -> None:
     """Send a named query along with the next one, in front of it; nobody asks for its rows.
 
