@@ -16,7 +16,7 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.claim import Claim, Wanted, before_hole, claim
-from gapless.consume.reader import FETCH_EVENTS, at_once, load_units
+from gapless.consume.reader import FETCH_EVENTS, load_units
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import NOTHING, Source, Spans, Unit, units_of
@@ -60,7 +60,8 @@ class Backlog:
         found = self.claim_read(conn, assignment, batch_size)
         if found is not None:
             return found
-        most = 0 if self.events else at_once(terms)
+        at_once = min(FETCH_EVENTS, terms.stream_above_events)
+        most = 0 if self.events else at_once
         wanted = Wanted(batch_size, most, terms.group_by, self.events, self.place)
         claimed = claim(conn, assignment, wanted)
         if claimed.outcome != "claimed":
@@ -70,7 +71,7 @@ class Backlog:
         rows = claimed.rows
         if rows is not None:
             self._gauge(rows, batch_size, most)
-        elif len(claimed.spans.ids) <= at_once(terms):
+        elif len(claimed.spans.ids) <= at_once:
             rows = self._read_ahead(conn, claimed)
             self._gauge(rows, terms.batch_size, terms.stream_above_events)
         if rows is None:

@@ -32,13 +32,16 @@ from gapless.consume.session import (
     transaction,
 )
 from gapless.consume.sieve import Sieve, settle, sieve_for
-from gapless.consume.turn import Done, Retry, Step, Turn, offsets
+from gapless.consume.turn import Retry, Step, Turn, offsets
 from gapless.consume.unit import NOTHING, Batch, Spans, Unit
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 
 __all__ = ["Step", "step", "step_alone"]
+
+Done = tuple[Spans, int]
+"""A batch that was handled: its units, and how many of them were parked."""
 
 
 def step(
@@ -135,7 +138,7 @@ def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: Fal
                 commit_and_begin(conn, partial(committed.append, handled))
                 following = backlog.claim_read(conn, turn.assignment, batch_size)
                 if following is None:  # why not, the next step finds out: what is done counts
-                    return Step.of(committed)
+                    return _all_of(committed)
                 hit("step.next")
                 claimed, units = following
                 spans = claimed.spans
@@ -151,7 +154,7 @@ def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: Fal
             raise
         return retry
     hit("step.committed")
-    return Step.of([*committed, handled])
+    return _all_of([*committed, handled])
 
 
 def _handle(turn: Turn, claimed: Claim, units: Iterable[Unit]) -> Done:
@@ -172,12 +175,29 @@ def _handle(turn: Turn, claimed: Claim, units: Iterable[Unit]) -> Done:
     return spans, parked
 
 
+def _all_of(batches: Sequence[Done]) -> Step:
+    """Return what was done with batches that were committed, one after the other."""
+    if not batches:
+        return Step(outcome="idle")
+    units = sum(len(spans.ends) for spans, _ in batches)
+    parked = sum(parked for _, parked in batches)
+    last = batches[-1][0]
+    return Step(
+        outcome="done",
+        events=sum(len(spans.ids) for spans, _ in batches),
+        units=units,
+        parked=parked,
+        handled=units - parked,
+        next_offset=last.first_offset + len(last.ids),
+    )
+
+
 def _retry(turn: Turn, spans: Spans, error: Exception, committed: Sequence[Done]) -> Retry:
     """Return what is to be tried again, and what was committed before it."""
     return Retry(
         spans=spans,
         failed=error.at if isinstance(error, UnitFailedError) else None,
-        done=Step.of(committed),
+        done=_all_of(committed),
         learned=learn(turn.handler, error),
     )
 

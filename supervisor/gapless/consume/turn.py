@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from types import MappingProxyType
@@ -21,9 +21,6 @@ from gapless.consume.unit import Spans
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment
-
-Done = tuple[Spans, int]
-"""A batch that was handled: its units, and how many of them were parked."""
 
 STATES = ("dead", "waiting", "parked")
 NONE: Mapping[str, int] = MappingProxyType({})
@@ -67,22 +64,6 @@ class Step:
             asked=aside.get("asked", 0),
             handled=len(spans) - sum(aside.get(state, 0) for state in STATES),
             next_offset=last + 1,
-        )
-
-    @classmethod
-    def of(cls, batches: Sequence[Done]) -> Self:
-        """Say that these batches were committed, one after the other; "idle": none was."""
-        if not batches:
-            return cls(outcome="idle")
-        units = sum(len(spans.ends) for spans, _ in batches)
-        parked = sum(parked for _, parked in batches)
-        return cls(
-            outcome="done",
-            events=sum(len(spans.ids) for spans, _ in batches),
-            units=units,
-            parked=parked,
-            handled=units - parked,
-            next_offset=offsets(batches[-1][0])[1] + 1,
         )
 
     def followed_by(self, later: Step) -> Step:
@@ -137,11 +118,10 @@ class Turn:
     parked: bool = False
     former_end: str = ""
     patience: Patience | None = None
+    parks: bool = field(init=False)  # whether a unit may have to go behind one that was set aside
 
-    @property
-    def parks(self) -> bool:
-        """Whether a unit may have to go behind one that was set aside."""
-        return self.parked or self.terms.policy.parks
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parks", self.parked or self.terms.policy.parks)
 
     @property
     def units_per_commit(self) -> int:
