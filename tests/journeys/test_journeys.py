@@ -18,7 +18,8 @@ from gapless.consume.unit import Unit
 from gapless.lease import hold
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
-from gapless.worker.leased import Desk, Leased
+from gapless.worker.leased import Leased
+from gapless.worker.service import Desk
 from gapless.worker.spec import WorkerSpec
 from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
