@@ -148,7 +148,7 @@ def test_a_file_says_what_it_is_for(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((sql_root() / "functions").glob("*.sql")), ids=lambda p: p.name
+    "path", sorted((sql_root() / "functions").rglob("*.sql")), ids=lambda p: p.name
 )
 def test_a_function_file_can_be_applied_again(server: Connection, path: Path) -> None:
     with server.transaction(force_rollback=True):

@@ -121,32 +121,32 @@ TABLE = {
     "*/gapless/log/topics.py": _TOPICS,
     "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/*": f"{_SEQUENCE} {_PUBLISH}",
-    "sql/functions/acquire.sql": f"{_LEASE} stage/consume/test_fence.py"
+    "sql/functions/*/acquire.sql": f"{_LEASE} stage/consume/test_fence.py"
     " stage/consume/test_deaths.py stage/worker/test_wakeups.py",
-    "sql/functions/plan.sql": f"{_LEASE}",
-    "sql/functions/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
-    "sql/functions/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
+    "sql/functions/*/plan.sql": f"{_LEASE}",
+    "sql/functions/*/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
+    "sql/functions/*/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
     **dict.fromkeys(
         (
-            f"sql/functions/{name}.sql"
+            f"sql/functions/*/{name}.sql"
             for name in ("evict", "watch", "sync", "join_group", "create_group", "retire")
         ),
         f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
         " stage/worker/test_kill.py stage/worker/test_wakeups.py stage/cli/test_topics_groups.py",
     ),
-    "sql/functions/note_deliveries.sql": f"{_PLACES} {_DELIVER}",
-    "sql/functions/claim_*t.sql": f"{_PLACES} {_STEP} stage/control stage/partitions",
-    "sql/functions/claim_letter.sql": f"{_LETTERS} stage/control/test_pause.py",
-    "sql/functions/claim_*.sql": f"{_PLACES} {_STEP} stage/partitions",
-    "sql/functions/finish_batch.sql": f"{_STEP} stage/consume/test_misbehaving.py",
-    "sql/functions/user_units.sql": f"stage/consume/test_group_by.py {_STEP}",
-    "sql/functions/skip_hole.sql": f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
-    "sql/functions/skip_overrun.sql": f"stage/retention {_STEP}",
-    "sql/functions/stop_beyond.sql": _CONTROL,
-    "sql/functions/check_constraints.sql": "stage/consume/test_deferred.py",
+    "sql/functions/*/note_deliveries.sql": f"{_PLACES} {_DELIVER}",
+    "sql/functions/*/claim_*t.sql": f"{_PLACES} {_STEP} stage/control stage/partitions",
+    "sql/functions/*/claim_letter.sql": f"{_LETTERS} stage/control/test_pause.py",
+    "sql/functions/*/claim_*.sql": f"{_PLACES} {_STEP} stage/partitions",
+    "sql/functions/*/finish_batch.sql": f"{_STEP} stage/consume/test_misbehaving.py",
+    "sql/functions/*/user_units.sql": f"stage/consume/test_group_by.py {_STEP}",
+    "sql/functions/*/skip_hole.sql": f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
+    "sql/functions/*/skip_overrun.sql": f"stage/retention {_STEP}",
+    "sql/functions/*/stop_beyond.sql": _CONTROL,
+    "sql/functions/*/check_constraints.sql": "stage/consume/test_deferred.py",
     **dict.fromkeys(
         (
-            f"sql/functions/{name}.sql"
+            f"sql/functions/*/{name}.sql"
             for name in (
                 "redrive_letter",
                 "release_keys",
@@ -158,15 +158,15 @@ TABLE = {
         ),
         f"{_LETTERS} stage/consume/test_deliver.py stage/partitions stage/cli/test_dlq.py",
     ),
-    "sql/functions/barrier.sql": f"{_PLACES} stage/partitions stage/consume/test_letters_and_barriers.py",
-    "sql/functions/set_partitions.sql": f"stage/partitions {_TOPICS}",
-    "sql/functions/pause.sql": f"{_CONTROL} stage/test_status.py",
-    "sql/functions/seek*.sql": f"{_CONTROL} stage/partitions",
-    "sql/functions/replay.sql": "stage/cli/test_replay.py stage/retention",
-    "sql/functions/group_partitions.sql": f"{_CONTROL} stage/cli/test_topics_groups.py",
+    "sql/functions/*/barrier.sql": f"{_PLACES} stage/partitions stage/consume/test_letters_and_barriers.py",
+    "sql/functions/*/set_partitions.sql": f"stage/partitions {_TOPICS}",
+    "sql/functions/*/pause.sql": f"{_CONTROL} stage/test_status.py",
+    "sql/functions/*/seek*.sql": f"{_CONTROL} stage/partitions",
+    "sql/functions/*/replay.sql": "stage/cli/test_replay.py stage/retention",
+    "sql/functions/*/group_partitions.sql": f"{_CONTROL} stage/cli/test_topics_groups.py",
     **dict.fromkeys(
         (
-            f"sql/functions/{name}.sql"
+            f"sql/functions/*/{name}.sql"
             for name in (
                 "close_chunks",
                 "create_chunks",
@@ -180,31 +180,31 @@ TABLE = {
     ),
     **dict.fromkeys(
         (
-            f"sql/functions/{name}.sql"
+            f"sql/functions/*/{name}.sql"
             for name in ("dedupe_find", "turn_dedupe_slots", "set_dedupe_window", "publish_once")
         ),
         _DEDUPE,
     ),
-    "sql/functions/publish*.sql": f"{_PUBLISH} {_DEDUPE}",
-    "sql/functions/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
-    "sql/functions/*cause.sql": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
-    "sql/functions/chain_*.sql": f"{_WAIT} {_TRACE}",
-    "sql/functions/t*ace.sql": f"{_TRACE} {_WAIT}",
-    "sql/functions/unit_state.sql": f"{_TRACE} {_WAIT}",
-    "sql/functions/transaction_*.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
-    "sql/functions/timeline.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
+    "sql/functions/*/publish*.sql": f"{_PUBLISH} {_DEDUPE}",
+    "sql/functions/*/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
+    "sql/functions/*/*cause.sql": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
+    "sql/functions/*/chain_*.sql": f"{_WAIT} {_TRACE}",
+    "sql/functions/*/t*ace.sql": f"{_TRACE} {_WAIT}",
+    "sql/functions/*/unit_state.sql": f"{_TRACE} {_WAIT}",
+    "sql/functions/*/transaction_*.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/functions/*/timeline.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
     **dict.fromkeys(
-        (f"sql/functions/{name}.sql" for name in ("locate", "log_places", "ends", "offsets_of")),
+        (f"sql/functions/*/{name}.sql" for name in ("locate", "log_places", "ends", "offsets_of")),
         f"{_READ} stage/control stage/retention stage/cli/test_publish.py",
     ),
-    "sql/functions/read.sql": _READ,
+    "sql/functions/*/read.sql": _READ,
     **dict.fromkeys(
-        (f"sql/functions/{name}.sql" for name in ("cut", "stage", "record_position", "pipeline")),
+        (f"sql/functions/*/{name}.sql" for name in ("cut", "stage", "record_position", "pipeline")),
         f"{_SPARK} stage/retention",
     ),
-    "sql/functions/*topic*.sql": _TOPICS,
-    "sql/functions/end_squatters.sql": "stage/attack",
-    "sql/functions/break_sequencer.sql": f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
+    "sql/functions/*/*topic*.sql": _TOPICS,
+    "sql/functions/*/end_squatters.sql": "stage/attack",
+    "sql/functions/*/break_sequencer.sql": f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
     "sql/functions/*": f"{_SEQUENCE} stage/worker/test_sequencer.py",
 }
 
