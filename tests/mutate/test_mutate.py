@@ -197,7 +197,7 @@ def test_edits_of_python() -> None:
 def test_the_classics_are_in_it() -> None:
     hows = {mutant.how: mutant.path for mutant in classics()}
     late_fence = hows["catalogue/a late fence put in over a newer one"]
-    assert late_fence == "sql/functions/lease/acquire.sql"
+    assert late_fence == "sql/functions/lease/install_fence.sql"
     assert len(hows) >= 10
 
 

@@ -1,4 +1,4 @@
--- What a cause names (cause.sql), `group/topic/partition@offset`: with `..offset` of a batch, `~timeline`
+-- What a cause names (tell_cause()), `group/topic/partition@offset`: with `..offset` of a batch, `~timeline`
 -- where that is not 1. All null for anything else: a producer may write what it likes.
 --   select * from gapless.parse_cause('billing/orders/3@17');
 create or replace function gapless.parse_cause(

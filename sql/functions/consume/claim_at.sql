@@ -14,7 +14,7 @@
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
 -- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle
--- until the partitions that had its keys before are done (functions/barrier.sql).
+-- until the partitions that had its keys before are done (blockers()).
 -- claim_xid goes back to gapless.finish_batch() before COMMIT.
 -- read_ahead: segments of so many events, from first_offset on, are returned although later ones than
 -- last_offset are not claimed yet; claim_ahead() claims them, as far as their units are whole.
@@ -226,24 +226,4 @@ begin
     and (s.base_offset <= upto or s.layout <= fence.layout)    -- nor ahead over a barrier
   order by s.base_offset;
 end
-$$;
-
--- As claim_at(), for whoever needs neither of its hints.
-create or replace function gapless.claim(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int
-)
-returns table (
-  outcome text, first_offset bigint, last_offset bigint, claim_xid text,
-  base_offset bigint, message_ids bigint[], unit_ends text
-)
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select a.outcome, a.first_offset, a.last_offset, a.claim_xid, a.base_offset, a.message_ids,
-    a.unit_ends
-  from gapless.claim_at(
-    claim.group_id, claim.topic_id, claim.partition_id, claim.epoch, claim.token, claim.batch_size,
-    0, null
-  ) a
 $$;

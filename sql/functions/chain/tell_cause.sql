@@ -20,27 +20,3 @@ begin
     set_config('gapless.correlation', coalesce(tell_cause.correlation::text, ''), true);
 end
 $$;
-
--- The transaction_id of what a handler publishes without one: it follows from what it came of, so that
--- it is the same at every attempt. A UUID of version 8.
-create or replace function gapless.cause_uuid(cause text)
-returns uuid
-language sql
-immutable strict parallel safe
-as $$
-  select overlay(overlay(
-    encode(substring(sha256(convert_to(cause, 'UTF8')) for 16), 'hex')
-    placing '8' from 13) placing '8' from 17)::uuid
-$$;
-
--- The transaction_id of what is published now without one: by its cause, else by this transaction.
-create or replace function gapless.own_transaction_id()
-returns uuid
-language sql
-volatile
-as $$
-  select coalesce(
-    gapless.cause_uuid(nullif(current_setting('gapless.cause', true), '')),
-    gapless.transaction_uuid(pg_current_xact_id(), gapless.timeline())
-  )
-$$;
