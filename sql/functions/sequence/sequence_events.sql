@@ -13,6 +13,8 @@
 -- transaction, id): with the lowest id a transaction that committed before another one inserted
 -- could come after it (I4).
 --
+-- A log that was restored into another cluster is prepared by rebase() first.
+--
 -- MUST stay one statement where it says so: under READ COMMITTED each statement has its own
 -- snapshot, and the one that is stored must be the one that was read.
 --
@@ -38,9 +40,9 @@ declare
   xmax_seen xid8;
   in_progress xid8[];
   allocated bigint;     -- ids up to here were taken by transactions that already had an xid
-  rebase boolean;
+  is_restored boolean;
+  looks_back boolean;   -- events from before may get offsets: of a restored log, of an id that has a topic now
   is_pending boolean;
-  adopts boolean := false; -- a topic was made whose id had events before
   sequenced bigint;
   timeline int;
 begin
@@ -62,64 +64,49 @@ begin
 
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   select c.system_identifier into cluster from pg_control_system() c;
-  rebase := state.system_identifier <> cluster
+  is_restored := state.system_identifier <> cluster
     or pg_snapshot_xmax(state.snapshot) > pg_snapshot_xmax(pg_current_snapshot());
-
-  if rebase then
-    -- Restored into another cluster: its xids mean nothing here. Jump to an id no restored row and
-    -- no publisher has; below it, what stands in no segment is pending.
-    select setval('gapless.outbox_message_id_seq', (s.last_value / c.chunk_events + 1) * c.chunk_events, false)
-      into allocated
-    from gapless.outbox_message_id_seq s, gapless.log_config c;
-    allocated := allocated - 1;
-    state.floor_id := allocated;
-    state.stragglers := '{}';
-    delete from gapless.unrouted;    -- they are all found again, and counted
-    state.has_unrouted := false;
-    xmax_seen := '0';
-    in_progress := '{}';
-  else
-    select s.last_value - (not s.is_called)::int into allocated
-    from gapless.outbox_message_id_seq s;
-    xmax_seen := pg_snapshot_xmax(state.snapshot);
-    in_progress := array(select pg_snapshot_xip(state.snapshot));
+  if is_restored then
+    state := gapless.rebase(state);
   end if;
-
+  select s.last_value - (not s.is_called)::int into allocated
+  from gapless.outbox_message_id_seq s;
+  xmax_seen := pg_snapshot_xmax(state.snapshot);
+  in_progress := array(select pg_snapshot_xip(state.snapshot));
+  looks_back := is_restored;
   if state.has_unrouted then
-    adopts := exists (select from gapless.unrouted u join gapless.topic t using (topic_id));
+    looks_back := exists (select from gapless.unrouted u join gapless.topic t using (topic_id));
   end if;
 
   -- MUST stay bounded: a plan that was kept may use the primary key of a chunk that was empty then.
-  if allocated - state.floor_id >= 2000 or state.stragglers <> '{}' or adopts or rebase then
+  if allocated - state.floor_id >= 2000 or state.stragglers <> '{}' or looks_back then
     perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
-  if not rebase then
-    -- Look first: an idle log costs no xid and no WAL. One after the other: each costs as much to
-    -- begin as to run, and the first nearly always tells.
-    is_pending := adopts or exists (
+  -- Look first: an idle log costs no xid and no WAL. One after the other: each costs as much to
+  -- begin as to run, and the first nearly always tells.
+  is_pending := looks_back or exists (
+    select from gapless.outbox_message_t o
+    where o.xid >= xmax_seen and o.id > state.floor_id
+    order by o.xid limit 1
+  );
+  if not is_pending and in_progress <> '{}' then
+    is_pending := exists (
       select from gapless.outbox_message_t o
-      where o.xid >= xmax_seen and o.id > state.floor_id
-      order by o.xid limit 1
+      where o.xid = any (
+          array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
+        ) and o.id > state.floor_id
     );
-    if not is_pending and in_progress <> '{}' then
-      is_pending := exists (
-        select from gapless.outbox_message_t o
-        where o.xid = any (
-            array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
-          ) and o.id > state.floor_id
-      );
-    end if;
-    if not is_pending and state.stragglers <> '{}' then
-      is_pending := exists (
-        select from gapless.outbox_message_t o
-        where o.xid = any (state.stragglers) and o.id <= state.floor_id
-          and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
-      );
-    end if;
-    if not is_pending and not gapless.floor_is_late(state, allocated) then
-      return 0;
-    end if;
+  end if;
+  if not is_pending and state.stragglers <> '{}' then
+    is_pending := exists (
+      select from gapless.outbox_message_t o
+      where o.xid = any (state.stragglers) and o.id <= state.floor_id
+        and not exists (select from gapless.log_segment s where s.message_ids @> array[o.id])
+    );
+  end if;
+  if not is_pending and not gapless.floor_is_late(state, allocated) then
+    return 0;
   end if;
 
   timeline := gapless.timeline();
@@ -133,7 +120,7 @@ begin
     where state.has_unrouted and u.topic_id = t.topic_id
     returning u.topic_id, u.first_id, u.last_id
   ),
-  known as (    -- read only by a re-base
+  known as (    -- read only after a re-base
     select unnest(s.message_ids) as id from gapless.log_segment s
   ),
   pending as materialized (
@@ -158,7 +145,7 @@ begin
     union all
     select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
     from gapless.outbox_message_t o
-    where rebase and o.id <= state.floor_id
+    where is_restored and o.id <= state.floor_id and o.xid <> all (state.stragglers)
       and not exists (select from known k where k.id = o.id)
     union all
     -- What earlier runs saw and could not route. What they did not see is in one of the other parts.
@@ -297,21 +284,10 @@ begin
     cluster,
     o.snapshot,
     case when f.raised then state.next_floor_id else state.floor_id end,
-    case
-      when rebase then
-        -- in progress now, so they may still hold an id below the jump
-        array(select pg_snapshot_xip(o.snapshot))
-        || array(
-          select x::text::xid8
-          from generate_series(
-            pg_snapshot_xmax(o.snapshot)::text::bigint, o.xid::text::bigint - 1
-          ) x
-        )
-      else array(select x from unnest(state.stragglers) x where not pg_visible_in_snapshot(x, o.snapshot))
-    end,
+    array(select x from unnest(state.stragglers) x where not pg_visible_in_snapshot(x, o.snapshot)),
     -- Every id up to `allocated` belongs to an xid below ours (see the table's comment).
-    case when f.raised or rebase then allocated else state.next_floor_id end,
-    case when f.raised or rebase then o.xid else state.next_floor_xid end,
+    case when f.raised then allocated else state.next_floor_id end,
+    case when f.raised then o.xid else state.next_floor_xid end,
     t.events,
     exists (select from counted) or state.has_unrouted and exists (
       select from gapless.unrouted u where u.topic_id not in (select a.topic_id from adopted a)
@@ -319,14 +295,10 @@ begin
   from own o
   cross join total t
   cross join lateral (
-    select not rebase and pg_snapshot_xmin(o.snapshot) >= state.next_floor_xid as raised
+    select pg_snapshot_xmin(o.snapshot) >= state.next_floor_xid as raised
   ) f
   returning events into sequenced;
   -- … to here.
-
-  if rebase then
-    perform gapless.stop_restored(state.run);
-  end if;
 
   -- The newest row is all that is needed; keep some for people.
   if (state.run + 1) % 1000 = 0 then
