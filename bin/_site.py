@@ -126,7 +126,7 @@ def _sql() -> Iterator[str]:
     """Yield the reference of the SQL functions: their headers and what their files say of them."""
     yield "# SQL functions\n\nIn the schema `gapless`; the roles say who may call what.\n"
     found = []
-    for path in (ROOT / "sql" / "functions").glob("*.sql"):
+    for path in (ROOT / "sql" / "functions").rglob("*.sql"):
         found += _SQL.finditer(path.read_text(encoding="utf-8"))
     for each in sorted(found, key=lambda match: match["name"]):
         said = "\n".join(line.removeprefix("--")[1:] for line in each["said"].splitlines())

@@ -1,7 +1,8 @@
 """Events with a dedupe_key: which keys there can be, and what their publisher is told.
 
-A key and its event are stored by one SQL function (sql/functions/publish_once.sql), so nobody ever
-finds one without the other. Many events go in blocks, a statement each: COPY knows no duplicates.
+A key and its event are stored by one SQL function (sql/functions/publish/publish_once.sql), so
+nobody ever finds one without the other. Many events go in blocks, a statement each: COPY knows no
+duplicates.
 """
 
 from __future__ import annotations
