@@ -35,6 +35,8 @@ _NAV = (
     ("Handlers", "handlers.md"),
     ("When something fails", "when-something-fails.md"),
     ("Operations", "operations.md"),
+    ("Leases", "leases.md"),
+    ("States", "states.md"),
     ("Who can do what", "trust.md"),
     ("Exit codes", "exit-codes.md"),
     ("Spark", "spark.md"),
@@ -42,6 +44,8 @@ _NAV = (
     ("Invariants", "invariants.md"),
     ("Benchmarks", "benchmarks.md"),
     ("How it compares", "comparison.md"),
+    ("Glossary", "glossary.md"),
+    ("Style", "style.md"),
 )
 _REFERENCE = (("Python", "python.md"), ("SQL", "sql.md"), ("Settings", "settings.md"))
 

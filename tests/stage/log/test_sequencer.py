@@ -1,4 +1,4 @@
-"""The sequencer's traps, one by one (DESIGN section 3)."""
+"""The sequencer's traps, one by one (docs/concepts.md, Sequencing)."""
 
 from __future__ import annotations
 
