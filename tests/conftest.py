@@ -51,6 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--soak", action="store_true", help="run the tests marked soak too (minutes)")
     parser.addoption(
+        "--fast", action="store_true", help="only one test an invariant, and what needs no database"
+    )
+    parser.addoption(
         "--strict-skips", action="store_true", help="fail for a skip that tests/skips.toml lacks"
     )
 
@@ -86,7 +89,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Whole:
 TAKES = {"long": "takes minutes: run with --long", "soak": "takes minutes: run with --soak"}
 
 
+FAST = ("tests/unit/", "tests/docs/", "tests/test_")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --fast, import no file that has nothing for it: that alone would take half of the time."""
+    if not config.getoption("--fast") or not collection_path.name.startswith("test_"):
+        return None
+    name = str(collection_path.relative_to(config.rootpath))
+    if name.startswith(FAST) or "mark.invariant(" in collection_path.read_text(encoding="utf-8"):
+        return None
+    return True
+
+
+def _is_fast(item: pytest.Item) -> bool:
+    """Tell whether it keeps an invariant, or needs no database and no time."""
+    alone = item.nodeid.startswith(FAST) and not {"slow", "long"} & set(item.keywords)
+    return "invariant" in item.keywords or (
+        alone and "server_dsn" not in getattr(item, "fixturenames", ())
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--fast"):
+        config.hook.pytest_deselected(items=[item for item in items if not _is_fast(item)])
+        items[:] = [item for item in items if _is_fast(item)]
     for name, reason in TAKES.items():
         skip = pytest.mark.skip(reason=reason)
         for item in items:

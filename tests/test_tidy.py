@@ -88,7 +88,15 @@ def test_top_level_is_what_was_asked_for() -> None:
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in listed.stdout.splitlines()}
     asked = {"pyproject.toml", "supervisor", "sql", "config", "tests", "bin"}
-    beside = {"README.md", "CHANGELOG.md", "LICENSE", "docs", "benchmarks", "examples"}
+    beside = {
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "docs",
+        "benchmarks",
+        "examples",
+    }
     assert asked <= top
     assert not {name for name in top - asked - beside if not name.startswith(".")}
 
