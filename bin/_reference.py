@@ -14,6 +14,7 @@ import importlib.util
 import inspect
 import io
 import os
+import pkgutil
 import re
 import sys
 import types
@@ -76,10 +77,10 @@ def public_names(module: types.ModuleType) -> dict[str, object]:
         for name, member in vars(module).items()
         if not name.startswith("_") and getattr(member, "__module__", "") == module.__name__
     }
-    for path in sorted(getattr(module, "__path__", ())):
-        for file in sorted(Path(path).glob("[!_]*.py")):
-            part = importlib.import_module(f"{module.__name__}.{file.stem}")
-            own |= {f"{file.stem}.{name}": each for name, each in public_names(part).items()}
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if not found.name.startswith("_"):
+            part = importlib.import_module(f"{module.__name__}.{found.name}")
+            own |= {f"{found.name}.{name}": each for name, each in public_names(part).items()}
     return own
 
 
