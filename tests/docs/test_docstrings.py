@@ -23,8 +23,17 @@ _UNIT_IN_NAME = re.compile(
     r"_(?:s|ms|bytes|events|units|rows|count)$|^(?:events|units|partitions)$"
 )
 # Numbers that count nothing: they say which one.
-_WHICH = {"offset", "partition", "timeline", "first_offset", "last_offset", "id", "ids", "exit_code"}
-_RAISES = re.compile(r"\bRaises?\b|\braises\b")
+_WHICH = {
+    "offset",
+    "partition",
+    "timeline",
+    "first_offset",
+    "last_offset",
+    "id",
+    "ids",
+    "exit_code",
+}
+_RAISES = re.compile(r"\bRaises\b|\braises [A-Z]\w+")
 
 
 @dataclass(frozen=True)
