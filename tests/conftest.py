@@ -27,6 +27,7 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
+from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
 from support.skips import StrictSkips, expected
 
 SERVER_OPTIONS = {
@@ -89,31 +90,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Whole:
 TAKES = {"long": "takes minutes: run with --long", "soak": "takes minutes: run with --soak"}
 
 
-FAST = ("tests/unit/", "tests/docs/", "tests/test_")
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With --fast, import no file that has nothing for it: that alone would take half of the time."""
-    if not config.getoption("--fast") or not collection_path.name.startswith("test_"):
-        return None
-    name = str(collection_path.relative_to(config.rootpath))
-    if name.startswith(FAST) or "mark.invariant(" in collection_path.read_text(encoding="utf-8"):
-        return None
-    return True
-
-
-def _is_fast(item: pytest.Item) -> bool:
-    """Tell whether it keeps an invariant, or needs no database and no time."""
-    alone = item.nodeid.startswith(FAST) and not {"slow", "long"} & set(item.keywords)
-    return "invariant" in item.keywords or (
-        alone and "server_dsn" not in getattr(item, "fixturenames", ())
-    )
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--fast"):
-        config.hook.pytest_deselected(items=[item for item in items if not _is_fast(item)])
-        items[:] = [item for item in items if _is_fast(item)]
+        choose(config, items)
     for name, reason in TAKES.items():
         skip = pytest.mark.skip(reason=reason)
         for item in items:
