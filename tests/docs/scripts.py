@@ -12,7 +12,7 @@ BIN = Path(__file__).parents[2] / "bin"
 
 @cache
 def script(name: str) -> ModuleType:
-    """Import bin/NAME.py, which no package holds."""
+    """Import a file of bin/, which no package holds."""
     spec = importlib.util.spec_from_file_location(name, BIN / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
