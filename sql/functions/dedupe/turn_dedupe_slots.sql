@@ -6,7 +6,7 @@
 -- then. Without an empty one, or without anybody who calls this, nothing is wrong: the slot goes on.
 --
 -- Keys are unique in a slot only, so a change of slots MUST NOT let two publishers with one key pass
--- each other, one that knows of it and one that does not. Hence it has two steps. First keys go to both
+-- each other, one that knows of it and one that does not. So it has two steps. First keys go to both
 -- slots: who knows meets who does not in the old one. Once nobody is left who does not know (every
 -- transaction that was in progress is over; a publisher has its xid before it looks), keys go to the new
 -- slot alone: who is that far meets in it who writes to both, and sees in the old one, as rows, what

@@ -1,7 +1,7 @@
--- The producer's side of the wake handshake (DESIGN 3): a sleeping sequencer holds lock (7427001, 2)
--- exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep before we end:
--- nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
--- It also notices what a consuming transaction publishes without a cause (tell_cause()).
+-- The producer's side of the wake handshake (docs/concepts.md, Publishing): a sleeping sequencer holds
+-- lock (7427001, 2) exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep
+-- before we end: nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
+-- It also notices what a consuming transaction publishes without a cause (cause.sql).
 -- PostgreSQL refuses to prepare a transaction that has notified. So nobody notifies on a server where
 -- transactions can be prepared (max_prepared_transactions), or who says `set gapless.wake = off`: there the
 -- sequencer polls (sequencer_polls). `alter database … set gapless.wake = on` is for one where nobody who

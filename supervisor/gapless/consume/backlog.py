@@ -38,7 +38,7 @@ class Backlog:
 
     events: so many are worth reading at once with the next claim, 0 while the worker keeps up.
     place: where the claim before left the group's row; a hint that keeps claims flat while an old
-    snapshot is held (sql/functions/claim_ahead.sql).
+    snapshot is held (sql/functions/consume/claim_ahead.sql).
     """
 
     __slots__ = ("_rows", "_spans", "_taken", "events", "place")

@@ -126,8 +126,10 @@ class Source:
 class Unit:
     """The events of one unit, in offset order. Iterate as often as you like.
 
-    A unit with more events than memory should hold reads them in slices while you iterate; it is
-    read by the handler's own transaction, so it must not be kept after the handler returned.
+    A unit with more events than memory should hold (streamAboveEvents) reads them in slices while
+    you iterate, in the handler's own transaction, so it must not be kept after the handler
+    returned; then iterating raises HoleError when an event is not there any more.
+    first_offset: of its first event, inclusive. len(unit): how many events it has, 1 or more.
     """
 
     __slots__ = ("_head", "_ids", "_rows", "first_offset", "source")
@@ -158,10 +160,12 @@ class Unit:
 
     @property
     def topic(self) -> str:
+        """The name of its topic."""
         return self.source.partition.topic
 
     @property
     def partition(self) -> int:
+        """The number of its partition, from 0."""
         return self.source.partition.partition_id
 
     @property

@@ -32,6 +32,7 @@ class Published(UUID):
     Of one event that is a duplicate it is that of the event that came first; of many, all of them
     duplicates, that of the first one's. Else it is what publish() always returns.
     duplicates: how many events were duplicates, and not stored. duplicate: all were.
+    stored: how many events were stored.
     """
 
     __slots__ = ("duplicate", "duplicates")

@@ -65,6 +65,7 @@ class Pause:
                 self.go_on.set()
 
 
+@pytest.mark.invariant("I6")
 class TestOneCommit:
     POINTS = ("step.claimed", "step.fetched", "step.handled")
 
@@ -127,6 +128,7 @@ class TestOneCommit:
         group.assert_all_once(1)
 
 
+@pytest.mark.invariant("I7")
 class TestOneOwner:
     def test_a_former_owner_is_fenced(
         self, world: World, group: Group, other: Connection[Any]
