@@ -101,7 +101,8 @@ class TestOneCommit:
                     "select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid]
                 )
 
-        monkeypatch.setattr("gapless.consume.step.hit", lose)
+        for room in ("backlog", "step"):
+            monkeypatch.setattr(f"gapless.consume.{room}.hit", lose)
         with pytest.raises(psycopg.OperationalError):
             group.step()
         assert (group.next_offset(), group.effects(), group.letters()) == (1, [], {})
