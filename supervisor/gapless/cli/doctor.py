@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from gapless.cli.context import load, server_dsn
 from gapless.cli.parser import add_json
-from gapless.cli.screen import plain, print_table, say, to_json
+from gapless.cli.screen import print_table, say
+from gapless.ops.text import plain, to_json
 
 if TYPE_CHECKING:
     from gapless.cli.health.finding import Finding

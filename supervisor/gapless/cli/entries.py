@@ -7,7 +7,8 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
-from gapless.cli.screen import plain, safe_json, say, stamp, to_json
+from gapless.cli.screen import say
+from gapless.ops.text import plain, safe_json, stamp, to_json
 
 if TYPE_CHECKING:
     from gapless.log.tail import Entry

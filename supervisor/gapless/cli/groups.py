@@ -10,10 +10,11 @@ from gapless.cli.context import open_connection
 from gapless.cli.health.places import Astray
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.place import Target, place, range_of, start
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, say, show, tell, to_json
+from gapless.cli.screen import note, say, show, tell
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import count, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

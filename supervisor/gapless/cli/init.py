@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, needs_owner, open_connection
 from gapless.cli.parser import add_json, add_partitions
-from gapless.cli.screen import count, note, say, tell
+from gapless.cli.screen import note, say, tell
 from gapless.cli.topics import ensure
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.text import count
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -7,8 +7,9 @@ import argparse
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import add_range, describe, range_of, refuse_offset
-from gapless.cli.screen import count, say, to_json
+from gapless.cli.screen import say
 from gapless.db.queries import query
+from gapless.ops.text import count, to_json
 
 HELP = "let a group or a partition rest: its workers finish their batch and go"
 EXAMPLES = """\

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import count, note, say, show, tell, to_json
+from gapless.cli.screen import note, say, show, tell
+from gapless.ops.text import count, to_json
 
 HELP = "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
 EXAMPLES = """\

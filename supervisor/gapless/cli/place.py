@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from gapless.cli.parser import whole
-from gapless.cli.screen import stamp
 from gapless.errors import UsageError
+from gapless.ops.text import stamp
 
 _NUMBER = re.compile("[0-9]{1,18}")
 _PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,9})(?:[/@]([0-9]{1,18}))?)?)?")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load, open_connection, where
 from gapless.cli.parser import add_json, add_partitions, whole
-from gapless.cli.screen import count, note, say, tell, to_json
+from gapless.cli.screen import note, say, tell
 from gapless.cli.topics import ensure
 from gapless.errors import UsageError
+from gapless.ops.text import count, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

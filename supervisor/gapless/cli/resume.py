@@ -7,8 +7,9 @@ import argparse
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import add_range, describe, range_of, refuse_offset
-from gapless.cli.screen import say, to_json
+from gapless.cli.screen import say
 from gapless.db.queries import query
+from gapless.ops.text import to_json
 
 HELP = "let a paused group or partition go on where it was"
 EXAMPLES = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.screen import count, note, only_json, say, show, to_json
+from gapless.cli.screen import note, only_json, say, show
+from gapless.ops.text import count, to_json, whole_seconds
 
 if TYPE_CHECKING:
     from gapless.log.retention import Chunk, Retention
@@ -26,9 +26,6 @@ examples:
   gapless retention
   gapless retention --apply
 """
-_AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
-_AGE_S_MAX = 36_500 * 86_400
-_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,25 +145,6 @@ def parse_window(text: str | None) -> int | None:
             f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
         )
     return seconds
-
-
-def age(seconds: float | None) -> str:
-    """Write a retention as it is given: 7d; with all units that it takes."""
-    if seconds is None:
-        return "forever"
-    left = round(seconds)
-    parts = []
-    for unit, unit_s in _UNITS.items():
-        number, left = divmod(left, unit_s)
-        parts += [f"{number}{unit}"] if number else []
-    return "".join(parts) or f"{seconds:g}s"
-
-
-def whole_seconds(text: str) -> int | None:
-    """Read an age of 1 second to 100 years: 90s, 15m, 12h, 7d; None for anything else."""
-    found = _AGE.fullmatch(text)
-    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
-    return seconds if 0 < seconds <= _AGE_S_MAX else None
 
 
 def _row(chunk: Chunk) -> ChunkRow:

@@ -3,50 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+
+from gapless.ops.text import plain, stamp, to_json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-# What could move the cursor, change colours or turn the direction of text: C0, C1, DEL, marks and
-# overrides of direction, line and paragraph separators, lone surrogates (which no encoding takes).
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def plain(text: str) -> str:
-    """Return text harmless on a terminal and on one line; escapes show what was there."""
-    return _UNSAFE.sub(_escaped, text)
-
-
-def to_json(value: object, *, indent: int | None = None) -> str:
-    """Write a value as JSON that is harmless on a terminal, too."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
-    return safe_json(text)
-
-
-def safe_json(text: str) -> str:
-    """Escape what is unsafe inside the strings of a JSON text; between them only blanks change."""
-    # Raw line breaks and tabs can stand only between the tokens of a JSON text.
-    return _UNSAFE.sub(lambda c: c[0] if c[0] in "\n\r\t" else f"\\u{ord(c[0]):04x}", text)
-
-
-def stamp(moment: datetime) -> str:
-    """Write a time in UTC, to the millisecond: the same on every machine."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with its noun: `1 event`, `1,000 events`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(text: str = "") -> None:
@@ -138,17 +104,3 @@ def _print_rich(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 def _is_number(n: int, rows: Iterable[Sequence[object]]) -> bool:
     present = [row[n] for row in rows if row[n] is not None]
     return bool(present) and all(type(value) is int for value in present)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return short.get(match[0]) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
-
-
-def _as_json(value: object) -> object:
-    if isinstance(value, datetime):
-        return stamp(value)
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")

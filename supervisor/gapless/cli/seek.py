@@ -18,10 +18,11 @@ from uuid import UUID, uuid4
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json, whole
 from gapless.cli.place import add_range, moment, range_of, transaction
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, show
+from gapless.cli.screen import note, show
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import count
 
 if TYPE_CHECKING:
     from psycopg import Connection

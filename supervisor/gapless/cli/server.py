@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import note, say, to_json
+from gapless.cli.screen import note, say
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.text import to_json
 
 if TYPE_CHECKING:
     from gapless.db.embedded.control import Standing

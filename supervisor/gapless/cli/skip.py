@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import event_place
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, tell
+from gapless.cli.screen import tell
 from gapless.db.queries import query
+from gapless.ops.rows import rows
+from gapless.ops.text import count
 
 HELP = "let a group pass a hole: what is missing from the log where it stands"
 EXAMPLES = """\

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import terminal_columns
-from gapless.cli.screen import say, to_json
+from gapless.cli.screen import say
+from gapless.ops.text import to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli import unrouted
 from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions
-from gapless.cli.retention import (
-    add_dedupe_window,
-    add_retention,
-    age,
-    changed,
-    parse_age,
-    parse_window,
-)
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, only_json, show, tell
+from gapless.cli.retention import add_dedupe_window, add_retention, changed, parse_age, parse_window
+from gapless.cli.screen import note, only_json, show, tell
 from gapless.db.queries import query
+from gapless.ops.rows import rows
+from gapless.ops.text import age, count
 
 if TYPE_CHECKING:
     from psycopg import Connection

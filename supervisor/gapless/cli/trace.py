@@ -13,10 +13,11 @@ from uuid import UUID
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json, whole
 from gapless.cli.place import transaction
-from gapless.cli.rows import rows
-from gapless.cli.screen import cell, count, note, plain, say, to_json
+from gapless.cli.screen import cell, note, say
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import count, plain, to_json
 
 HELP = "show what came of a transaction: a tree of events, and of what each group did with them"
 EXAMPLES = """\

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import needs_owner, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, tell
+from gapless.cli.screen import note, tell
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import count
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -9,9 +9,10 @@ from datetime import datetime
 from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.retention import add_retention, parse_age
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, show, tell
+from gapless.cli.screen import note, show, tell
 from gapless.db.queries import query
+from gapless.ops.rows import rows
+from gapless.ops.text import count
 
 _ID_MAX = 2**31 - 1
 

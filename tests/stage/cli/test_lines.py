@@ -15,9 +15,9 @@ from gapless.cli import lines as lines_module
 from gapless.cli.batches import Batches
 from gapless.cli.entries import fit
 from gapless.cli.lines import Line, Lines, Shape, parse_line
-from gapless.cli.screen import plain, safe_json
 from gapless.errors import UsageError
 from gapless.log.event import NewEvent
+from gapless.ops.text import plain, safe_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 value = st.recursive(

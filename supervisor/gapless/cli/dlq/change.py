@@ -18,10 +18,11 @@ from gapless.cli.context import open_connection
 from gapless.cli.dlq.filters import Unit, UnitRow, find, is_filtered, require
 from gapless.cli.dlq.show import ahead_of
 from gapless.cli.progress import Steps
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, plain, say, show, stamp, to_json
+from gapless.cli.screen import note, say, show
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import count, plain, stamp, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

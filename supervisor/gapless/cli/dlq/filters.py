@@ -11,10 +11,10 @@ from uuid import UUID
 
 from gapless.cli.parser import whole
 from gapless.cli.place import Place, moment, spell
-from gapless.cli.retention import whole_seconds
-from gapless.cli.rows import rows
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import whole_seconds
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -21,9 +21,10 @@ from gapless.cli.dlq.filters import (
     require,
 )
 from gapless.cli.place import spell
-from gapless.cli.rows import rows
-from gapless.cli.screen import cell, count, plain, safe_json, say, show, stamp, to_json
+from gapless.cli.screen import cell, say, show
 from gapless.db.queries import query
+from gapless.ops.rows import rows
+from gapless.ops.text import count, plain, safe_json, stamp, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

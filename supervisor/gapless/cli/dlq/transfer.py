@@ -22,9 +22,10 @@ from gapless.cli.dlq.filters import events_of, find, require
 from gapless.cli.dlq.show import unit_json
 from gapless.cli.place import Place, spell
 from gapless.cli.progress import Steps
-from gapless.cli.screen import count, note, say, to_json
+from gapless.cli.screen import note, say
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.text import count, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, duration, fail, ok, warning
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, plain
+from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
 from gapless.db.queries import query
 from gapless.log.retention import Chunk
+from gapless.ops.rows import rows
+from gapless.ops.text import count, duration, plain
 from gapless.spark.pipeline.position import standings
 from gapless.status import snapshot
 from gapless.status.snapshot import COUNT_MAX, Snapshot

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gapless.cli.health.finding import Finding, Patient, fail, ok
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, plain
 from gapless.db.queries import query
+from gapless.ops.rows import rows
+from gapless.ops.text import count, plain
 
 _SHOWN_MAX = 5
 

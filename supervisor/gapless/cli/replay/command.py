@@ -15,10 +15,11 @@ from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_json, whole
 from gapless.cli.place import Target, start
 from gapless.cli.progress import Steps
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, plain, say, show, to_json
+from gapless.cli.screen import note, say, show
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.ops.rows import rows
+from gapless.ops.text import count, plain, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, say, show, to_json
+from gapless.cli.screen import say, show
 from gapless.db.queries import query
+from gapless.ops.rows import rows
+from gapless.ops.text import count, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

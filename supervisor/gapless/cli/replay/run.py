@@ -16,7 +16,6 @@ from uuid import uuid4
 import psycopg
 import tenacity
 
-from gapless.cli.rows import rows
 from gapless.consume.handler import Handler
 from gapless.consume.step import step, step_alone
 from gapless.consume.terms import Terms
@@ -26,6 +25,7 @@ from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.ops.rows import rows
 
 if TYPE_CHECKING:
     from psycopg import Connection

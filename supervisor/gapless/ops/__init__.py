@@ -1,0 +1,1 @@
+"""What an operator does, as functions: records in, records out; nothing is printed."""
