@@ -89,7 +89,7 @@ where not g.is_scratch
 order by g.group_id, t.name
 
 -- name: group_astray
--- returns: gapless.cli.health.places:Astray
+-- returns: gapless.ops.doctor.places:Astray
 select a.group_id, a.problem, a.remedy
 from gapless.astray a
 where a.group_id = %(group)s and a.topic = %(topic)s

@@ -64,7 +64,7 @@ select gapless.create_replay(
 
 -- name: replay_ranges
 -- What a replay would handle, partition by partition; stop_offset is exclusive.
--- returns: gapless.cli.replay.preview:Range
+-- returns: gapless.ops.replay.plan:Range
 select
   c.partition_id,
   c.start_offset,
@@ -108,7 +108,7 @@ order by r.created_ts, r.group_id
 
 -- name: replay_parts
 -- The partitions of a replay that have something left.
--- returns: gapless.cli.replay.run:Part
+-- returns: gapless.ops.replay.run:Part
 select t.name as topic, c.topic_id, c.partition_id, l.lease_no, c.next_offset, c.stop_offset
 from gapless.consumer_offsets c
 join gapless.topic t using (topic_id)
@@ -118,7 +118,7 @@ order by c.partition_id
 
 -- name: replay_state
 -- Of all its partitions: events in range, done, units and events among the dead letters.
--- returns: gapless.cli.replay.run:Progress
+-- returns: gapless.ops.replay.run:Progress
 select
   r.events,
   r.done,

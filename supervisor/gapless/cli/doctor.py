@@ -13,7 +13,7 @@ from gapless.cli.screen import print_table, say
 from gapless.ops.text import plain, to_json
 
 if TYPE_CHECKING:
-    from gapless.cli.health.finding import Finding
+    from gapless.ops.doctor.finding import Finding
     from gapless.settings import Loaded
 
 HELP = "check server, privileges, pooler, settings, clock, wake-up, horizon, log"
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Look, report, and change nothing."""
-    from gapless.cli.health.rounds import findings  # noqa: PLC0415 - not for --help
+    from gapless.ops.doctor.rounds import findings  # noqa: PLC0415 - not for --help
 
     loaded = load(args)
     dsn = server_dsn(args, loaded.settings)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection
-from gapless.cli.health.places import Astray
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.place import Target, place, range_of, start
 from gapless.cli.screen import note, say, show, tell
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.doctor.places import Astray
 from gapless.ops.rows import rows
 from gapless.ops.text import count, to_json
 

@@ -10,8 +10,6 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.cli.batches import Batches
-from gapless.cli.lines import Line, Lines
 from gapless.cli.progress import Bar
 from gapless.cli.screen import note
 from gapless.db.connect import is_transient
@@ -19,6 +17,8 @@ from gapless.errors import GaplessError, PublishError, UsageError
 from gapless.log.catch_up import own_xid
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
+from gapless.ops.load.batches import Batches
+from gapless.ops.load.lines import Line, Lines
 from gapless.ops.text import count
 
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)

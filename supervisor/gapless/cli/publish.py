@@ -20,7 +20,7 @@ from gapless.ops.text import count, to_json
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.cli.lines import Lines, Shape
+    from gapless.ops.load.lines import Lines, Shape
     from gapless.settings import Loaded
 
 HELP = "publish one event, or JSON lines from a file or a pipe"
@@ -111,7 +111,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
 
 def _shape(args: argparse.Namespace) -> Shape:
     """Check what belongs together, and return how an event is made."""
-    from gapless.cli.lines import Shape  # noqa: PLC0415 - not for --help
+    from gapless.ops.load.lines import Shape  # noqa: PLC0415 - not for --help
 
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
@@ -132,7 +132,7 @@ def _shape(args: argparse.Namespace) -> Shape:
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    from gapless.cli.lines import dedupe_key, uuid_text  # noqa: PLC0415 - not for --help
+    from gapless.ops.load.lines import dedupe_key, uuid_text  # noqa: PLC0415 - not for --help
 
     names = ("key", "event_type", "host_id", "user_id")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
@@ -160,7 +160,7 @@ def _header(text: str) -> tuple[str, str]:
 
 def _lines(args: argparse.Namespace, shape: Shape, stack: contextlib.ExitStack) -> Lines | None:
     """Open the file; before the database, so that a wrong name costs nothing."""
-    from gapless.cli.lines import Lines  # noqa: PLC0415 - not for --help
+    from gapless.ops.load.lines import Lines  # noqa: PLC0415 - not for --help
 
     if args.file is None:
         return None
@@ -190,9 +190,9 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
 
 
 def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int | None:
-    from gapless.cli.lines import parse_line  # noqa: PLC0415 - not for --help
     from gapless.log.catch_up import own_xid  # noqa: PLC0415 - not for --help
     from gapless.log.publish import publish  # noqa: PLC0415 - not for --help
+    from gapless.ops.load.lines import parse_line  # noqa: PLC0415 - not for --help
 
     try:
         event = parse_line(args.payload, shape)

@@ -9,12 +9,12 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.cli.health.rounds import findings
 from gapless.db.migrate import migrate
 from gapless.log.publish import publish
 from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
+from gapless.ops.doctor.rounds import findings
 from gapless.status.look import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once

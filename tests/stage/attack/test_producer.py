@@ -21,10 +21,10 @@ from psycopg import Connection, sql
 import gapless
 import gapless.testing
 from gapless import handler
-from gapless.cli.health.rounds import findings
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic, set_partitions
+from gapless.ops.doctor.rounds import findings
 from gapless.status.look import snapshot
 from support.patience import patience
 

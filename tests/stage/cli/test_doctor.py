@@ -7,11 +7,11 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from gapless.cli.health import session
-from gapless.cli.health.rounds import findings
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from gapless.ops.doctor import session
+from gapless.ops.doctor.rounds import findings
 
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "

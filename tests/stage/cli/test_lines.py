@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.cli import lines as lines_module
-from gapless.cli.batches import Batches
 from gapless.cli.entries import fit
-from gapless.cli.lines import Line, Lines, Shape, parse_line
 from gapless.errors import UsageError
 from gapless.log.event import NewEvent
+from gapless.ops.load import lines as lines_module
+from gapless.ops.load.batches import Batches
+from gapless.ops.load.lines import Line, Lines, Shape, parse_line
 from gapless.ops.text import plain, safe_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]))

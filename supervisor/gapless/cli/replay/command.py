@@ -153,7 +153,8 @@ def _try(
     what: Mapping[str, object],
 ) -> int:
     """Show what would be done, or with --dry-run what would become of it; change nothing."""
-    from gapless.cli.replay.preview import ranges, show_preview  # noqa: PLC0415 - not for --help
+    from gapless.cli.replay.preview import show_preview  # noqa: PLC0415 - not for --help
+    from gapless.ops.replay.plan import ranges  # noqa: PLC0415 - not for --help
 
     found = ranges(conn, what)
     events = sum(each.events for each in found)
@@ -164,7 +165,7 @@ def _try(
             "--dry-run tries it and rolls it back"
         )
         return 0
-    from gapless.cli.replay.trial import Trial  # noqa: PLC0415 - not for --help
+    from gapless.ops.replay.trial import Trial  # noqa: PLC0415 - not for --help
 
     with Steps("dry run", events, "; nothing was changed") as steps:
         tried = Trial(conn, str(what["group"]), handler, terms, found, steps.show).run()
@@ -185,7 +186,7 @@ def _try(
 def _run(
     conn: Connection[Any], args: argparse.Namespace, name: str, handler: Handler, terms: Terms
 ) -> int:
-    from gapless.cli.replay.run import progress, run  # noqa: PLC0415 - not for --help
+    from gapless.ops.replay.run import progress, run  # noqa: PLC0415 - not for --help
 
     begun = progress(conn, name)
     did = 0
@@ -210,7 +211,7 @@ def _run(
 
 
 def _finish(conn: Connection[Any], args: argparse.Namespace, name: str, did: int) -> int:
-    from gapless.cli.replay.run import parts, progress  # noqa: PLC0415 - not for --help
+    from gapless.ops.replay.run import parts, progress  # noqa: PLC0415 - not for --help
 
     end = progress(conn, name)
     is_done = not parts(conn, name)

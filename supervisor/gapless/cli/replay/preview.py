@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.screen import say, show
-from gapless.db.queries import query
-from gapless.ops.rows import rows
+from gapless.ops.replay.plan import Range
 from gapless.ops.text import count, to_json
 
 if TYPE_CHECKING:
@@ -17,21 +16,6 @@ if TYPE_CHECKING:
 
     from gapless.consume.handler import Handler
     from gapless.consume.terms import Terms
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """A partition of a replay; stop_offset is exclusive. The times are those of both ends."""
-
-    partition_id: int
-    start_offset: int
-    stop_offset: int
-    first_event: datetime | None
-    last_event: datetime | None
-
-    @property
-    def events(self) -> int:
-        return self.stop_offset - self.start_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +29,6 @@ class _Line:
     events: int
     first_event: datetime | None
     last_event: datetime | None
-
-
-def ranges(conn: Connection[Any], what: Mapping[str, object]) -> list[Range]:
-    """Return what create_replay() would make a scratch group for; it is made, and rolled back.
-
-    Raises what it raises.
-    """
-    with conn.transaction(force_rollback=True):
-        conn.execute(query("control", "create_replay"), what)
-        return rows(conn, Range, query("control", "replay_ranges"), group=what["group"])
 
 
 def show_preview(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, fail, ok
 from gapless.db.queries import query
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok
 from gapless.ops.rows import rows
 from gapless.ops.text import count, plain
 

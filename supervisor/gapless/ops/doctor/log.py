@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
 from gapless.db.queries import query
 from gapless.log.retention import Chunk
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import count, duration, plain
 from gapless.spark.pipeline.position import standings

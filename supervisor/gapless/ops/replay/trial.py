@@ -17,8 +17,6 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import tuple_row
 
-from gapless.cli.replay.preview import Range
-from gapless.cli.replay.run import patiently
 from gapless.consume.call import ENDED, UnitFailedError, call, call_each
 from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.handler import Handler
@@ -33,6 +31,8 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
+from gapless.ops.replay.plan import Range
+from gapless.ops.replay.run import patiently
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
 from gapless.db.migrate import require_schema
 from gapless.db.queries import query
 from gapless.errors import SchemaError
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 
 

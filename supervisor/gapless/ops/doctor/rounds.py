@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gapless.cli.health import log, places, schema, server, session
-from gapless.cli.health.finding import Finding, Patient, examine, fail, ok
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
+from gapless.ops.doctor import log, places, schema, server, session
+from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
     server.server_version,

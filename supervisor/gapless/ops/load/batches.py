@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from gapless.cli.lines import Line, Lines
+from gapless.ops.load.lines import Line, Lines
 
 _GATHERED_BYTES_MAX = 16 * 1024 * 1024
 _LINGER_S = 0.05
