@@ -75,6 +75,20 @@ def test_nothing_is_left_for_later(path: Path) -> None:
             )
 
 
+# The demo shows its own tables, which are no part of gapless.
+ASKS_THE_DATABASE = {"demo/kept.py", "demo/play.py", "demo/report.py"}
+
+
+def test_the_command_line_asks_the_database_through_ops() -> None:
+    """What a command does, a gateway does with one call of gapless.ops."""
+    asking = {
+        str(path.relative_to(PACKAGE / "cli"))
+        for path in PACKAGE.glob("cli/**/*.py")
+        if "gapless.db.queries" in path.read_text()
+    }
+    assert asking == ASKS_THE_DATABASE
+
+
 def test_the_name_supervisor_stays_free() -> None:
     """`import supervisor` from the checkout must still find supervisord's package."""
     assert not (ROOT / "supervisor" / "__init__.py").exists()

@@ -10,20 +10,26 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from psycopg.errors import InsufficientPrivilege
+
 from gapless.cli.context import load, open_connection, where
 from gapless.cli.parser import add_json, add_partitions, whole
+from gapless.cli.progress import Bar
 from gapless.cli.screen import note, say, tell
 from gapless.cli.topics import ensure
 from gapless.errors import UsageError
+from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_until_sequenced
+from gapless.log.publish import publish
+from gapless.log.topics import find_topic
+from gapless.ops.load.lines import Lines, Shape, dedupe_key, parse_line, uuid_text
+from gapless.ops.load.publish import publish_lines
 from gapless.ops.text import count, to_json
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.ops.load.lines import Lines, Shape
     from gapless.settings import Loaded
 
-HELP = "publish one event, or JSON lines from a file or a pipe"
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
 user_id, transaction_id and dedupe_key. With --payload-only or --key-field the whole line is the
@@ -111,8 +117,6 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
 
 def _shape(args: argparse.Namespace) -> Shape:
     """Check what belongs together, and return how an event is made."""
-    from gapless.ops.load.lines import Shape  # noqa: PLC0415 - not for --help
-
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
     if (args.payload is None) == (args.file is None):
@@ -132,8 +136,6 @@ def _shape(args: argparse.Namespace) -> Shape:
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    from gapless.ops.load.lines import dedupe_key, uuid_text  # noqa: PLC0415 - not for --help
-
     names = ("key", "event_type", "host_id", "user_id")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
     if args.transaction_id is not None:
@@ -160,8 +162,6 @@ def _header(text: str) -> tuple[str, str]:
 
 def _lines(args: argparse.Namespace, shape: Shape, stack: contextlib.ExitStack) -> Lines | None:
     """Open the file; before the database, so that a wrong name costs nothing."""
-    from gapless.ops.load.lines import Lines  # noqa: PLC0415 - not for --help
-
     if args.file is None:
         return None
     if args.file == "-":
@@ -176,7 +176,6 @@ def _lines(args: argparse.Namespace, shape: Shape, stack: contextlib.ExitStack) 
 
 
 def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
-    from gapless.log.topics import find_topic  # noqa: PLC0415 - not for --help
 
     if args.create:
         topic, is_new = ensure(conn, args.topic, loaded)
@@ -190,9 +189,6 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
 
 
 def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int | None:
-    from gapless.log.catch_up import own_xid  # noqa: PLC0415 - not for --help
-    from gapless.log.publish import publish  # noqa: PLC0415 - not for --help
-    from gapless.ops.load.lines import parse_line  # noqa: PLC0415 - not for --help
 
     try:
         event = parse_line(args.payload, shape)
@@ -218,29 +214,28 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) 
 
 
 def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: Lines) -> int | None:
-    from gapless.cli.load_lines import Load  # noqa: PLC0415 - not for --help
-    from gapless.cli.progress import Bar  # noqa: PLC0415 - not for --help
-
     began_s = monotonic()
-    with Bar(args.topic, lines.bytes_total) as bar:
-        load_ = Load(conn, args.topic, lines, bar)
-        xid = load_.run(None if args.one_transaction else args.batch)
+    try:
+        with Bar(args.topic, lines.bytes_total) as bar:
+            size = None if args.one_transaction else args.batch
+            done = publish_lines(conn, args.topic, lines, batch_lines=size, progress=bar.show)
+    except KeyboardInterrupt as stop:
+        for text in getattr(stop, "__notes__", ()):
+            note(text)
+        raise
     if args.json:
-        say(to_json({"events": load_.events, "transactions": load_.transactions}))
-    per_s = load_.events / max(monotonic() - began_s, 0.001)
+        say(to_json({"events": done.events, "transactions": done.transactions}))
+    per_s = done.events / max(monotonic() - began_s, 0.001)
     note(
-        f"published {count(load_.events, 'event')} in {count(load_.transactions, 'transaction')}, "
-        f"{per_s:,.0f}/s{load_.and_duplicates}"
+        f"published {count(done.events, 'event')} in {count(done.transactions, 'transaction')}, "
+        f"{per_s:,.0f}/s"
+        + (f"; {count(done.duplicates, 'duplicate')} left out" if done.duplicates else "")
     )
-    return xid
+    return done.xid
 
 
 def _refuse_blind_wait(conn: Connection[Any]) -> None:
     """Find out before anything is published whether this role may see the sequencer's work."""
-    from psycopg.errors import InsufficientPrivilege  # noqa: PLC0415 - not for --help
-
-    from gapless.log.catch_up import is_sequenced, sequence_if_alone  # noqa: PLC0415 - not for --help
-
     try:
         is_sequenced(conn, 3)
         sequence_if_alone(conn)
@@ -252,7 +247,6 @@ def _refuse_blind_wait(conn: Connection[Any]) -> None:
 
 
 def _wait(conn: Connection[Any], xid: int) -> None:
-    from gapless.log.catch_up import wait_until_sequenced  # noqa: PLC0415 - not for --help
 
     sys.stdout.flush()  # what is published has its name, even if the wait is cut off
     wait_until_sequenced(conn, xid, timeout_s=_WAIT_S_MAX)

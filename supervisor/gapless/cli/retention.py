@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.screen import note, only_json, say, show
-from gapless.ops.text import count, to_json, whole_seconds
+from gapless.cli.screen import note, say, show
+from gapless.errors import UsageError
+from gapless.log.retention import Chunk, Retention
+from gapless.ops.retention import drop_chunks, list_chunks
+from gapless.ops.text import ONLY_JSON, count, to_json, whole_seconds
 
-if TYPE_CHECKING:
-    from gapless.log.retention import Chunk, Retention
-
-HELP = "show what of the log may be dropped, and why the rest stays; drop it"
 EXAMPLES = """\
 Without --apply nothing is dropped. Supervisors do it by themselves (retentionCheckS); this is for
 those who want to see it, or to do it from cron. Chunks go whole, oldest first.
@@ -35,7 +34,7 @@ class ChunkRow:
     chunk: str
     events: int | None
     size: str
-    bytes: int = only_json()
+    bytes: int = field(metadata=ONLY_JSON)
     newest: datetime | None
     goes: bool
     why_it_stays: str
@@ -49,22 +48,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show the chunks that are there; with --apply, drop those that may go."""
-    from gapless.log.catch_up import catch_up  # noqa: PLC0415 - not for --help
-    from gapless.log.retention import Keep, apply_retention, plan_retention  # noqa: PLC0415
-
     settings = load_settings(args)
     with open_connection(args, "retention", settings) as conn:
-        catch_up(conn)  # where nobody else finds out which chunks are complete
-        chunks = plan_retention(conn)
+        chunks = list_chunks(conn)
         if not (args.json and args.apply):
             rows = [_row(chunk) for chunk in chunks]
             show(ChunkRow, rows, as_json=args.json, empty="no chunk yet")
         if args.apply:
-            dropped = apply_retention(
+            dropped = drop_chunks(
                 conn,
-                Keep(
-                    letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s
-                ),
+                dead_letter_retention_s=settings.dead_letter_retention_s,
+                audit_retention_s=settings.audit_retention_s,
             )
             if args.json:
                 say(to_json({"dropped": dropped}))
@@ -112,8 +106,6 @@ def add_dedupe_window(parser: argparse.ArgumentParser) -> None:
 
 def changed(args: argparse.Namespace, before: Retention) -> Retention:
     """Return a topic's retention with what the command line says. Raises UsageError."""
-    from gapless.log.retention import Retention  # noqa: PLC0415 - not for --help
-
     return Retention(
         keep_s=before.keep_s if args.retention is None else parse_age(args.retention),
         archive=before.archive if args.archive is None else _none(args.archive),
@@ -123,8 +115,6 @@ def changed(args: argparse.Namespace, before: Retention) -> Retention:
 
 def parse_age(text: str) -> int | None:
     """Parse the value of --retention; None is for ever. Raises UsageError."""
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-
     if text == "forever":
         return None
     if (seconds := whole_seconds(text)) is None:
@@ -136,8 +126,6 @@ def parse_age(text: str) -> int | None:
 
 def parse_window(text: str | None) -> int | None:
     """Parse the value of --dedupe-window; None: it was not given. Raises UsageError."""
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-
     if text is None:
         return None
     if (seconds := whole_seconds(text)) is None:

@@ -11,8 +11,6 @@ from gapless.cli.context import load, server_dsn
 if TYPE_CHECKING:
     from gapless.worker.control import Plan
 
-HELP = "run the handlers of an application; start as many as you like"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

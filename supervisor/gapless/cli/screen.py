@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapless.ops.text import plain, stamp, to_json
 
@@ -25,11 +25,6 @@ def tell(args: argparse.Namespace, text: str, **what: object) -> None:
     say(to_json(what) if args.json else text)
 
 
-def only_json() -> Any:
-    """Declare a field for scripts: a number where people are told it in units."""
-    return field(metadata={"only_json": True})
-
-
 def note(text: str) -> None:
     """Print a line of chatter, to stderr."""
     sys.stdout.flush()
@@ -45,8 +40,8 @@ def show(
 ) -> None:
     """Print records as a table, a column for each field, or as a JSON list of objects.
 
-    `empty` is said on stderr, in place of a table without rows. A field made by `only_json` is in
-    no table.
+    `empty` is said on stderr, in place of a table without rows. A field with `only_json` in its
+    metadata is in no table.
     """
     if as_json:
         say(to_json([asdict(record) for record in records], indent=2))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gapless.db.embedded.control import Standing
 
 TAKES_THE_REST = True  # what stands behind -- is not ours
-HELP = "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop"
 EXAMPLES = """\
 It runs as long as a command or program uses it; start lets it run until stop. The data are kept.
 They lie in the folder GAPLESS_HOME; without that, for root in /var/lib/gapless, whatever HOME is,

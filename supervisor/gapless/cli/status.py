@@ -10,11 +10,17 @@ from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import terminal_columns
 from gapless.cli.screen import say
 from gapless.ops.text import to_json
+from gapless.status import (
+    snapshot,
+    stream,
+    to_document,
+    to_text,
+    watch,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-HELP = "members, partitions, lag, dead letters: now, or live with --watch"
 EXAMPLES = """\
 It reads the database alone, so it works from any machine.
 
@@ -45,14 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print one look, or show the live console."""
-    from gapless.status import (  # noqa: PLC0415 - not for --help
-        snapshot,
-        stream,
-        to_document,
-        to_text,
-        watch,
-    )
-
     settings = load_settings(args)
 
     def connect() -> Connection[Any]:

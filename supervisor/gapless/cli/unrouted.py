@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from datetime import datetime
 
 from gapless.cli.context import load, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.retention import add_retention, parse_age
 from gapless.cli.screen import note, show, tell
-from gapless.db.queries import query
-from gapless.ops.rows import rows
+from gapless.log.topics import adopt_topic, discard_unrouted
 from gapless.ops.text import count
+from gapless.ops.topics import UnroutedId, list_unrouted
 
 _ID_MAX = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnroutedRow:
-    """A line of `topics unrouted`: events of an id that nobody made; id 0: of all further ids."""
-
-    topic_id: int
-    events: int
-    since: datetime
 
 
 def declare(verbs: argparse._SubParsersAction[Parser]) -> None:
@@ -49,14 +38,12 @@ def declare(verbs: argparse._SubParsersAction[Parser]) -> None:
 
 def _unrouted(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
-        found = rows(conn, UnroutedRow, query("cli", "unrouted"))
-    show(UnroutedRow, found, as_json=args.json, empty="all events have a topic")
+        found = list_unrouted(conn)
+    show(UnroutedId, found, as_json=args.json, empty="all events have a topic")
     return 0
 
 
 def _adopt(args: argparse.Namespace) -> int:
-    from gapless.log.topics import adopt_topic  # noqa: PLC0415 - not for --help
-
     flags: dict[str, object] = {"total_partitions": args.partitions}
     if args.retention is not None:
         flags["retention_s"] = parse_age(args.retention) or ""
@@ -76,8 +63,6 @@ def _adopt(args: argparse.Namespace) -> int:
 
 
 def _discard(args: argparse.Namespace) -> int:
-    from gapless.log.topics import discard_unrouted  # noqa: PLC0415 - not for --help
-
     if not args.yes:
         note("nothing was given up: --yes does it, for good")
         return _unrouted(args)

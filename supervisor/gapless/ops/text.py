@@ -12,6 +12,9 @@ from uuid import UUID
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+ONLY_JSON = {"only_json": True}
+"""Of a field: a number for programs; another one of the record says it to people, in units."""
+
 _AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
 _AGE_S_MAX = 36_500 * 86_400
 _UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}

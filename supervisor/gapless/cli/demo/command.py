@@ -6,8 +6,6 @@ import argparse
 
 from gapless.cli.context import configured_dsn
 
-HELP = "run a week of real flights through the log and check the result"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

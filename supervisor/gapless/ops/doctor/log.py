@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gapless.db.queries import query
 from gapless.log.retention import Chunk
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import count, duration, plain
-from gapless.spark.pipeline.position import standings
-from gapless.status import snapshot
-from gapless.status.snapshot import COUNT_MAX, Snapshot
+
+if TYPE_CHECKING:
+    from gapless.status.snapshot import Snapshot
 
 _SHOWN_MAX = 5
 _STILL_S = 5.0  # so long an event may be without an offset
@@ -82,9 +83,17 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         yield ok("default-chunk", "is empty")
 
 
+def _look(patient: Patient) -> Snapshot:
+    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
+
+    return snapshot(patient.conn)
+
+
 def sequencer(patient: Patient) -> Iterator[Finding]:
     """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
-    look = snapshot(patient.conn)
+    from gapless.status.snapshot import COUNT_MAX  # noqa: PLC0415 - as _look()
+
+    look = _look(patient)
     sequencing = look.sequencer
     pending = look.pending_events
     at_least = "at least " if pending == COUNT_MAX else ""
@@ -116,7 +125,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
 
 def squatters(patient: Patient) -> Iterator[Finding]:
     """Whether a stranger holds a lock of gapless."""
-    found = snapshot(patient.conn).squatters
+    found = _look(patient).squatters
     for each in found[:_SHOWN_MAX]:
         yield fail(
             "squatters",
@@ -129,7 +138,7 @@ def squatters(patient: Patient) -> Iterator[Finding]:
 
 def unrouted(patient: Patient) -> Iterator[Finding]:
     """Whether producers use a topic id that nobody made."""
-    found = snapshot(patient.conn).unrouted
+    found = _look(patient).unrouted
     for each in found[:_SHOWN_MAX]:
         yield warning("unrouted", str(each), "gapless topics discard gives such events up")
     if len(found) > _SHOWN_MAX:
@@ -141,7 +150,7 @@ def unrouted(patient: Patient) -> Iterator[Finding]:
 
 def members(patient: Patient) -> Iterator[Finding]:
     """Whether the supervisors are alive."""
-    found = snapshot(patient.conn).members
+    found = _look(patient).members
     revoked = [member for member in found if member.revoked_role is not None]
     for member in revoked[:_SHOWN_MAX]:
         yield fail("members", plain(member.revoked), plain(member.remedy))
@@ -159,7 +168,7 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 def partitions(patient: Patient) -> Iterator[Finding]:
     """Whether some partition of a group does not go on."""
-    look = snapshot(patient.conn)
+    look = _look(patient)
     ill = [standing for standing in look.partitions if standing.error is not None]
     for standing in ill[:_SHOWN_MAX]:
         level = warning if (standing.error or "").startswith("retrying") else fail
@@ -204,6 +213,8 @@ def retention(patient: Patient) -> Iterator[Finding]:
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
     """Whether a pipeline has failed: retention waits for what it has not read."""
+    from gapless.spark.pipeline.position import standings  # noqa: PLC0415 - imports yaml
+
     found = standings(patient.conn)
     ill = [each for each in found if each.error is not None and not each.runs]
     for each in ill[:_SHOWN_MAX]:

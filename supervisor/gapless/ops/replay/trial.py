@@ -31,8 +31,9 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
-from gapless.ops.replay.plan import Range
+from gapless.ops.replay.plan import ReplayBounds, ReplayRange, find_bounds
 from gapless.ops.replay.run import patiently
+from gapless.ops.rows import require_autocommit
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 FAILURES_SHOWN = 5
 _NONE: Mapping[str, object] = MappingProxyType({})
 
-Place = tuple[int, int]  # partition and first offset
+UnitKey = tuple[int, int]  # partition and first offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +54,63 @@ class FailedUnit:
     error: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Tried:
-    """What a dry run found. skipped: units that the handler asked to be skipped.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTrial:
+    """What a dry run found, in units but for `events`. skipped: as the handler asked.
 
     failures: the first FAILURES_SHOWN of those that failed.
     """
 
+    events: int
+    handled: int
+    skipped: int
+    failed: int
+    failures: Sequence[FailedUnit]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
     events: int = 0
     handled: int = 0
     skipped: int = 0
     failed: int = 0
     failures: list[FailedUnit] = field(default_factory=list)
 
+    def result(self) -> ReplayTrial:
+        return ReplayTrial(
+            events=self.events,
+            handled=self.handled,
+            skipped=self.skipped,
+            failed=self.failed,
+            failures=self.failures,
+        )
+
 
 class _EndedError(Exception):
     """The handler ended the transaction: all that was done is gone, begin anew."""
 
 
-class Trial:
+def try_replay(
+    conn: Connection[Any],
+    wanted: ReplayRange,
+    handler: Handler,
+    terms: Terms,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ReplayTrial:
+    """Call the handler for all that a replay would handle, and roll it back, in one transaction.
+
+    Before: `conn` is in autocommit. terms: of replay_terms(). progress: is told how many events are
+    done. What the handler does outside of the database is done. Until its end the rows that the
+    handler wrote are locked, and vacuum and retention wait.
+    Raises what create_replay() and run_replay() raise; nothing is left then.
+    """
+    require_autocommit(conn, "try_replay()")
+    found = find_bounds(conn, wanted)
+    return _Trial(conn, wanted.name, handler, terms, found, progress).run()
+
+
+class _Trial:
     """A dry run of `handler` over `found`; `show` is told how many events are done.
 
     An attempt that loses its transaction to a handler is made anew, and that handler's unit, known
@@ -84,7 +123,7 @@ class Trial:
         name: str,
         handler: Handler,
         terms: Terms,
-        found: Sequence[Range],
+        found: Sequence[ReplayBounds],
         show: Callable[[int], None],
     ) -> None:
         self._conn = conn
@@ -94,20 +133,19 @@ class Trial:
         self._ranges = found
         self._show = show
         self._topic = require_topic(conn, terms.topic)
-        self._slow: set[Place] = set()  # claims whose units are to be handled one by one
-        self._enders: dict[Place, BaseException] = {}  # units that ended their transaction
+        self._slow: set[UnitKey] = set()  # claims whose units are to be handled one by one
+        self._enders: dict[UnitKey, BaseException] = {}  # units that ended their transaction
         self._xid = ""
-        self._tried = Tried()
+        self._tried = _Tally()
 
-    def run(self) -> Tried:
-        """Handle all of it, and roll it back. Raises what a replay raises; nothing is left then."""
+    def run(self) -> ReplayTrial:
         while not patiently(self._once):
             pass
-        return self._tried
+        return self._tried.result()
 
     def _once(self) -> bool:
         """Begin anew; tell whether it came to the end."""
-        self._tried = Tried()
+        self._tried = _Tally()
         try:
             with _rolled_back(self._conn):
                 self._attempt()
@@ -139,7 +177,7 @@ class Trial:
                     "partitions outside of the range: take all of the topic"
                 )
 
-    def _partition(self, part: Range, at: int) -> int:
+    def _partition(self, part: ReplayBounds, at: int) -> int:
         """Handle a partition from `at` as far as it goes; return the next offset."""
         partition = Partition(
             group_id=self._name,
