@@ -107,6 +107,10 @@ COMMANDS = {
         "gapless.cli.uninstall",
         "drop the schema with all events, groups and dead letters in it",
     ),
+    "completion": Command(
+        "gapless.cli.completion",
+        "print what bash, zsh or fish need to complete commands and options",
+    ),
 }
 _DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
 _DATABASE_HELP = """\
@@ -130,6 +134,14 @@ def command_parser(name: str) -> tuple[Parser, ModuleType]:
     """Return a parser that knows one command, and the module of that command."""
     parser, commands = _new_parser()
     return parser, _add(commands, name)
+
+
+def whole_parser() -> Parser:
+    """Return a parser that knows every command with all its verbs and options; imports them all."""
+    parser, commands = _new_parser()
+    for name in COMMANDS:
+        _add(commands, name)
+    return parser
 
 
 def _new_parser() -> tuple[Parser, _Commands[Parser]]:

@@ -17,6 +17,7 @@ WITHOUT = {
     "demo": "talks to a person",
     "pipeline run": "stays",
     "server url": "prints one thing",
+    "completion": "prints one thing",
     "server psql": "is psql",
     "dlq export": "is JSON lines",
 }
