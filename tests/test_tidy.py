@@ -89,6 +89,21 @@ def test_the_command_line_asks_the_database_through_ops() -> None:
     assert asking == ASKS_THE_DATABASE
 
 
+def test_a_class_of_the_command_line_or_of_ops_has_a_name_of_its_own() -> None:
+    defined: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                defined.setdefault(node.name, []).append(_ids(path))
+    twice = {name: paths for name, paths in defined.items() if len(paths) > 1}
+    ours = {
+        name: paths
+        for name, paths in twice.items()
+        if any(path.startswith(("cli/", "ops/")) for path in paths)
+    }
+    assert not ours
+
+
 def test_the_name_supervisor_stays_free() -> None:
     """`import supervisor` from the checkout must still find supervisord's package."""
     assert not (ROOT / "supervisor" / "__init__.py").exists()

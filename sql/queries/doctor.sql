@@ -1,5 +1,5 @@
 -- name: server
--- returns: gapless.ops.doctor.server:Facts
+-- returns: gapless.ops.doctor.server:ServerFacts
 select
   current_setting('server_version') as version,
   current_user::text as role,

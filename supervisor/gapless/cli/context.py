@@ -14,12 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.screen import note
+from gapless.cli.screen import remark
 from gapless.db.connect import connect
-from gapless.db.find import configured_dsn as configured
-from gapless.db.find import find
+from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
-from gapless.settings import load as load_all
+from gapless.settings import load
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -35,27 +34,27 @@ _newest: list[str] = []
 _told_of: set[Path] = set()  # embedded servers that were named on the screen
 
 
-def load(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
+def load_all(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
     """Load the settings: flags, then environment, files and defaults; warnings go to stderr."""
-    loaded = load_all(
+    loaded = load(
         args.config,
         values=args.values,
         environ=os.environ,
         overrides={"dsn": args.dsn, **flags},
     )
     for warning in loaded.warnings:
-        note(f"warning: {warning}")
+        remark(f"warning: {warning}")
     return loaded
 
 
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
     """Load the settings, of which only the values matter."""
-    return load(args, flags).settings
+    return load_all(args, flags).settings
 
 
-def configured_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
+def said_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
     """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere."""
-    return configured(settings or load_settings(args))
+    return configured_dsn(settings or load_settings(args))
 
 
 def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str:
@@ -63,7 +62,7 @@ def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> st
     found = find(settings or load_settings(args))
     if found.directory is not None and found.directory not in _told_of:
         _told_of.add(found.directory)
-        note(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
+        remark(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
     return found.dsn
 
 

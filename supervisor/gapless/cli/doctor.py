@@ -7,11 +7,11 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import load, server_dsn
+from gapless.cli.context import load_all, server_dsn
 from gapless.cli.parser import add_json
 from gapless.cli.screen import print_table, say
 from gapless.ops.doctor.rounds import diagnose
-from gapless.ops.text import plain, to_json
+from gapless.ops.text import json_text, plain
 from gapless.settings.record import CATALOG
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Look, report, and change nothing."""
-    loaded = load(args)
+    loaded = load_all(args)
     dsn = server_dsn(args, loaded.settings)
     found = []
     for finding in diagnose(dsn, connect_timeout_s=loaded.settings.connect_timeout_s):
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         checks = [asdict(finding) for finding in found]
         keys = ("key", "value", "source")
         rows = [dict(zip(keys, row, strict=True)) for row in settings]
-        say(to_json({"checks": checks, "settings": rows}, indent=2))
+        say(json_text({"checks": checks, "settings": rows}, indent=2))
     else:
         say()
         print_table(["SETTING", "VALUE", "FROM"], settings)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from gapless.cli.context import open_connection
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.place import group_place, place_of, point
-from gapless.cli.screen import note, show, tell
+from gapless.cli.screen import answer, remark, show
 from gapless.ops.groups import (
     GroupInfo,
     GroupPartition,
@@ -18,7 +18,7 @@ from gapless.ops.groups import (
     show_group,
 )
 from gapless.ops.place import EARLIEST
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 
 EXAMPLES = """\
 examples:
@@ -87,7 +87,7 @@ def _create(args: argparse.Namespace) -> int:
     name = f"group {made.group} of topic {made.topic}"
     start = str(made.start) if made.start else None
     text = f"created {name}, from {start}" if made.created else f"nothing to do: there is a {name}"
-    tell(args, text, **{**asdict(made), "start": start})
+    answer(args, text, **{**asdict(made), "start": start})
     return 0
 
 
@@ -95,11 +95,11 @@ def _remove(args: argparse.Namespace) -> int:
     with open_connection(args, "groups") as conn:
         done = remove_group(conn, args.group, dry_run=not args.yes)
     what = f"group {done.group} of {', '.join(done.topics)}"
-    letters = count(done.dead_letters, "dead letter")
+    letters = quantity(done.dead_letters, "dead letter")
     if not done.removed:
-        note(f"nothing was changed: {what} has {letters}; --yes removes it")
+        remark(f"nothing was changed: {what} has {letters}; --yes removes it")
     if done.removed or args.json:
-        tell(args, f"removed {what}, and {letters}", **asdict(done))
+        answer(args, f"removed {what}, and {letters}", **asdict(done))
     return 0
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedTable
 
-from gapless.cli.context import load, needs_owner, open_connection
+from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.parser import add_json, add_partitions
-from gapless.cli.screen import note, say, tell
+from gapless.cli.screen import answer, remark, say
 from gapless.cli.topics import ensure
 from gapless.db.migrate import script
 from gapless.errors import UsageError
 from gapless.log.topics import find_topic
 from gapless.ops.install import Installed, install_schema
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -55,9 +55,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _init(args: argparse.Namespace) -> int:
-    loaded = load(args, {"total_partitions": args.partitions})
+    loaded = load_all(args, {"total_partitions": args.partitions})
     with open_connection(args, "init", loaded.settings, needs_schema=False) as conn:
-        conn.add_notice_handler(lambda notice: note(f"warning: {notice.message_primary}"))
+        conn.add_notice_handler(lambda notice: remark(f"warning: {notice.message_primary}"))
         if args.sql:
             text = script(conn)
             say(text.rstrip() or "-- nothing to do: the gapless schema is up to date")
@@ -69,7 +69,7 @@ def _init(args: argparse.Namespace) -> int:
         there, is_new = "", False
         if _asks_topic(loaded):
             topic, is_new = ensure(conn, loaded.settings.topic, loaded)
-            there = f"topic {topic.name} with {count(topic.partitions, 'partition')}"
+            there = f"topic {topic.name} with {quantity(topic.partitions, 'partition')}"
             if is_new:
                 done.append(f"created {there}")
         dbname = conn.info.dbname
@@ -77,7 +77,7 @@ def _init(args: argparse.Namespace) -> int:
     nothing = f"nothing to do: {what}" + (f", there is {there}" if there else "")
     migrations = [change.name for change in changes if change.kind == "migrations"]
     created = loaded.settings.topic if is_new else None
-    tell(
+    answer(
         args,
         "\n".join(done) or nothing,
         database=dbname,
@@ -112,7 +112,7 @@ def _install(conn: Connection[Any], loaded: Loaded) -> Installed:
     }
     installed = install_schema(conn, **said)
     if installed.chunks_made is None:
-        note(
+        remark(
             "warning: no chunk was made, somebody reads the default chunk; the sequencer makes them"
         )
     return installed
@@ -123,7 +123,7 @@ def _in_words(installed: Installed, dbname: str) -> list[str]:
     if installed.changes:
         kinds = Counter(change.kind for change in installed.changes)
         parts = [
-            count(kinds[kind], kind.removesuffix("s"))
+            quantity(kinds[kind], kind.removesuffix("s"))
             for kind in ("migrations", "functions", "views")
             if kinds[kind]
         ]
@@ -131,6 +131,6 @@ def _in_words(installed: Installed, dbname: str) -> list[str]:
             f'installed in database "{dbname}", schema gapless: {", ".join([*parts, "roles"])}'
         )
     if installed.chunks_made:
-        made = count(installed.chunks_made, "chunk")
+        made = quantity(installed.chunks_made, "chunk")
         done.append(f"made {made} of {installed.chunk_events:,} events")
     return done

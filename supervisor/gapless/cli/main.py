@@ -14,7 +14,7 @@ from typing import IO
 
 from gapless.cli.commands import COMMANDS, command_parser, help_parser
 from gapless.cli.parser import GLOBALS
-from gapless.cli.screen import note
+from gapless.cli.screen import remark
 from gapless.errors import GaplessError, UsageError
 
 _INTERRUPTED = 130
@@ -100,7 +100,7 @@ def _fail(error: BaseException, *, debug: bool) -> int:
 
         line, code = explain(error)
     try:
-        note(" ".join(line.split()))
+        remark(" ".join(line.split()))
     except BrokenPipeError:
         _quietly(sys.stdout)
         _quietly(sys.stderr)

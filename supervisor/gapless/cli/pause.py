@@ -10,7 +10,7 @@ from gapless.cli.parser import add_json
 from gapless.cli.place import add_range, in_words, place_of
 from gapless.cli.screen import say
 from gapless.ops.control import pause
-from gapless.ops.text import count, to_json
+from gapless.ops.text import json_text, quantity
 
 EXAMPLES = """\
 It holds over restarts, until gapless resume. The partition keeps its place in the plan.
@@ -35,12 +35,12 @@ def main(args: argparse.Namespace) -> int:
     with open_connection(args, "pause") as conn:
         done = pause(conn, place, reason=args.reason)
     if args.json:
-        say(to_json(asdict(done)))
+        say(json_text(asdict(done)))
         return 0
     what = in_words(place)
     say(f"paused {what}" if done.new_pauses else f"nothing to do: {what} is paused")
     if done.workers_finishing:
         have = "has" if done.workers_finishing == 1 else "have"
-        partitions = count(done.workers_finishing, "partition")
+        partitions = quantity(done.workers_finishing, "partition")
         say(f"{partitions} still {have} a worker; it goes when its batch is done")
     return 0

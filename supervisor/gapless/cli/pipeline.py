@@ -10,10 +10,10 @@ from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import note, say, show, tell
+from gapless.cli.screen import answer, remark, say, show
 from gapless.errors import UsageError
 from gapless.ops.pipelines import list_pipelines, remove_pipeline, reset_pipeline
-from gapless.ops.text import count, to_json
+from gapless.ops.text import json_text, quantity
 from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.position import Standing
 from gapless.spark.pipeline.verify import Verdict, verify
@@ -129,10 +129,10 @@ def _run(args: argparse.Namespace) -> int:
         dsn,
         master=args.master,
         conf=conf,
-        tell=note,
+        tell=remark,
         wait=None if args.once else lambda seconds: not stop.wait(seconds),
     )
-    say(f"{args.name}: {count(events, 'event')}")
+    say(f"{args.name}: {quantity(events, 'event')}")
     return 0
 
 
@@ -151,16 +151,16 @@ def _verify(args: argparse.Namespace) -> int:
     problems = [each for each in found if each.problem is not None]
     events = sum(each.last - each.first + 1 for each in found)
     if problems:
-        note(f"{args.name} is not complete: see PROBLEM")
+        remark(f"{args.name} is not complete: see PROBLEM")
     else:
-        note(f"{args.name} is complete: {count(events, 'event')}, each once")
+        remark(f"{args.name} is complete: {quantity(events, 'event')}, each once")
     return 1 if problems else 0
 
 
 def _reset(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
         reset_pipeline(conn, args.name, args.to)
-    tell(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
+    answer(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
     return 0
 
 
@@ -168,16 +168,16 @@ def _remove(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
         done = remove_pipeline(conn, args.name, dry_run=not args.yes)
     topics = ", ".join(done.topics) or "no topic"
-    unread = count(done.unread, "event")
+    unread = quantity(done.unread, "event")
     text = f"pipeline {done.pipeline} of {topics}, which has {unread} yet to read"
     what = {name: value for name, value in asdict(done).items() if name != "left_over"}
     if not done.removed:
-        note(f"nothing was changed: {text}; retention waits for them, and --yes removes it")
+        remark(f"nothing was changed: {text}; retention waits for them, and --yes removes it")
         if args.json:
-            say(to_json(what))
+            say(json_text(what))
         return 0
     if done.left_over:
-        note(f"warning: {done.left_over} of an interrupted run stays: its owner may drop it")
+        remark(f"warning: {done.left_over} of an interrupted run stays: its owner may drop it")
     gone = f"removed {text}: retention does not wait for it any more; what it wrote stays"
-    tell(args, gone, **what)
+    answer(args, gone, **what)
     return 0

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import add_range, in_words, place_of
-from gapless.cli.screen import tell
+from gapless.cli.screen import answer
 from gapless.ops.control import resume
 
 EXAMPLES = """\
@@ -34,5 +34,5 @@ def main(args: argparse.Namespace) -> int:
         done = resume(conn, place)
     what = in_words(place)
     text = f"resumed {what}" if done.ended_pauses else f"nothing to do: {what} is not paused"
-    tell(args, text, **asdict(done))
+    answer(args, text, **asdict(done))
     return 0

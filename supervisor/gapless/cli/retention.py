@@ -10,11 +10,11 @@ from typing import Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.screen import note, say, show
+from gapless.cli.screen import remark, say, show
 from gapless.errors import UsageError
 from gapless.log.retention import Chunk, Retention
 from gapless.ops.retention import drop_chunks, list_chunks
-from gapless.ops.text import ONLY_JSON, count, to_json, whole_seconds
+from gapless.ops.text import ONLY_JSON, json_text, quantity, whole_seconds
 
 EXAMPLES = """\
 Without --apply nothing is dropped. Supervisors do it by themselves (retentionCheckS); this is for
@@ -61,13 +61,13 @@ def main(args: argparse.Namespace) -> int:
                 audit_retention_s=settings.audit_retention_s,
             )
             if args.json:
-                say(to_json({"dropped": dropped}))
-            note(f"dropped the events of {count(len(dropped), 'chunk')}")
+                say(json_text({"dropped": dropped}))
+            remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
             return 0
     going = [chunk for chunk in chunks if chunk.goes]
     room = sum(chunk.bytes for chunk in going)
-    note(
-        f"nothing was dropped: {count(len(going), 'chunk')} would go, which frees {_size(room)}"
+    remark(
+        f"nothing was dropped: {quantity(len(going), 'chunk')} would go, which frees {_size(room)}"
         + ("; --apply does it" if going else "")
     )
     return 0

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gapless.ops.text import plain, stamp, to_json
+from gapless.ops.text import json_text, plain, stamp
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -20,12 +20,12 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def tell(args: argparse.Namespace, text: str, **what: object) -> None:
+def answer(args: argparse.Namespace, text: str, **what: object) -> None:
     """Say what was done in words, or with --json as an object."""
-    say(to_json(what) if args.json else text)
+    say(json_text(what) if args.json else text)
 
 
-def note(text: str) -> None:
+def remark(text: str) -> None:
     """Print a line of chatter, to stderr."""
     sys.stdout.flush()
     sys.stderr.write(f"gapless: {plain(text)}\n")
@@ -44,7 +44,7 @@ def show(
     metadata is in no table.
     """
     if as_json:
-        say(to_json([asdict(record) for record in records], indent=2))
+        say(json_text([asdict(record) for record in records], indent=2))
     elif records or not empty:
         names = [each.name for each in fields(kind) if not each.metadata.get("only_json")]
         print_table(
@@ -52,7 +52,7 @@ def show(
             [[getattr(record, name) for name in names] for record in records],
         )
     else:
-        note(empty)
+        remark(empty)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

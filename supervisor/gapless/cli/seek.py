@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import add_json, whole
 from gapless.cli.place import add_range, moment, place_of, transaction_id
-from gapless.cli.screen import note, show
+from gapless.cli.screen import remark, show
 from gapless.errors import UsageError
 from gapless.ops.control import Move, SeekStage, plan_seek, seek, seek_paused
 from gapless.ops.place import GroupPlace, Point
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -77,10 +77,10 @@ def main(args: argparse.Namespace) -> int:
     show(Move, moves, as_json=args.json)
     again, skipped = sum(move.again for move in moves), sum(move.skipped for move in moves)
     if args.apply:
-        note(f"moved: {count(again, 'event')} to be handled again, {skipped:,} skipped")
+        remark(f"moved: {quantity(again, 'event')} to be handled again, {skipped:,} skipped")
     else:
-        note(
-            f"nothing was changed: {count(again, 'event')} would be handled again, "
+        remark(
+            f"nothing was changed: {quantity(again, 'event')} would be handled again, "
             f"{skipped:,} skipped; --yes does it"
             + (" (with --pause: workers are at it)" if any(move.worker for move in moves) else "")
         )
@@ -122,5 +122,5 @@ def _under_pause(
         to,
         dsn=server_dsn(args, settings),
         timeout_s=args.timeout,
-        tell=lambda stage: note(told[stage]),
+        tell=lambda stage: remark(told[stage]),
     )

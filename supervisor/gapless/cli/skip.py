@@ -8,9 +8,9 @@ from dataclasses import asdict
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import event_place
-from gapless.cli.screen import tell
+from gapless.cli.screen import answer
 from gapless.ops.control import skip_hole
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 
 EXAMPLES = """\
 A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
@@ -34,11 +34,11 @@ def main(args: argparse.Namespace) -> int:
     with open_connection(args, "skip") as conn:
         done = skip_hole(conn, args.place)
     whole = done.passed - done.missing
-    torn = f", and {count(whole, 'event')} of the units that they tore" if whole else ""
-    tell(
+    torn = f", and {quantity(whole, 'event')} of the units that they tore" if whole else ""
+    answer(
         args,
         f"{done.group}/{done.topic}/{done.partition} passed offsets {done.first_offset} to "
-        f"{done.last_offset}: {count(done.missing, 'event')} missing{torn}",
+        f"{done.last_offset}: {quantity(done.missing, 'event')} missing{torn}",
         **asdict(done),
     )
     return 0

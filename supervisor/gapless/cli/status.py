@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import terminal_columns
 from gapless.cli.screen import say
-from gapless.ops.text import to_json
+from gapless.ops.text import json_text
 from gapless.status import (
     snapshot,
     stream,
@@ -63,14 +63,14 @@ def main(args: argparse.Namespace) -> int:
     with connect() as conn:
         look = snapshot(conn)
     if args.json:
-        say(to_json(to_document(look), indent=2))
+        say(json_text(to_document(look), indent=2))
     else:
         say(to_text(look, width=terminal_columns()).rstrip("\n"))
     return 0
 
 
 def _print_line(document: dict[str, Any]) -> None:
-    say(to_json(document))
+    say(json_text(document))
     sys.stdout.flush()
 
 

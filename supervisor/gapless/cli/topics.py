@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli import unrouted
-from gapless.cli.context import load, open_connection
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions
 from gapless.cli.retention import (
     add_dedupe_window,
@@ -16,11 +16,11 @@ from gapless.cli.retention import (
     parse_age,
     parse_window,
 )
-from gapless.cli.screen import note, show, tell
+from gapless.cli.screen import answer, remark, show
 from gapless.errors import UsageError
 from gapless.log.retention import find_retention
 from gapless.log.topics import create_topic, find_topic
-from gapless.ops.text import age, count
+from gapless.ops.text import age_text, quantity
 from gapless.ops.topics import (
     AlteredTopic,
     TopicChange,
@@ -117,8 +117,8 @@ def _list(args: argparse.Namespace) -> int:
     show(TopicInfo, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
     _tell(changes)
     if strays:
-        events = count(sum(stray.events for stray in strays), "event")
-        note(f"{events} of ids that nobody made: gapless topics unrouted")
+        events = quantity(sum(stray.events for stray in strays), "event")
+        remark(f"{events} of ids that nobody made: gapless topics unrouted")
     return 0
 
 
@@ -129,7 +129,7 @@ def _alter(args: argparse.Namespace) -> int:
             "what is to change? --partitions, --retention, --archive, --overrun or --dedupe-window"
         )
     window_s = parse_window(args.dedupe_window)
-    loaded = load(args)
+    loaded = load_all(args)
     with open_connection(args, "topics", loaded.settings) as conn:
         done = alter_topic(
             conn,
@@ -141,14 +141,14 @@ def _alter(args: argparse.Namespace) -> int:
     _tell(done.changes)
     _warn_of_configuration(loaded, done)
     lines = (_retention(done), _window(done), _partitions(done))
-    tell(args, "\n".join(filter(None, lines)), **_as_json(done))
+    answer(args, "\n".join(filter(None, lines)), **_as_json(done))
     return 0
 
 
 def _warn_of_configuration(loaded: Loaded, done: AlteredTopic) -> None:
     asked, source = loaded.settings.total_partitions, loaded.sources["totalPartitions"]
     if done.partitions is not None and source != "default" and asked != done.partitions:
-        note(
+        remark(
             f"warning: totalPartitions is {asked} in {source}: gapless "
             f"run refuses the topic with it; write {done.partitions}, or leave it out"
         )
@@ -158,9 +158,9 @@ def _partitions(done: AlteredTopic) -> str:
     if done.partitions is None:
         return ""
     if done.partitions_before == done.partitions:
-        return f"nothing to do: topic {done.topic} has {count(done.partitions, 'partition')}"
+        return f"nothing to do: topic {done.topic} has {quantity(done.partitions, 'partition')}"
     return (
-        f"topic {done.topic} has {count(done.partitions, 'partition')} now, "
+        f"topic {done.topic} has {quantity(done.partitions, 'partition')} now, "
         f"{done.partitions_before} before: "
         "events that are there are finished where they are, then the same keys go on in the "
         "new ones"
@@ -172,7 +172,7 @@ def _retention(done: AlteredTopic) -> str:
         return ""
     return (
         f"topic {done.topic} keeps its events "
-        + ("for ever" if kept.keep_s is None else f"for {age(kept.keep_s)}, at least")
+        + ("for ever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
         + (f", until pipeline {kept.archive} has archived them" if kept.archive else "")
         + (f", whatever {', '.join(kept.overrun)} have handled" if kept.overrun else "")
     )
@@ -181,7 +181,7 @@ def _retention(done: AlteredTopic) -> str:
 def _window(done: AlteredTopic) -> str:
     if done.dedupe_window_s is None:
         return ""
-    return f"topic {done.topic} remembers dedupe keys for {age(done.dedupe_window_s)}"
+    return f"topic {done.topic} remembers dedupe keys for {age_text(done.dedupe_window_s)}"
 
 
 def _as_json(done: AlteredTopic) -> dict[str, object]:
@@ -203,9 +203,10 @@ def _as_json(done: AlteredTopic) -> dict[str, object]:
 def _tell(changes: Sequence[TopicChange]) -> None:
     """Say on stderr which groups are not done with a change."""
     for each in changes:
-        note(
+        remark(
             f"topic {each.topic}, group {each.group}: from {each.partitions_before} to "
-            f"{count(each.partitions, 'partition')}, {count(each.events, 'event')} to finish first "
+            f"{quantity(each.partitions, 'partition')}, "
+            f"{quantity(each.events, 'event')} to finish first "
             f"in partitions {', '.join(map(str, each.unfinished))}"
         )
 
@@ -215,12 +216,12 @@ def _create(args: argparse.Namespace) -> int:
     if args.retention is not None:
         flags["retention_s"] = parse_age(args.retention) or ""
     window_s = parse_window(args.dedupe_window)
-    loaded = load(args, flags)
+    loaded = load_all(args, flags)
     with open_connection(args, "topics", loaded.settings) as conn:
         topic, is_new = ensure(conn, args.name, loaded, window_s)
     what = "created topic" if is_new else "nothing to do: there is a topic"
-    text = f"{what} {topic.name} with {count(topic.partitions, 'partition')}"
-    tell(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
+    text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
+    answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
     return 0
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json, whole
 from gapless.cli.place import transaction_id
-from gapless.cli.screen import cell, note, say
+from gapless.cli.screen import cell, remark, say
 from gapless.ops.chains import Chain, ChainUnit, trace
-from gapless.ops.text import count, plain, to_json
+from gapless.ops.text import json_text, plain, quantity
 
 EXAMPLES = """\
 TRANSACTION_ID is what publish() returned, and what gapless tail --json shows. The tree begins with
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         left_out = {"left_out": chain.left_out} if chain.is_cut else {}
         known = {"transaction_id": chain.transaction_id, "units": chain.records(), **left_out}
-        say(to_json(known, indent=2))
+        say(json_text(known, indent=2))
         return 0
     tree = _Tree(chain)
     for root in chain.roots:
@@ -64,9 +64,9 @@ def main(args: argparse.Namespace) -> int:
         say(f"... and {_more(chain.left_out)}")
     if not chain.has_asked:
         asked = chain.transaction_id
-        note(f"no event of transaction {asked} is there any more; this is what came of it")
+        remark(f"no event of transaction {asked} is there any more; this is what came of it")
     if chain.has_unsequenced:
-        note("some events have no offsets yet: does a sequencer run?")
+        remark("some events have no offsets yet: does a sequencer run?")
     return 0
 
 
@@ -96,7 +96,7 @@ class _Tree:
 def _unit_line(unit: ChainUnit) -> str:
     words = [
         _place(unit),
-        count(unit.events or 0, "event"),
+        quantity(unit.events or 0, "event"),
         _list(unit.event_types),
         f"key {_list(unit.keys)}" if unit.keys else "",
         f"transaction {unit.transaction_id}",
@@ -131,14 +131,14 @@ def _done(known: Mapping[str, Any]) -> str:
         return "removed since"
     if state == "handled":
         return "handled"
-    tries = count(known["attempts"], "attempt")
+    tries = quantity(known["attempts"], "attempt")
     word = "waits to be tried again" if state == "waiting" else letter
     return f"{word}, {tries}: {plain(known['reason'] or '')}"
 
 
 def _more(units: int | None) -> str:
     """Say how many units are not shown."""
-    return "more than were looked at" if units is None else count(units, "more unit")
+    return "more than were looked at" if units is None else quantity(units, "more unit")
 
 
 def _arms(*, is_last: bool) -> tuple[str, str]:

@@ -9,10 +9,10 @@ from psycopg.errors import InsufficientPrivilege
 
 from gapless.cli.context import needs_owner, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.screen import note, tell
+from gapless.cli.screen import answer, remark
 from gapless.errors import UsageError
 from gapless.ops.install import Losses, drop_schema, find_losses, is_installed
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def main(args: argparse.Namespace) -> int:
         dbname = conn.info.dbname
         if not is_installed(conn):
             text = f'nothing to do: database "{dbname}" has no gapless schema'
-            tell(args, text, database=dbname, removed=False)
+            answer(args, text, database=dbname, removed=False)
             return 0
-        note(f'database "{dbname}" would lose {_in_words(find_losses(conn))}')
+        remark(f'database "{dbname}" would lose {_in_words(find_losses(conn))}')
         if not args.yes:
             _ask(dbname)
         try:
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         except InsufficientPrivilege as error:
             raise UsageError(needs_owner(error)) from error
     text = f'removed schema gapless from database "{dbname}"; the roles gapless_* stay'
-    tell(args, text, database=dbname, removed=True)
+    answer(args, text, database=dbname, removed=True)
     return 0
 
 
@@ -45,10 +45,12 @@ def _in_words(lost: Losses | None) -> str:
     if lost is None:  # it can be dropped all the same
         return "schema gapless; how much is in it cannot be seen"
     are = "is" if lost.members == 1 else "are"
-    running = f"; {count(lost.members, 'supervisor')} {are} running on it" if lost.members else ""
+    running = (
+        f"; {quantity(lost.members, 'supervisor')} {are} running on it" if lost.members else ""
+    )
     return (
-        f"{count(lost.topics, 'topic')} with {count(lost.events, 'event')}, "
-        f"{count(lost.groups, 'group')}, {count(lost.dead_letters, 'dead letter')}{running}"
+        f"{quantity(lost.topics, 'topic')} with {quantity(lost.events, 'event')}, "
+        f"{quantity(lost.groups, 'group')}, {quantity(lost.dead_letters, 'dead letter')}{running}"
     )
 
 

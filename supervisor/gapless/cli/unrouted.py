@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.context import load, open_connection
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.retention import add_retention, parse_age
-from gapless.cli.screen import note, show, tell
+from gapless.cli.screen import answer, remark, show
 from gapless.log.topics import adopt_topic, discard_unrouted
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 from gapless.ops.topics import UnroutedId, list_unrouted
 
 _ID_MAX = 2**31 - 1
@@ -47,7 +47,7 @@ def _adopt(args: argparse.Namespace) -> int:
     flags: dict[str, object] = {"total_partitions": args.partitions}
     if args.retention is not None:
         flags["retention_s"] = parse_age(args.retention) or ""
-    settings = load(args, flags).settings
+    settings = load_all(args, flags).settings
     with open_connection(args, "topics", settings) as conn:
         topic, events = adopt_topic(
             conn,
@@ -56,18 +56,22 @@ def _adopt(args: argparse.Namespace) -> int:
             partitions=settings.total_partitions,
             keep_s=settings.retention_s,
         )
-    text = f"topic {topic.name} has id {args.id} and {count(topic.partitions, 'partition')} now; "
-    text += f"{count(events, 'event')} get their offsets next"
-    tell(args, text, topic=topic.name, topic_id=args.id, partitions=topic.partitions, events=events)
+    text = (
+        f"topic {topic.name} has id {args.id} and {quantity(topic.partitions, 'partition')} now; "
+    )
+    text += f"{quantity(events, 'event')} get their offsets next"
+    answer(
+        args, text, topic=topic.name, topic_id=args.id, partitions=topic.partitions, events=events
+    )
     return 0
 
 
 def _discard(args: argparse.Namespace) -> int:
     if not args.yes:
-        note("nothing was given up: --yes does it, for good")
+        remark("nothing was given up: --yes does it, for good")
         return _unrouted(args)
     whose = "of all ids without a topic" if args.id is None else f"of topic id {args.id}"
     with open_connection(args, "topics") as conn:
         events = discard_unrouted(conn, args.id)
-    tell(args, f"gave up {count(events, 'event')} {whose}", topic_id=args.id, events=events)
+    answer(args, f"gave up {quantity(events, 'event')} {whose}", topic_id=args.id, events=events)
     return 0

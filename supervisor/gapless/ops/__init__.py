@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         install_schema,
         is_installed,
     )
-    from gapless.ops.load.lines import Lines, Shape
+    from gapless.ops.load.lines import JsonLines, LineShape
     from gapless.ops.load.publish import PublishedLines, publish_lines
     from gapless.ops.pipelines import (
         RemovedPipeline,
@@ -143,8 +143,9 @@ __all__ = [
     "ImportedEvent",
     "ImportedUnit",
     "Installed",
+    "JsonLines",
     "Level",
-    "Lines",
+    "LineShape",
     "Losses",
     "Move",
     "ParkedAhead",
@@ -166,7 +167,6 @@ __all__ = [
     "Retention",
     "SameTransaction",
     "SeekStage",
-    "Shape",
     "Skipped",
     "Standing",
     "Topic",
@@ -258,7 +258,7 @@ if not TYPE_CHECKING:
             "gapless.ops.install": (
                 "Installed Losses drop_schema find_losses install_schema is_installed"
             ),
-            "gapless.ops.load.lines": "Lines Shape",
+            "gapless.ops.load.lines": "JsonLines LineShape",
             "gapless.ops.load.publish": "PublishedLines publish_lines",
             "gapless.ops.pipelines": (
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"

@@ -25,7 +25,7 @@ def plain(text: str) -> str:
     return _UNSAFE.sub(_escaped, text)
 
 
-def to_json(value: object, *, indent: int | None = None) -> str:
+def json_text(value: object, *, indent: int | None = None) -> str:
     """Write a value as JSON that is harmless on a terminal, too."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
     return safe_json(text)
@@ -42,7 +42,7 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def count(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """Write a number with its noun: `1 event`, `1,000 events`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -60,7 +60,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86400:.0f} days"
 
 
-def age(seconds: float | None) -> str:
+def age_text(seconds: float | None) -> str:
     """Write a retention as it is given: 7d; with all units that it takes."""
     if seconds is None:
         return "forever"

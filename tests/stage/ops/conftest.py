@@ -16,7 +16,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
-from gapless.ops.text import to_json
+from gapless.ops.text import json_text
 from gapless.testing import drain
 
 Command = Callable[..., Any]
@@ -62,7 +62,7 @@ def refused(conn: Connection, dsn: str) -> None:
 def known(record: Any) -> Any:
     """What --json prints of a record, or of several."""
     plain = [asdict(each) for each in record] if isinstance(record, list) else asdict(record)
-    return json.loads(to_json(plain))
+    return json.loads(json_text(plain))
 
 
 def value(conn: Connection, statement: str, *params: object) -> Any:

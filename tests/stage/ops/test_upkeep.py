@@ -121,7 +121,7 @@ def test_publish_lines(conn: Connection, orders: None, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_text('{"payload": 1}\n\n{"payload": 2, "dedupe_key": "k"}\n' * 2)
     with file.open("rb") as opened:
-        lines = ops.Lines(opened.fileno(), "events.jsonl", ops.Shape())
+        lines = ops.JsonLines(opened.fileno(), "events.jsonl", ops.LineShape())
         done = ops.publish_lines(conn, "orders", lines, batch_lines=1)
     assert (done.events, done.transactions, done.duplicates, done.last_line) == (3, 4, 1, 6)
     assert done.xid is not None
@@ -134,7 +134,7 @@ def test_publish_lines(conn: Connection, orders: None, tmp_path: Path) -> None:
             match=r"line 3: not JSON.*; 1 event published, up to line 1; nothing after it",
         ),
     ):
-        lines = ops.Lines(opened.fileno(), "events.jsonl", ops.Shape())
+        lines = ops.JsonLines(opened.fileno(), "events.jsonl", ops.LineShape())
         ops.publish_lines(conn, "orders", lines, batch_lines=1)
 
 

@@ -26,7 +26,7 @@ _HANDLERS = "gapless.cli.demo.handlers"
 _COLUMN = 56  # where what is said of a command begins
 
 
-def settle(server_dsn: str, demo_dsn: str) -> str:
+def database_of(server_dsn: str, demo_dsn: str) -> str:
     """Make the demo's database that of its own server; return its DSN.
 
     One kept before goes, whoever looks at it. Nobody may be connected to the demo's.

@@ -14,30 +14,30 @@ from typing import Any, Literal
 from gapless.cli.context import open_connection
 from gapless.cli.dlq.filters import filter_of, is_filtered
 from gapless.cli.progress import Steps
-from gapless.cli.screen import note, say, show
+from gapless.cli.screen import remark, say, show
 from gapless.errors import UsageError
 from gapless.ops.dlq.change import (
     DlqOutcome,
+    by_offset,
     discard_units,
-    in_order,
     redrive_units,
     require_reason,
     require_units,
 )
 from gapless.ops.dlq.find import list_units
 from gapless.ops.dlq.records import DlqRow, DlqUnit
-from gapless.ops.text import count, to_json
+from gapless.ops.text import json_text, quantity
 
 Verb = Literal["redrive", "discard"]
 _DONE = {"redrive": "asked", "discard": "discarded"}
 
 
-def redrive(args: argparse.Namespace) -> int:
+def redrive_chosen(args: argparse.Namespace) -> int:
     """Have units handled again."""
     return _change(args, "redrive", redrive_units)
 
 
-def discard(args: argparse.Namespace) -> int:
+def discard_chosen(args: argparse.Namespace) -> int:
     """Give units up."""
     require_reason(args.reason)
     return _change(args, "discard", discard_units, reason=args.reason)
@@ -70,16 +70,16 @@ def _require_choice(args: argparse.Namespace, verb: Verb) -> None:
 
 
 def _would(args: argparse.Namespace, verb: Verb, units: Sequence[DlqUnit | DlqRow]) -> int:
-    ordered = in_order([unit.place for unit in units])
+    ordered = by_offset([unit.place for unit in units])
     if args.json:
-        say(to_json({"dry_run": True, "units": [str(place) for place in ordered]}))
+        say(json_text({"dry_run": True, "units": [str(place) for place in ordered]}))
         return 0
     listed = {unit.place: unit for unit in units if isinstance(unit, DlqRow)}
     shown = [listed[place] for place in ordered if place in listed]
     show(DlqRow, shown, as_json=False, empty="" if args.places else "no dead letters")
-    events = count(sum(unit.events for unit in units), "event")
-    note(
-        f"nothing was changed: would {verb} {count(len(units), 'unit')}, {events}"
+    events = quantity(sum(unit.events for unit in units), "event")
+    remark(
+        f"nothing was changed: would {verb} {quantity(len(units), 'unit')}, {events}"
         + ("" if args.dry_run else "; --yes does it")
     )
     return 0
@@ -90,12 +90,12 @@ def _report(args: argparse.Namespace, verb: Verb, outcomes: Sequence[DlqOutcome]
     good = counts.pop(_DONE[verb], 0)
     if args.json:
         told = {str(each.place): each.outcome for each in outcomes}
-        say(to_json({verb: good, "not": dict(counts), "units": told}))
+        say(json_text({verb: good, "not": dict(counts), "units": told}))
     elif not outcomes:
-        note("no dead letters")
+        remark("no dead letters")
     else:
         did = "to be handled again: " if verb == "redrive" else "discarded: "
-        say(f"{did}{count(good, 'unit')}")
+        say(f"{did}{quantity(good, 'unit')}")
         for outcome, number in sorted(counts.items()):
-            say(f"left alone: {count(number, 'unit')} ({outcome})")
+            say(f"left alone: {quantity(number, 'unit')} ({outcome})")
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.dlq.change import discard, redrive
+from gapless.cli.dlq.change import discard_chosen, redrive_chosen
 from gapless.cli.dlq.filters import add_filters
 from gapless.cli.dlq.show import print_list, print_one
 from gapless.cli.dlq.transfer import export, import_
@@ -46,10 +46,10 @@ def add_arguments(parser: Parser) -> None:
     showing.add_argument("place", type=event_place, metavar="PLACE", help="as in the list")
     add_json(showing)
     redriving = verbs.add_parser("redrive", help="have units handled again, in order, once")
-    redriving.set_defaults(act=redrive)
+    redriving.set_defaults(act=redrive_chosen)
     _add_choice(redriving, states=("dead",))
     discarding = verbs.add_parser("discard", help="give units up; what is parked behind follows")
-    discarding.set_defaults(act=discard)
+    discarding.set_defaults(act=discard_chosen)
     _add_choice(discarding, states=("dead",))
     discarding.add_argument("--reason", required=True, metavar="TEXT", help="for the record")
     _add_transfers(verbs)

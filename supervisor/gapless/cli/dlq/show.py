@@ -14,7 +14,7 @@ from gapless.ops.dlq.find import DlqDetails, list_units, show_unit
 from gapless.ops.dlq.records import DlqEvent, DlqRow, DlqUnit, ParkedAhead, ParkedBehind
 from gapless.ops.dlq.transfer import unit_json
 from gapless.ops.place import spell
-from gapless.ops.text import count, plain, safe_json, stamp, to_json
+from gapless.ops.text import json_text, plain, quantity, safe_json, stamp
 
 _BEHIND_MAX = 20
 _JSON_FIELDS = ("headers", "payload")
@@ -44,7 +44,7 @@ def print_one(args: argparse.Namespace) -> int:
     for event in events:
         _print_event(event, alone=len(events) == 1)
     if unit.events > len(events):
-        say(f"\n... and {count(unit.events - len(events), 'more event')}")
+        say(f"\n... and {quantity(unit.events - len(events), 'more event')}")
     say("\nerror" + (f" (SQLSTATE {unit.sqlstate})" if unit.sqlstate else ""))
     say(_indented("\n".join(plain(line) for line in unit.exception.splitlines())))
     return 0
@@ -79,8 +79,8 @@ def _facts(unit: DlqUnit, behind: Sequence[ParkedBehind], ahead: str) -> Iterato
             for row in behind[:_BEHIND_MAX]
         )
         more = ", ..." if len(behind) > _BEHIND_MAX else ""
-        events = count(sum(row.events for row in behind), "event")
-        yield _fact("parked behind", f"{count(len(behind), 'unit')}, {events}: {places}{more}")
+        events = quantity(sum(row.events for row in behind), "event")
+        yield _fact("parked behind", f"{quantity(len(behind), 'unit')}, {events}: {places}{more}")
     else:
         yield _fact("parked behind", "nothing")
 
@@ -124,7 +124,7 @@ def _fact(name: str, text: str) -> str:
 def _pretty(text: str) -> str:
     """Indent JSON; leave what Python cannot hold as it is."""
     try:
-        return to_json(json.loads(text), indent=2)
+        return json_text(json.loads(text), indent=2)
     except (ValueError, RecursionError):
         return safe_json(text)
 

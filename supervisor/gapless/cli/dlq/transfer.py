@@ -12,7 +12,7 @@ from typing import Any
 from gapless.cli.context import open_connection
 from gapless.cli.dlq.filters import filter_of
 from gapless.cli.progress import Steps
-from gapless.cli.screen import note, say
+from gapless.cli.screen import remark, say
 from gapless.errors import UsageError
 from gapless.ops.dlq.find import list_units
 from gapless.ops.dlq.transfer import (
@@ -22,7 +22,7 @@ from gapless.ops.dlq.transfer import (
     parse_units,
     republish_unit,
 )
-from gapless.ops.text import count, to_json
+from gapless.ops.text import json_text, quantity
 
 _GOOD = {"mended", "published"}
 
@@ -35,7 +35,7 @@ def export(args: argparse.Namespace) -> int:
             for n, line in enumerate(export_units(conn, places), start=1):
                 out.write(f"{line}\n")
                 steps.show(n)
-    note(f"{count(len(places), 'unit')} exported")
+    remark(f"{quantity(len(places), 'unit')} exported")
     return 0
 
 
@@ -58,7 +58,7 @@ def import_(args: argparse.Namespace) -> int:
                     republish_unit(conn, unit)
                 outcome = "published" if args.publish else import_unit(conn, unit)
                 if outcome not in _GOOD:
-                    note(f"{unit.source}: {unit.place}: left alone ({outcome})")
+                    remark(f"{unit.source}: {unit.place}: left alone ({outcome})")
                 counts[outcome] += 1
                 steps.show(n)
     return _report(args, counts)
@@ -74,20 +74,20 @@ def _read(file: str) -> list[ImportedUnit]:
 
 
 def _would(args: argparse.Namespace, units: list[ImportedUnit]) -> int:
-    note(f"nothing was changed: {count(len(units), 'unit')} would be taken in")
+    remark(f"nothing was changed: {quantity(len(units), 'unit')} would be taken in")
     if args.json:
-        say(to_json({"dry_run": True, "units": [str(unit.place) for unit in units]}))
+        say(json_text({"dry_run": True, "units": [str(unit.place) for unit in units]}))
     return 0
 
 
 def _report(args: argparse.Namespace, counts: Counter[str]) -> int:
     if args.json:
-        say(to_json(dict(counts)))
+        say(json_text(dict(counts)))
     else:
         if not counts:
-            note(f"{args.file} has no units")
+            remark(f"{args.file} has no units")
         for outcome, number in sorted(counts.items()):
-            say(f"{outcome}: {count(number, 'unit')}")
+            say(f"{outcome}: {quantity(number, 'unit')}")
     return 0 if set(counts) <= _GOOD else 1
 
 

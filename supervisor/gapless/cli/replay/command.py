@@ -12,7 +12,7 @@ from gapless.cli.parser import add_json, whole
 from gapless.cli.place import point
 from gapless.cli.progress import Steps
 from gapless.cli.replay.report import print_plan, print_result, print_trial
-from gapless.cli.screen import note, show, tell
+from gapless.cli.screen import answer, remark, show
 from gapless.consume.load import load_handlers
 from gapless.consume.terms import agree
 from gapless.errors import UsageError
@@ -29,7 +29,7 @@ from gapless.ops.replay.plan import (
 )
 from gapless.ops.replay.run import replay_progress, run_replay
 from gapless.ops.replay.trial import try_replay
-from gapless.ops.text import count
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -126,7 +126,7 @@ def main(args: argparse.Namespace) -> int:
         if not args.apply:
             return _try(conn, args, wanted, handler, terms)
         events = create_replay(conn, wanted)
-        note(f"replay {wanted.name}: {count(events, 'event')} of topic {terms.topic}")
+        remark(f"replay {wanted.name}: {quantity(events, 'event')} of topic {terms.topic}")
         return _run(conn, args, wanted.name, handler, terms)
 
 
@@ -164,9 +164,9 @@ def _run(
 
             result = run_replay(conn, name, handler, terms, keep=args.keep, progress=progress)
     except BaseException:
-        note(
+        remark(
             f"replay {name} is not finished: {begun.done + did:,} of "
-            f"{count(begun.events, 'event')} done; go on with gapless replay "
+            f"{quantity(begun.events, 'event')} done; go on with gapless replay "
             f"{args.handler} --continue {name}, or forget it with gapless replay --remove {name}"
         )
         raise
@@ -194,6 +194,6 @@ def _list(args: argparse.Namespace) -> int:
 def _remove(args: argparse.Namespace) -> int:
     with closing(open_connection(args, "replay")) as conn:
         done = remove_replay(conn, args.remove)
-    text = f"removed replay {done.name}, and {count(done.dead_letters, 'dead letter')}"
-    tell(args, text, removed=done.name, dead_letters=done.dead_letters)
+    text = f"removed replay {done.name}, and {quantity(done.dead_letters, 'dead letter')}"
+    answer(args, text, removed=done.name, dead_letters=done.dead_letters)
     return 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from gapless.cli.screen import note, say, show
+from gapless.cli.screen import remark, say, show
 from gapless.ops.replay.plan import ReplayPlan, ReplaySlice
 from gapless.ops.replay.run import ReplayResult
 from gapless.ops.replay.trial import ReplayTrial
-from gapless.ops.text import count, plain, to_json
+from gapless.ops.text import json_text, plain, quantity
 
 _UNIT = {"transaction": "transaction", "user": "run of a user's events"}
 
@@ -16,18 +16,18 @@ _UNIT = {"transaction": "transaction", "user": "run of a user's events"}
 def print_plan(plan: ReplayPlan, *, as_json: bool) -> None:
     """Print what would be handled, how, and with which effects."""
     if as_json:
-        say(to_json(asdict(plan), indent=2))
+        say(json_text(asdict(plan), indent=2))
     else:
         _print_plan(plan)
-    note(
-        f"nothing was done: {count(plan.events, 'event')} would be handled; --yes does it, "
+    remark(
+        f"nothing was done: {quantity(plan.events, 'event')} would be handled; --yes does it, "
         "--dry-run tries it and rolls it back"
     )
 
 
 def _print_plan(plan: ReplayPlan) -> None:
     call = "one call for each claim" if plan.batch else f"one call for each {_UNIT[plan.group_by]}"
-    say(f"handler: {plan.handler}, {call}; claims of {count(plan.batch_size, 'event')}")
+    say(f"handler: {plan.handler}, {call}; claims of {quantity(plan.batch_size, 'event')}")
     say(
         f'effects: exactly once in database "{plan.database}" of the server at {plan.server}, as '
         "far as it uses the connection it is given; what it does elsewhere is done again"
@@ -39,30 +39,30 @@ def _print_plan(plan: ReplayPlan) -> None:
 def print_trial(tried: ReplayTrial, *, as_json: bool) -> None:
     """Print what became of a dry run."""
     if as_json:
-        say(to_json({"dry_run": True, **asdict(tried)}, indent=2))
+        say(json_text({"dry_run": True, **asdict(tried)}, indent=2))
     else:
         skipped = f", {tried.skipped:,} skipped" if tried.skipped else ""
         fail = f"{tried.failed:,} would fail" + (":" if tried.failed else "")
-        say(f"{count(tried.handled, 'unit')} would be handled{skipped}, {fail}")
+        say(f"{quantity(tried.handled, 'unit')} would be handled{skipped}, {fail}")
         for each in tried.failures:
             say(plain(f"  {each.topic}/{each.partition}@{each.offset}: {each.error}"))
         if tried.failed > len(tried.failures):
             say(f"  and {tried.failed - len(tried.failures):,} more")
-    note(f"nothing was changed: {count(tried.events, 'event')} were handled and rolled back")
+    remark(f"nothing was changed: {quantity(tried.events, 'event')} were handled and rolled back")
 
 
 def print_result(result: ReplayResult, did: int, *, as_json: bool) -> None:
     """Print what a replay came to; did: events that were handled here."""
     if as_json:
-        say(to_json(asdict(result)))
+        say(json_text(asdict(result)))
     elif not result.finished:
-        say(f"{count(did, 'event')} done here; others are still at replay {result.name}")
+        say(f"{quantity(did, 'event')} done here; others are still at replay {result.name}")
     elif result.dead_units:
         handled = result.done - result.dead_events
         say(
-            f"replayed {count(result.done, 'event')}: {handled:,} handled, "
-            f"{result.dead_events:,} in {count(result.dead_units, 'dead letter')}: "
+            f"replayed {quantity(result.done, 'event')}: {handled:,} handled, "
+            f"{result.dead_events:,} in {quantity(result.dead_units, 'dead letter')}: "
             f"gapless dlq list --group {result.name}; then gapless replay --remove {result.name}"
         )
     else:
-        say(f"replayed {count(result.done, 'event')}: all handled")
+        say(f"replayed {quantity(result.done, 'event')}: all handled")

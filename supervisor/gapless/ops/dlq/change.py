@@ -123,7 +123,7 @@ def whoami() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def in_order(places: Sequence[GroupPlace]) -> list[GroupPlace]:
+def by_offset(places: Sequence[GroupPlace]) -> list[GroupPlace]:
     """Return places of units by group, topic, partition and offset."""
     return sorted(places, key=lambda p: (p.group, p.topic, p.partition, p.offset))
 
@@ -167,7 +167,7 @@ def _change(
     progress: Callable[[int], None],
 ) -> Iterator[DlqOutcome]:
     """Change the units, some to a transaction, so that workers and other people never wait long."""
-    ordered = in_order(places)
+    ordered = by_offset(places)
     for start in range(0, len(ordered), _UNITS_PER_COMMIT):
         some = ordered[start : start + _UNITS_PER_COMMIT]
         where = {

@@ -16,12 +16,12 @@ from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
-from gapless.ops.dlq.change import in_order, whoami
+from gapless.ops.dlq.change import by_offset, whoami
 from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.records import DlqEvent, DlqUnit
 from gapless.ops.place import GroupPlace
 from gapless.ops.rows import row
-from gapless.ops.text import safe_json, to_json
+from gapless.ops.text import json_text, safe_json
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -58,7 +58,7 @@ def export_units(conn: Connection[Any], places: Sequence[GroupPlace]) -> Iterato
     Payloads and headers stay the producer's own text. Raises RefusedError (GL404) for one that is
     not there (any more).
     """
-    for place in in_order(places):
+    for place in by_offset(places):
         unit = find_unit(conn, place)
         yield unit_json(unit, list_events(conn, unit))
 
@@ -103,7 +103,7 @@ def unit_json(unit: DlqUnit, events: Sequence[DlqEvent], **more: object) -> str:
     """Write a unit as one JSON object; payloads and headers stay the producer's own text."""
     known = asdict(unit)
     known["events_count"] = known.pop("events")
-    head = to_json({**known, **more})[:-1]
+    head = json_text({**known, **more})[:-1]
     return f'{head}, "events": [{", ".join(map(_event_json, events))}]}}'
 
 
@@ -113,7 +113,7 @@ def _event_json(event: DlqEvent) -> str:
     tail = ", ".join(
         f'"{name}": {_one_line(getattr(event, name) or "null")}' for name in _JSON_FIELDS
     )
-    return f"{to_json(known)[:-1]}, {tail}}}"
+    return f"{json_text(known)[:-1]}, {tail}}}"
 
 
 def _one_line(text: str) -> str:

@@ -17,8 +17,8 @@ from gapless.log.catch_up import own_xid
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.ops.load.batches import Batches
-from gapless.ops.load.lines import Line, Lines
-from gapless.ops.text import count
+from gapless.ops.load.lines import JsonLine, JsonLines
+from gapless.ops.text import quantity
 
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
 _SHOW_EVERY_EVENTS = 500
@@ -43,7 +43,7 @@ class PublishedLines:
 def publish_lines(
     conn: Connection[Any],
     topic: str,
-    lines: Lines,
+    lines: JsonLines,
     *,
     batch_lines: int | None = 1000,
     progress: Callable[[int, int], None] = lambda *_: None,
@@ -65,7 +65,7 @@ class _Load:
         self,
         conn: Connection[Any],
         topic: str,
-        lines: Lines,
+        lines: JsonLines,
         progress: Callable[[int, int], None],
     ) -> None:
         self._done = PublishedLines(events=0, transactions=0, duplicates=0, last_line=0, xid=None)
@@ -117,7 +117,7 @@ class _Load:
             self._commits = True
         return own, duplicates
 
-    def _watched(self, lines: Iterator[Line]) -> Iterator[Line]:
+    def _watched(self, lines: Iterator[JsonLine]) -> Iterator[JsonLine]:
         for n, line in enumerate(lines, start=1):
             if n % _SHOW_EVERY_EVENTS == 1:
                 self._progress(self._done.events + n, line.end_byte)
@@ -144,9 +144,9 @@ class _Load:
     def _so_far(self) -> str:
         done = self._done
         if not done.events:
-            left_out = count(done.duplicates, "duplicate")
+            left_out = quantity(done.duplicates, "duplicate")
             return "nothing was published" + (f"; {left_out} left out" if done.duplicates else "")
-        published = count(done.events, "event")
+        published = quantity(done.events, "event")
         return f"{published} published, up to line {done.last_line}; nothing after it"
 
     def _in_doubt(self, why: str) -> str:
@@ -162,10 +162,10 @@ class _Load:
 class _Batch:
     """Turns lines into events while it remembers which event came from which line."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
+    def __init__(self, lines: Iterator[JsonLine]) -> None:
         self.count = 0
         self.line = 0
-        self.head: list[Line] = []
+        self.head: list[JsonLine] = []
         self._lines = lines
         # Where the numbering jumps (blank lines): the event's number, and its line.
         self._jumps: list[tuple[int, int]] = []
