@@ -106,7 +106,8 @@ if TYPE_CHECKING:
         replay_terms,
     )
     from gapless.ops.replay.run import ReplayProgress, ReplayResult, replay_progress, run_replay
-    from gapless.ops.replay.trial import FailedUnit, ReplayTrial, try_replay
+    from gapless.ops.replay.tally import FailedUnit, ReplayTrial
+    from gapless.ops.replay.trial import try_replay
     from gapless.ops.retention import drop_chunks, list_chunks
     from gapless.ops.topics import (
         AlteredTopic,
@@ -269,7 +270,8 @@ if not TYPE_CHECKING:
                 "list_replays plan_replay remove_replay replay_terms"
             ),
             "gapless.ops.replay.run": "ReplayProgress ReplayResult replay_progress run_replay",
-            "gapless.ops.replay.trial": "FailedUnit ReplayTrial try_replay",
+            "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
+            "gapless.ops.replay.trial": "try_replay",
             "gapless.ops.retention": "drop_chunks list_chunks",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from gapless.cli.screen import remark, say, show
 from gapless.ops.replay.plan import ReplayPlan, ReplaySlice
 from gapless.ops.replay.run import ReplayResult
-from gapless.ops.replay.trial import ReplayTrial
+from gapless.ops.replay.tally import ReplayTrial
 from gapless.ops.text import json_text, plain, quantity
 
 _UNIT = {"transaction": "transaction", "user": "run of a user's events"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -20,8 +19,6 @@ from psycopg.rows import tuple_row
 from gapless.consume.call import ENDED, UnitFailedError, call, call_each
 from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.handler import Handler
-from gapless.consume.letters import Failure
-from gapless.consume.policy import DEAD_LETTER, judge
 from gapless.consume.reader import at_once, load_units, read_units
 from gapless.consume.session import TransactionBrokenError, run
 from gapless.consume.terms import Terms
@@ -33,57 +30,15 @@ from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
 from gapless.ops.replay.plan import ReplayBounds, ReplayRange, find_bounds
 from gapless.ops.replay.run import patiently
+from gapless.ops.replay.tally import ReplayTrial, Tally
 from gapless.ops.rows import require_autocommit
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-FAILURES_SHOWN = 5
 _NONE: Mapping[str, object] = MappingProxyType({})
 
 UnitKey = tuple[int, int]  # partition and first offset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedUnit:
-    """A unit that would fail, and the line that says most of why."""
-
-    topic: str
-    partition: int
-    offset: int
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayTrial:
-    """What a dry run found, in units but for `events`. skipped: as the handler asked.
-
-    failures: the first FAILURES_SHOWN of those that failed.
-    """
-
-    events: int
-    handled: int
-    skipped: int
-    failed: int
-    failures: Sequence[FailedUnit]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Tally:
-    events: int = 0
-    handled: int = 0
-    skipped: int = 0
-    failed: int = 0
-    failures: list[FailedUnit] = field(default_factory=list)
-
-    def result(self) -> ReplayTrial:
-        return ReplayTrial(
-            events=self.events,
-            handled=self.handled,
-            skipped=self.skipped,
-            failed=self.failed,
-            failures=self.failures,
-        )
 
 
 class _EndedError(Exception):
@@ -136,16 +91,16 @@ class _Trial:
         self._slow: set[UnitKey] = set()  # claims whose units are to be handled one by one
         self._enders: dict[UnitKey, BaseException] = {}  # units that ended their transaction
         self._xid = ""
-        self._tried = _Tally()
+        self._tally = Tally()
 
     def run(self) -> ReplayTrial:
         while not patiently(self._once):
             pass
-        return self._tried.result()
+        return self._tally.result()
 
     def _once(self) -> bool:
         """Begin anew; tell whether it came to the end."""
-        self._tried = _Tally()
+        self._tally = Tally()
         try:
             with _rolled_back(self._conn):
                 self._attempt()
@@ -205,8 +160,8 @@ class _Trial:
             self._xid = claimed.claim_xid
             self._claim(partition, claimed)
             at = claimed.last_offset + 1
-            self._tried.events += claimed.last_offset - claimed.first_offset + 1
-            self._show(self._tried.events)
+            self._tally.events += claimed.last_offset - claimed.first_offset + 1
+            self._show(self._tally.events)
         return at
 
     def _claim(self, partition: Partition, claimed: Claim) -> None:
@@ -222,7 +177,7 @@ class _Trial:
         if is_slow:
             self._one_by_one(partition, spans)
         else:
-            self._tried.handled += len(spans)
+            self._tally.handled += len(spans)
         # For good, when no handler runs: the next claim would check them all again.
         self._ask("apply_constraints")
 
@@ -241,28 +196,10 @@ class _Trial:
                 if error is not None and not self._is_ours():
                     self._enders[place] = error
                     raise _EndedError
-            self._count(unit, error)
+            self._tally.add(unit, error)
 
     def _alone(self, unit: Unit) -> None:
         call(self._handler, Batch([unit]) if self._handler.batch else unit, self._conn)
-
-    def _count(self, unit: Unit, error: BaseException | None) -> None:
-        tried = self._tried
-        if error is None:
-            tried.handled += 1
-        elif judge(DEAD_LETTER, error, 1).state == "skip":
-            tried.skipped += 1
-        else:
-            tried.failed += 1
-            if len(tried.failures) < FAILURES_SHOWN:
-                tried.failures.append(
-                    FailedUnit(
-                        topic=unit.topic,
-                        partition=unit.partition,
-                        offset=unit.first_offset,
-                        error=str(Failure(error=error).params()["reason"]),
-                    )
-                )
 
     def _try(self, do: Callable[[], None]) -> BaseException | None:
         """Do it under a savepoint; return what made it fail, with nothing of it left."""
