@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "supervisor" / "gapless"
 PACKAGES = ROOT / "supervisor"
 PLACES = ("supervisor", "tests", "benchmarks", "examples", "bin")
 EVERYTHING = sorted(path for place in PLACES for path in (ROOT / place).rglob("*.py"))
@@ -228,6 +229,20 @@ def _is_number(annotation: ast.expr | None, value: ast.expr | None) -> bool:
     if isinstance(value, ast.Call):
         return ast.unparse(value.func).split(".")[-1] in {"monotonic", "perf_counter"}
     return isinstance(value, ast.Constant) and type(value.value) in {int, float}
+
+
+# The demo shows its own tables, which are no part of gapless.
+ASKS_THE_DATABASE = {"demo/kept.py", "demo/play.py", "demo/report.py"}
+
+
+def test_the_command_line_asks_the_database_through_ops() -> None:
+    """What a command does, a gateway does with one call of gapless.ops."""
+    asking = {
+        str(path.relative_to(PACKAGE / "cli"))
+        for path in PACKAGE.glob("cli/**/*.py")
+        if "gapless.db.queries" in path.read_text()
+    }
+    assert asking == ASKS_THE_DATABASE
 
 
 def test_the_name_supervisor_stays_free() -> None:

@@ -1,5 +1,5 @@
 -- name: topics
--- returns: gapless.cli.topics:TopicRow
+-- returns: gapless.ops.topics:TopicInfo
 select
   t.topic,
   t.partitions,
@@ -15,13 +15,13 @@ from gapless.topics t
 order by t.topic
 
 -- name: unrouted
--- returns: gapless.cli.unrouted:UnroutedRow
+-- returns: gapless.ops.topics:UnroutedId
 select u.topic_id, u.events, u.since_ts as since from gapless.unrouted u order by u.topic_id
 
 -- name: topic_partitions
 -- The partitions of a topic: log_end_offset is the offset that the next event gets, as in Kafka.
 -- Old ones are those it had before their number was lowered.
--- returns: gapless.cli.topics:PartitionRow
+-- returns: gapless.ops.topics:TopicPartition
 select
   t.name as topic,
   p as partition,
@@ -41,7 +41,7 @@ where t.name = %(topic)s
 order by p
 
 -- name: changes
--- returns: gapless.cli.topics:ChangeRow
+-- returns: gapless.ops.topics:TopicChange
 select v.group_id as "group", v.topic, v.partitions_before, v.partitions, v.unfinished, v.events
 from gapless.changes v
 where %(topic)s::text is null or v.topic = %(topic)s
@@ -50,7 +50,7 @@ order by v.topic, v.group_id
 -- name: groups
 -- Every group and topic. Empty: no member; Stable: every partition is where the plan wants it;
 -- Paused: all of it is.
--- returns: gapless.cli.groups:GroupRow
+-- returns: gapless.ops.groups:GroupInfo
 select
   g.group_id as "group",
   t.name as topic,
@@ -89,7 +89,7 @@ where not g.is_scratch
 order by g.group_id, t.name
 
 -- name: group_astray
--- returns: gapless.cli.health.places:Astray
+-- returns: gapless.ops.doctor.places:Astray
 select a.group_id, a.problem, a.remedy
 from gapless.astray a
 where a.group_id = %(group)s and a.topic = %(topic)s
@@ -97,7 +97,7 @@ order by a.partition_id
 
 -- name: group_partitions
 -- A group's partitions: current_offset is the offset it handles next, as in Kafka.
--- returns: gapless.cli.groups:GroupPartitionRow
+-- returns: gapless.ops.groups:GroupPartition
 select
   o.group_id as "group",
   o.topic,
@@ -117,7 +117,7 @@ order by o.topic, o.partition_id
 
 -- name: losses
 -- What uninstalling would lose; events are those that ever got an offset.
--- returns: gapless.cli.uninstall:Losses
+-- returns: gapless.ops.install:Losses
 select
   (select count(*) from gapless.topics) as topics,
   (select coalesce(sum(t.events), 0)::bigint from gapless.topics t) as events,
@@ -126,7 +126,7 @@ select
   (select count(*) from gapless.member) as members
 
 -- name: trace
--- returns: gapless.cli.trace:Node
+-- returns: gapless.ops.chains:ChainUnit
 select
   t.node, t.parent, t.is_asked, t.group_id as "group", t.cause, t.detached, t.topic,
   t.partition_id as partition, t.first_offset, t.last_offset, t.events, t.event_types, t.keys,

@@ -15,7 +15,7 @@ from gapless.seek_plan(%(group)s, %(topic)s, %(partition)s, to_end => 'latest') 
 where p.worker
 
 -- name: plan_seek
--- returns: gapless.cli.seek:Move
+-- returns: gapless.ops.control:Move
 select
   p.topic_name as topic,
   p.partition_no as partition,
@@ -30,7 +30,7 @@ from gapless.seek_plan(
 ) p
 
 -- name: seek
--- returns: gapless.cli.seek:Move
+-- returns: gapless.ops.control:Move
 select
   p.topic_name as topic,
   p.partition_no as partition,
@@ -45,7 +45,7 @@ from gapless.seek(
 ) p
 
 -- name: skip_hole
--- returns: gapless.cli.skip:Skipped
+-- returns: gapless.ops.control:Skipped
 select
   %(group)s::text as "group",
   %(topic)s::text as topic,
@@ -64,7 +64,7 @@ select gapless.create_replay(
 
 -- name: replay_ranges
 -- What a replay would handle, partition by partition; stop_offset is exclusive.
--- returns: gapless.cli.replay.preview:Range
+-- returns: gapless.ops.replay.plan:ReplayBounds
 select
   c.partition_id,
   c.start_offset,
@@ -94,7 +94,7 @@ select gapless.create_trial(
 )
 
 -- name: replays
--- returns: gapless.cli.replay.command:ReplayRow
+-- returns: gapless.ops.replay.plan:ReplayInfo
 select
   r.group_id as name,
   r.topic,
@@ -108,7 +108,7 @@ order by r.created_ts, r.group_id
 
 -- name: replay_parts
 -- The partitions of a replay that have something left.
--- returns: gapless.cli.replay.run:Part
+-- returns: gapless.ops.replay.run:ReplayPart
 select t.name as topic, c.topic_id, c.partition_id, l.lease_no, c.next_offset, c.stop_offset
 from gapless.consumer_offsets c
 join gapless.topic t using (topic_id)
@@ -118,7 +118,7 @@ order by c.partition_id
 
 -- name: replay_state
 -- Of all its partitions: events in range, done, units and events among the dead letters.
--- returns: gapless.cli.replay.run:Progress
+-- returns: gapless.ops.replay.run:ReplayProgress
 select
   r.events,
   r.done,

@@ -1,6 +1,6 @@
 -- name: units
 -- Units that were set aside, by whatever is asked of them (null: anything); newest failure first.
--- returns: gapless.cli.dlq.filters:UnitRow
+-- returns: gapless.ops.dlq.records:DlqRow
 select
   d.group_id as "group",
   t.name as topic,
@@ -51,7 +51,7 @@ select exists (select from gapless.topic t where t.name = %(name)s)
 
 -- name: unit
 -- The unit that an offset belongs to.
--- returns: gapless.cli.dlq.filters:Unit
+-- returns: gapless.ops.dlq.records:DlqUnit
 select
   d.group_id as "group",
   t.name as topic,
@@ -85,7 +85,7 @@ where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(parti
 
 -- name: events
 -- The events of a unit, in offset order; payload and headers as JSON text.
--- returns: gapless.cli.dlq.filters:LetterEvent
+-- returns: gapless.ops.dlq.records:DlqEvent
 select
   e.c_offset as "offset",
   e.message_id,
@@ -106,7 +106,7 @@ limit %(limit)s
 
 -- name: behind
 -- The units parked behind one, in its own partition or another.
--- returns: gapless.cli.dlq.filters:Behind
+-- returns: gapless.ops.dlq.records:ParkedBehind
 select b.parked_partition as partition, b.parked_offset as "offset", b.events
 from gapless.topic t
 cross join lateral gapless.parked_after(
@@ -117,7 +117,7 @@ order by b.parked_partition <> %(partition)s, b.parked_partition, b.parked_offse
 
 -- name: ahead
 -- The unit that a parked one waits for: the earliest that holds one of its keys.
--- returns: gapless.cli.dlq.filters:Ahead
+-- returns: gapless.ops.dlq.records:ParkedAhead
 select a.partition_id as partition, a.first_offset as "offset"
 from gapless.topic t
 join gapless.dead_letter_key m
@@ -134,7 +134,7 @@ limit 1
 
 -- name: kin
 -- What else was set aside of the same transaction: units of other partitions and topics.
--- returns: gapless.cli.dlq.filters:Kin
+-- returns: gapless.ops.dlq.records:SameTransaction
 select distinct
   d.group_id as "group", t.name as topic, d.partition_id as partition, d.first_offset as "offset",
   d.state,
@@ -155,14 +155,14 @@ limit 20
 -- name: redrive
 -- Several units in the order given, which MUST be that of their offsets: a worker takes the lowest
 -- that is due.
--- returns: gapless.cli.dlq.change:Outcome
+-- returns: gapless.ops.dlq.change:NumberedOutcome
 select u.n::int as n, gapless.redrive_letter(u."group", u.topic, u.partition, u."offset", %(who)s) as outcome
 from unnest(%(groups)s::text[], %(topics)s::text[], %(partitions)s::int[], %(offsets)s::bigint[])
   with ordinality as u ("group", topic, partition, "offset", n)
 order by u.n
 
 -- name: discard
--- returns: gapless.cli.dlq.change:Outcome
+-- returns: gapless.ops.dlq.change:NumberedOutcome
 select
   u.n::int as n,
   gapless.discard_letter(

@@ -1,5 +1,5 @@
 -- name: server
--- returns: gapless.cli.health.server:Facts
+-- returns: gapless.ops.doctor.server:ServerFacts
 select
   current_setting('server_version') as version,
   current_user::text as role,
@@ -12,7 +12,7 @@ select
 
 -- name: connections
 -- What the server admits, what is taken, and what all groups take when every partition is worked on.
--- returns: gapless.cli.health.server:Connections
+-- returns: gapless.ops.doctor.server:Connections
 select
   least(
     m.server_max,
@@ -41,7 +41,7 @@ join pg_roles r on r.rolname = current_user
 join pg_database d on d.datname = current_database()
 
 -- name: astray
--- returns: gapless.cli.health.places:Astray
+-- returns: gapless.ops.doctor.places:Astray
 select a.group_id, a.problem, a.remedy from gapless.astray a order by a.group_id, a.topic, a.partition_id
 
 -- name: check_leases
@@ -50,7 +50,7 @@ select invariant, place, problem from gapless.check_leases() order by 1, 2
 -- name: oldest
 -- Who holds the horizon: the session with the oldest snapshot or transaction. Sessions of other roles
 -- show nothing of themselves to those without pg_read_all_stats.
--- returns: gapless.cli.health.server:Oldest
+-- returns: gapless.ops.doctor.server:Oldest
 select
   a.pid,
   a.usename::text as role,
@@ -66,7 +66,7 @@ limit 1
 
 -- name: slots
 -- Replication slots that hold the horizon, the worst first.
--- returns: gapless.cli.health.server:Slot
+-- returns: gapless.ops.doctor.server:Slot
 select
   s.slot_name::text as name,
   s.active,
@@ -77,7 +77,7 @@ order by 3 desc
 
 -- name: prepared
 -- Prepared transactions of this database, the oldest first.
--- returns: gapless.cli.health.server:Prepared
+-- returns: gapless.ops.doctor.server:Prepared
 select
   p.gid,
   p.owner::text as role,
@@ -103,7 +103,7 @@ where not exists (select from pg_roles r where r.rolname = w.name)
 
 -- name: privileges
 -- What this role may do, by the rights that the three roles carry.
--- returns: gapless.cli.health.schema:Privileges
+-- returns: gapless.ops.doctor.schema:Privileges
 select
   has_any_column_privilege('gapless.outbox_message_t', 'insert')
     and has_sequence_privilege('gapless.outbox_message_id_seq', 'usage') as publish,
@@ -119,7 +119,7 @@ where n.nspname = 'gapless'
 
 -- name: terminator
 -- Functions that end the session of an evicted owner run as the schema's owner: may it, with ours?
--- returns: gapless.cli.health.schema:Terminator
+-- returns: gapless.ops.doctor.schema:Terminator
 select
   o.rolname::text as owner,
   o.rolsuper
@@ -140,7 +140,7 @@ where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequ
 -- name: dedupe
 -- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,
 -- and since when the keys of one are all too old.
--- returns: gapless.cli.health.log:Dedupe
+-- returns: gapless.ops.doctor.log:Dedupe
 select
   (
     select sum(pg_total_relation_size(i.inhrelid))::bigint from pg_inherits i
@@ -160,7 +160,7 @@ select
 
 -- name: chunks
 -- Ids that the chunks still have room for, by the newest event that is visible.
--- returns: gapless.cli.health.log:Chunks
+-- returns: gapless.ops.doctor.log:Chunks
 select
   c.chunk_events,
   c.chunks_ahead,

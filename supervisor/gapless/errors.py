@@ -41,6 +41,18 @@ class SchemaError(GaplessError):
     exit_code = 2
 
 
+class RefusedError(UsageError):
+    """The database refuses what was asked, in a line of its own.
+
+    sqlstate: GL400 it makes no sense, GL404 it is not there, GL409 it does not go with what is
+    there, GL410 what it needs is gone, GL423 somebody else is at it now.
+    """
+
+    def __init__(self, message: str, *, sqlstate: str) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
 class PublishError(UsageError):
     """An event cannot be stored as it is, or there is no such topic; nothing was written for it."""
 

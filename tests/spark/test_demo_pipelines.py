@@ -11,7 +11,7 @@ from rich.console import Console
 from gapless.cli.demo.flights import flights
 from gapless.cli.demo.pipelines import run_pipelines
 from gapless.cli.demo.producers import _event
-from gapless.cli.demo.stage import install
+from gapless.cli.demo.stage import install_demo
 from gapless.log.publish import publish
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ FLIGHTS = 600
 def test_archive_and_hours_agree_with_the_file(
     spark: SparkSession, conn: Connection, dsn: str, tmp_path: Path
 ) -> None:
-    install(conn)
+    install_demo(conn)
     module = flights("flights")
     for flight in module.read_flights(FLIGHTS):
         publish(conn, "flights", [_event(flight, event) for event in module.events_of(flight)])

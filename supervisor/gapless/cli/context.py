@@ -14,7 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.screen import note
+from gapless.cli.screen import remark
+from gapless.db.connect import connect
+from gapless.db.find import configured_dsn, find
+from gapless.db.migrate import require_schema
+from gapless.settings import load
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -30,41 +34,35 @@ _newest: list[str] = []
 _told_of: set[Path] = set()  # embedded servers that were named on the screen
 
 
-def load(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
+def load_all(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Loaded:
     """Load the settings: flags, then environment, files and defaults; warnings go to stderr."""
-    from gapless.settings import load as load_all  # noqa: PLC0415 - not for --help
-
-    loaded = load_all(
+    loaded = load(
         args.config,
         values=args.values,
         environ=os.environ,
         overrides={"dsn": args.dsn, **flags},
     )
     for warning in loaded.warnings:
-        note(f"warning: {warning}")
+        remark(f"warning: {warning}")
     return loaded
 
 
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
     """Load the settings, of which only the values matter."""
-    return load(args, flags).settings
+    return load_all(args, flags).settings
 
 
-def configured_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
+def said_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
     """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere."""
-    from gapless.db.find import configured_dsn as configured  # noqa: PLC0415 - not for --help
-
-    return configured(settings or load_settings(args))
+    return configured_dsn(settings or load_settings(args))
 
 
 def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str:
     """Return the DSN to use; without one, start the embedded server for as long as we live."""
-    from gapless.db.find import find  # noqa: PLC0415 - not for --help
-
     found = find(settings or load_settings(args))
     if found.directory is not None and found.directory not in _told_of:
         _told_of.add(found.directory)
-        note(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
+        remark(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
     return found.dsn
 
 
@@ -76,8 +74,6 @@ def open_connection(
     needs_schema: bool = True,
 ) -> Connection[Any]:
     """Connect, in autocommit; use it in `with`. Makes sure of the schema unless told otherwise."""
-    from gapless.db.connect import connect  # noqa: PLC0415 - not for --help
-
     settings = settings or load_settings(args)
     dsn = server_dsn(args, settings)
     # After Ctrl-C psycopg warns that it cannot roll back; the connection is closed anyway.
@@ -85,8 +81,6 @@ def open_connection(
     conn = connect(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
     _newest[:] = [f'role "{conn.info.user}" in database "{conn.info.dbname}"']
     if needs_schema:
-        from gapless.db.migrate import require_schema  # noqa: PLC0415 - not for --help
-
         require_schema(conn)
     return conn
 

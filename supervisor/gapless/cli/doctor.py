@@ -7,15 +7,17 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import load, server_dsn
+from gapless.cli.context import load_all, server_dsn
 from gapless.cli.parser import add_json
-from gapless.cli.screen import plain, print_table, say, to_json
+from gapless.cli.screen import print_table, say
+from gapless.ops.doctor.rounds import diagnose
+from gapless.ops.text import json_text, plain
+from gapless.settings.record import CATALOG
 
 if TYPE_CHECKING:
-    from gapless.cli.health.finding import Finding
+    from gapless.ops.doctor.finding import Finding
     from gapless.settings import Loaded
 
-HELP = "check server, privileges, pooler, settings, clock, wake-up, horizon, log"
 EXAMPLES = """\
 Every line is ok, warning (it works, but somebody should know) or FAIL (with what to do).
 Exit code 1 when there is a FAIL. Below stands each setting, and where its value came from.
@@ -30,12 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Look, report, and change nothing."""
-    from gapless.cli.health.rounds import findings  # noqa: PLC0415 - not for --help
-
-    loaded = load(args)
+    loaded = load_all(args)
     dsn = server_dsn(args, loaded.settings)
     found = []
-    for finding in findings(dsn, connect_timeout_s=loaded.settings.connect_timeout_s):
+    for finding in diagnose(dsn, connect_timeout_s=loaded.settings.connect_timeout_s):
         found.append(finding)
         if not args.json:
             _print(finding)  # at once: a check may take its time
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         checks = [asdict(finding) for finding in found]
         keys = ("key", "value", "source")
         rows = [dict(zip(keys, row, strict=True)) for row in settings]
-        say(to_json({"checks": checks, "settings": rows}, indent=2))
+        say(json_text({"checks": checks, "settings": rows}, indent=2))
     else:
         say()
         print_table(["SETTING", "VALUE", "FROM"], settings)
@@ -66,8 +66,6 @@ def _print(finding: Finding) -> None:
 
 def _settings(loaded: Loaded) -> list[tuple[str, str, str]]:
     """Return each setting with its value and source; of the DSN only whether there is one."""
-    from gapless.settings.record import CATALOG  # noqa: PLC0415 - not for --help
-
     lines = []
     for key, setting in CATALOG.items():
         value = getattr(loaded.settings, setting.attribute)

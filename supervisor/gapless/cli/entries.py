@@ -7,7 +7,8 @@ import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
-from gapless.cli.screen import plain, safe_json, say, stamp, to_json
+from gapless.cli.screen import say
+from gapless.ops.text import json_text, plain, safe_json, stamp
 
 if TYPE_CHECKING:
     from gapless.log.tail import Entry
@@ -32,12 +33,12 @@ def print_entry(entry: Entry, *, columns: int | None) -> None:
             plain((entry.payload or "").translate(_LINE_BREAKS)),
         )
     )
-    say(line.rstrip() if columns is None else fit(line.rstrip(), columns))
+    say(line.rstrip() if columns is None else cut_to(line.rstrip(), columns))
 
 
 def entry_json(topic: str, entry: Entry) -> str:
     """Write an event as one line of JSON; headers and payload stay the producer's own text."""
-    head = to_json(
+    head = json_text(
         {
             "topic": topic,
             "partition": entry.partition,
@@ -58,7 +59,7 @@ def entry_json(topic: str, entry: Entry) -> str:
     return f'{head[:-1]}, "headers": {headers}, "payload": {payload}}}'
 
 
-def fit(text: str, columns: int) -> str:
+def cut_to(text: str, columns: int) -> str:
     """Cut a line to so many columns; wide characters take two, combining ones none."""
     if text.isascii():
         return text if len(text) <= columns else text[: columns - len(_CUT)] + _CUT

@@ -6,50 +6,17 @@ cannot be reached now; 130 Ctrl-C; 141 whoever read the output went away. See do
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from types import ModuleType
+from collections.abc import Sequence
 from typing import IO
 
-from gapless.cli.parser import GLOBALS, Parser
-from gapless.cli.screen import note
+from gapless.cli.commands import COMMANDS, command_parser, help_parser
+from gapless.cli.parser import GLOBALS
+from gapless.cli.screen import remark
 from gapless.errors import GaplessError, UsageError
 
-# One line a command, in the order of the help. A module is imported only for its own command, so
-# one that is broken breaks nothing else.
-COMMANDS = {
-    "init": "gapless.cli.init",
-    "run": "gapless.cli.run",
-    "publish": "gapless.cli.publish",
-    "tail": "gapless.cli.tail",
-    "trace": "gapless.cli.trace",
-    "topics": "gapless.cli.topics",
-    "groups": "gapless.cli.groups",
-    "status": "gapless.cli.status",
-    "pause": "gapless.cli.pause",
-    "resume": "gapless.cli.resume",
-    "seek": "gapless.cli.seek",
-    "skip": "gapless.cli.skip",
-    "replay": "gapless.cli.replay.command",
-    "dlq": "gapless.cli.dlq.command",
-    "retention": "gapless.cli.retention",
-    "pipeline": "gapless.cli.pipeline",
-    "doctor": "gapless.cli.doctor",
-    "server": "gapless.cli.server",
-    "demo": "gapless.cli.demo.command",
-    "uninstall": "gapless.cli.uninstall",
-}
-
-_DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
-_DATABASE_HELP = """\
-The database is the first of these that is said: --dsn, GAPLESS_DSN, dsn: in the configuration,
-libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a server of its own:
-gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLESS_PG_BINDIR the bin
-folder of the PostgreSQL). Exit codes: docs/exit-codes.md.
-"""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _TAKES_A_VALUE = ("--dsn", "--config", "--values")
@@ -77,23 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     _refuse_undecodable(words)
     name = _command(words)
-    parser = Parser(prog="gapless", description=_DESCRIPTION, epilog=_DATABASE_HELP)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     if name is None:
-        for each, summary in _summaries():
-            commands.add_parser(each, help=summary)
-        parser.parse_args(words)  # --help and --version end here
+        help_parser().parse_args(words)  # --help and --version end here
         raise UsageError("which command? gapless --help lists them")
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}{_meant(name)}; gapless --help lists them")
-    module = importlib.import_module(COMMANDS[name])
-    own = commands.add_parser(
-        name,
-        help=module.HELP,
-        description=_sentence(module),
-        epilog=getattr(module, "EXAMPLES", None),
-    )
-    module.add_arguments(own)
+    parser, module = command_parser(name)
     rest: list[str] = []
     if getattr(module, "TAKES_THE_REST", False) and "--" in words:
         words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
@@ -125,19 +81,6 @@ def _refuse_undecodable(words: Sequence[str]) -> None:
             raise UsageError(f"argument {number} is not valid UTF-8: {word!r}") from None
 
 
-def _summaries() -> Iterator[tuple[str, str]]:
-    for name, where in COMMANDS.items():
-        try:
-            yield name, importlib.import_module(where).HELP
-        except Exception as error:  # noqa: BLE001 - the help must come, whatever one module does
-            yield name, f"(cannot be loaded: {error})"
-
-
-def _sentence(module: ModuleType) -> str:
-    summary: str = module.HELP
-    return f"{summary[0].upper()}{summary[1:]}."
-
-
 def _meant(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - only for this message
 
@@ -157,7 +100,7 @@ def _fail(error: BaseException, *, debug: bool) -> int:
 
         line, code = explain(error)
     try:
-        note(" ".join(line.split()))
+        remark(" ".join(line.split()))
     except BrokenPipeError:
         _quietly(sys.stdout)
         _quietly(sys.stderr)

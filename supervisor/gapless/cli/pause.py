@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.place import add_range, describe, range_of, refuse_offset
-from gapless.cli.screen import count, say, to_json
-from gapless.db.queries import query
+from gapless.cli.place import add_range, in_words, place_of
+from gapless.cli.screen import say
+from gapless.ops.control import pause
+from gapless.ops.text import json_text, quantity
 
-HELP = "let a group or a partition rest: its workers finish their batch and go"
 EXAMPLES = """\
 It holds over restarts, until gapless resume. The partition keeps its place in the plan.
 
@@ -29,18 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Pause."""
-    refuse_offset(args)
-    where = range_of(args)
+    place = place_of(args)
+    place.require_whole()
     with open_connection(args, "pause") as conn:
-        row = conn.execute(query("control", "pause"), {**where, "reason": args.reason}).fetchone()
-        busy = conn.execute(query("control", "busy"), where).fetchone()
-    assert row is not None
-    assert busy is not None
+        done = pause(conn, place, reason=args.reason)
     if args.json:
-        say(to_json({**where, "new_pauses": row[0], "workers_finishing": busy[0]}))
+        say(json_text(asdict(done)))
         return 0
-    say(f"paused {describe(args)}" if row[0] else f"nothing to do: {describe(args)} is paused")
-    if busy[0]:
-        have = "has" if busy[0] == 1 else "have"
-        say(f"{count(busy[0], 'partition')} still {have} a worker; it goes when its batch is done")
+    what = in_words(place)
+    say(f"paused {what}" if done.new_pauses else f"nothing to do: {what} is paused")
+    if done.workers_finishing:
+        have = "has" if done.workers_finishing == 1 else "have"
+        partitions = quantity(done.workers_finishing, "partition")
+        say(f"{partitions} still {have} a worker; it goes when its batch is done")
     return 0

@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import count, note, say, show, tell, to_json
+from gapless.cli.screen import answer, remark, say, show
+from gapless.errors import UsageError
+from gapless.ops.pipelines import list_pipelines, remove_pipeline, reset_pipeline
+from gapless.ops.text import json_text, quantity
+from gapless.spark.pipeline.document import load_pipelines
+from gapless.spark.pipeline.position import Standing
+from gapless.spark.pipeline.verify import Verdict, verify
 
-HELP = "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
 EXAMPLES = """\
 examples:
   gapless pipeline list
@@ -89,7 +94,6 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415 - not for --help
 
     rows = [
         PipelineRow(
@@ -105,9 +109,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
     from gapless.spark.conf import parse_conf  # noqa: PLC0415
-    from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415
     from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
 
     try:
@@ -127,24 +129,21 @@ def _run(args: argparse.Namespace) -> int:
         dsn,
         master=args.master,
         conf=conf,
-        tell=note,
+        tell=remark,
         wait=None if args.once else lambda seconds: not stop.wait(seconds),
     )
-    say(f"{args.name}: {count(events, 'event')}")
+    say(f"{args.name}: {quantity(events, 'event')}")
     return 0
 
 
 def _status(args: argparse.Namespace) -> int:
-    from gapless.spark.pipeline.position import Standing, standings  # noqa: PLC0415 - see above
-
     with open_connection(args, "pipeline") as conn:
-        found = standings(conn)
+        found = list_pipelines(conn)
     show(Standing, found, as_json=args.json, empty="no pipeline ever ran in this database")
     return 0
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from gapless.spark.pipeline.verify import Verdict, verify  # noqa: PLC0415 - see above
 
     with open_connection(args, "pipeline") as conn:
         found = list(verify(conn, args.name))
@@ -152,46 +151,33 @@ def _verify(args: argparse.Namespace) -> int:
     problems = [each for each in found if each.problem is not None]
     events = sum(each.last - each.first + 1 for each in found)
     if problems:
-        note(f"{args.name} is not complete: see PROBLEM")
+        remark(f"{args.name} is not complete: see PROBLEM")
     else:
-        note(f"{args.name} is complete: {count(events, 'event')}, each once")
+        remark(f"{args.name} is complete: {quantity(events, 'event')}, each once")
     return 1 if problems else 0
 
 
 def _reset(args: argparse.Namespace) -> int:
-    from gapless.spark.pipeline.position import reset  # noqa: PLC0415 - see above
-
     with open_connection(args, "pipeline") as conn:
-        reset(conn, args.name, args.to)
-    tell(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
+        reset_pipeline(conn, args.name, args.to)
+    answer(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
     return 0
 
 
 def _remove(args: argparse.Namespace) -> int:
-    from gapless.spark.pipeline.position import holds, remove, standings  # noqa: PLC0415 - see above
-    from gapless.spark.pipeline.table import drop_stage  # noqa: PLC0415
-
     with open_connection(args, "pipeline") as conn:
-        held = holds(conn, args.name)
-        standing = next((each for each in standings(conn) if each.name == args.name), None)
-        topics = ", ".join(each.topic for each in held) or "no topic"
-        events = sum(each.events for each in held)
-        what = {
-            "pipeline": args.name,
-            "target": standing.target if standing else None,
-            "topics": [each.topic for each in held],
-            "unread": events,
-            "archive_of": [each.topic for each in held if each.is_archive],
-        }
-        text = f"pipeline {args.name} of {topics}, which has {count(events, 'event')} yet to read"
-        if not args.yes:
-            note(f"nothing was changed: {text}; retention waits for them, and --yes removes it")
-            if args.json:
-                say(to_json({**what, "removed": False}))
-            return 0
-        remove(conn, args.name)
-        if standing is not None and (left := drop_stage(conn, args.name, standing.target)):
-            note(f"warning: {left} of an interrupted run stays: its owner may drop it")
-    done = f"removed {text}: retention does not wait for it any more; what it wrote stays"
-    tell(args, done, **what, removed=True)
+        done = remove_pipeline(conn, args.name, dry_run=not args.yes)
+    topics = ", ".join(done.topics) or "no topic"
+    unread = quantity(done.unread, "event")
+    text = f"pipeline {done.pipeline} of {topics}, which has {unread} yet to read"
+    what = {name: value for name, value in asdict(done).items() if name != "left_over"}
+    if not done.removed:
+        remark(f"nothing was changed: {text}; retention waits for them, and --yes removes it")
+        if args.json:
+            say(json_text(what))
+        return 0
+    if done.left_over:
+        remark(f"warning: {done.left_over} of an interrupted run stays: its owner may drop it")
+    gone = f"removed {text}: retention does not wait for it any more; what it wrote stays"
+    answer(args, gone, **what)
     return 0

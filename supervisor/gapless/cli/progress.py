@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from gapless.cli.screen import note
+from gapless.cli.screen import remark
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -89,7 +89,9 @@ class Steps(_Progress):
     ) -> None:
         super().__exit__(kind, error, trace)
         if kind is KeyboardInterrupt and self._advice is not None:
-            note(f"{self._title} interrupted: {self._done:,} of {self._total:,} done{self._advice}")
+            remark(
+                f"{self._title} interrupted: {self._done:,} of {self._total:,} done{self._advice}"
+            )
 
     def show(self, done: int) -> None:
         """Show the present state."""

@@ -10,19 +10,26 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load, open_connection, where
+from psycopg.errors import InsufficientPrivilege
+
+from gapless.cli.context import load_all, open_connection, where
 from gapless.cli.parser import add_json, add_partitions, whole
-from gapless.cli.screen import count, note, say, tell, to_json
+from gapless.cli.progress import Bar
+from gapless.cli.screen import answer, remark, say
 from gapless.cli.topics import ensure
 from gapless.errors import UsageError
+from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_until_sequenced
+from gapless.log.publish import publish
+from gapless.log.topics import find_topic
+from gapless.ops.load.lines import JsonLines, LineShape, dedupe_key, parse_line, transaction_text
+from gapless.ops.load.publish import publish_lines
+from gapless.ops.text import json_text, quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.cli.lines import Lines, Shape
     from gapless.settings import Loaded
 
-HELP = "publish one event, or JSON lines from a file or a pipe"
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
 user_id, transaction_id and dedupe_key. With --payload-only or --key-field the whole line is the
@@ -83,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
     shape = _shape(args)
     with contextlib.ExitStack() as stack:
         lines = _lines(args, shape, stack)
-        loaded = load(args, {"total_partitions": args.partitions})
+        loaded = load_all(args, {"total_partitions": args.partitions})
         conn = stack.enter_context(open_connection(args, "publish", loaded.settings))
         _find_topic(conn, args, loaded)
         if args.wait:
@@ -108,10 +115,8 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
     fields.add_argument("--transaction-id", metavar="UUID", help="makes a unit of its own")
 
 
-def _shape(args: argparse.Namespace) -> Shape:
+def _shape(args: argparse.Namespace) -> LineShape:
     """Check what belongs together, and return how an event is made."""
-    from gapless.cli.lines import Shape  # noqa: PLC0415 - not for --help
-
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
     if (args.payload is None) == (args.file is None):
@@ -126,18 +131,16 @@ def _shape(args: argparse.Namespace) -> Shape:
         raise UsageError("--key and --key-field: which of the two?")
     # A payload from the command line is a line of its own.
     alone = args.payload_only or args.payload is not None
-    return Shape(payload_only=alone, key_field=args.key_field, defaults=_defaults(args))
+    return LineShape(payload_only=alone, key_field=args.key_field, defaults=_defaults(args))
 
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    from gapless.cli.lines import dedupe_key, uuid_text  # noqa: PLC0415 - not for --help
-
     names = ("key", "event_type", "host_id", "user_id")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
     if args.transaction_id is not None:
         try:
-            defaults["transaction_id"] = uuid_text(args.transaction_id)
+            defaults["transaction_id"] = transaction_text(args.transaction_id)
         except ValueError as error:
             raise UsageError(f"--transaction-id: {error}") from None
     if args.dedupe_key is not None:
@@ -157,30 +160,29 @@ def _header(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _lines(args: argparse.Namespace, shape: Shape, stack: contextlib.ExitStack) -> Lines | None:
+def _lines(
+    args: argparse.Namespace, shape: LineShape, stack: contextlib.ExitStack
+) -> JsonLines | None:
     """Open the file; before the database, so that a wrong name costs nothing."""
-    from gapless.cli.lines import Lines  # noqa: PLC0415 - not for --help
-
     if args.file is None:
         return None
     if args.file == "-":
         if sys.stdin is None:
             raise UsageError("standard input is closed")
-        return Lines(sys.stdin.fileno(), "standard input", shape)
+        return JsonLines(sys.stdin.fileno(), "standard input", shape)
     descriptor = os.open(args.file, os.O_RDONLY)
     stack.callback(os.close, descriptor)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
         raise UsageError(f"{args.file}: is a folder, not a file of JSON lines")
-    return Lines(descriptor, args.file, shape)
+    return JsonLines(descriptor, args.file, shape)
 
 
 def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
-    from gapless.log.topics import find_topic  # noqa: PLC0415 - not for --help
 
     if args.create:
         topic, is_new = ensure(conn, args.topic, loaded)
         if is_new:
-            note(f"created topic {topic.name} with {count(topic.partitions, 'partition')}")
+            remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
     elif find_topic(conn, args.topic) is None:
         raise UsageError(
             f'topic "{args.topic}" does not exist: gapless topics create {args.topic}, '
@@ -188,10 +190,7 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
         )
 
 
-def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) -> int | None:
-    from gapless.cli.lines import parse_line  # noqa: PLC0415 - not for --help
-    from gapless.log.catch_up import own_xid  # noqa: PLC0415 - not for --help
-    from gapless.log.publish import publish  # noqa: PLC0415 - not for --help
+def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> int | None:
 
     try:
         event = parse_line(args.payload, shape)
@@ -202,7 +201,7 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) 
         transaction_id = publish(conn, args.topic, event)
         xid = own_xid(conn)
     is_duplicate = getattr(transaction_id, "duplicate", False)
-    tell(
+    answer(
         args,
         str(transaction_id),
         transaction_id=transaction_id,
@@ -211,35 +210,35 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: Shape) 
         duplicate=is_duplicate,
     )
     if is_duplicate:
-        note("nothing was published: a duplicate of the event of this transaction_id")
+        remark("nothing was published: a duplicate of the event of this transaction_id")
         return None  # nothing of it will ever be sequenced
     return xid
 
 
-def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: Lines) -> int | None:
-    from gapless.cli.load_lines import Load  # noqa: PLC0415 - not for --help
-    from gapless.cli.progress import Bar  # noqa: PLC0415 - not for --help
-
+def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonLines) -> int | None:
     began_s = monotonic()
-    with Bar(args.topic, lines.bytes_total) as bar:
-        load_ = Load(conn, args.topic, lines, bar)
-        xid = load_.run(None if args.one_transaction else args.batch)
+    try:
+        with Bar(args.topic, lines.bytes_total) as bar:
+            size = None if args.one_transaction else args.batch
+            done = publish_lines(conn, args.topic, lines, batch_lines=size, progress=bar.show)
+    except KeyboardInterrupt as stop:
+        for text in getattr(stop, "__notes__", ()):
+            remark(text)
+        raise
     if args.json:
-        say(to_json({"events": load_.events, "transactions": load_.transactions}))
-    per_s = load_.events / max(monotonic() - began_s, 0.001)
-    note(
-        f"published {count(load_.events, 'event')} in {count(load_.transactions, 'transaction')}, "
-        f"{per_s:,.0f}/s{load_.and_duplicates}"
+        say(json_text({"events": done.events, "transactions": done.transactions}))
+    per_s = done.events / max(monotonic() - began_s, 0.001)
+    remark(
+        f"published {quantity(done.events, 'event')} in "
+        f"{quantity(done.transactions, 'transaction')}, "
+        f"{per_s:,.0f}/s"
+        + (f"; {quantity(done.duplicates, 'duplicate')} left out" if done.duplicates else "")
     )
-    return xid
+    return done.xid
 
 
 def _refuse_blind_wait(conn: Connection[Any]) -> None:
     """Find out before anything is published whether this role may see the sequencer's work."""
-    from psycopg.errors import InsufficientPrivilege  # noqa: PLC0415 - not for --help
-
-    from gapless.log.catch_up import is_sequenced, sequence_if_alone  # noqa: PLC0415 - not for --help
-
     try:
         is_sequenced(conn, 3)
         sequence_if_alone(conn)
@@ -251,8 +250,7 @@ def _refuse_blind_wait(conn: Connection[Any]) -> None:
 
 
 def _wait(conn: Connection[Any], xid: int) -> None:
-    from gapless.log.catch_up import wait_until_sequenced  # noqa: PLC0415 - not for --help
 
     sys.stdout.flush()  # what is published has its name, even if the wait is cut off
     wait_until_sequenced(conn, xid, timeout_s=_WAIT_S_MAX)
-    note("all of it has offsets")
+    remark("all of it has offsets")

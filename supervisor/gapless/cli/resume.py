@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.place import add_range, describe, range_of, refuse_offset
-from gapless.cli.screen import say, to_json
-from gapless.db.queries import query
+from gapless.cli.place import add_range, in_words, place_of
+from gapless.cli.screen import answer
+from gapless.ops.control import resume
 
-HELP = "let a paused group or partition go on where it was"
 EXAMPLES = """\
 It ends every pause in that range, also one that a killed gapless seek --pause left behind.
 
@@ -28,15 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Resume."""
-    refuse_offset(args)
-    where = range_of(args)
+    place = place_of(args)
+    place.require_whole()
     with open_connection(args, "resume") as conn:
-        row = conn.execute(query("control", "resume"), {**where, "holder": None}).fetchone()
-    assert row is not None
-    if args.json:
-        say(to_json({**where, "ended_pauses": row[0]}))
-    elif row[0]:
-        say(f"resumed {describe(args)}")
-    else:
-        say(f"nothing to do: {describe(args)} is not paused")
+        done = resume(conn, place)
+    what = in_words(place)
+    text = f"resumed {what}" if done.ended_pauses else f"nothing to do: {what} is not paused"
+    answer(args, text, **asdict(done))
     return 0

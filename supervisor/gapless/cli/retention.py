@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_json
-from gapless.cli.screen import count, note, only_json, say, show, to_json
+from gapless.cli.screen import remark, say, show
+from gapless.errors import UsageError
+from gapless.log.retention import Chunk, Retention
+from gapless.ops.retention import drop_chunks, list_chunks
+from gapless.ops.text import ONLY_JSON, json_text, quantity, whole_seconds
 
-if TYPE_CHECKING:
-    from gapless.log.retention import Chunk, Retention
-
-HELP = "show what of the log may be dropped, and why the rest stays; drop it"
 EXAMPLES = """\
 Without --apply nothing is dropped. Supervisors do it by themselves (retentionCheckS); this is for
 those who want to see it, or to do it from cron. Chunks go whole, oldest first.
@@ -26,9 +25,6 @@ examples:
   gapless retention
   gapless retention --apply
 """
-_AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
-_AGE_S_MAX = 36_500 * 86_400
-_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +34,7 @@ class ChunkRow:
     chunk: str
     events: int | None
     size: str
-    bytes: int = only_json()
+    bytes: int = field(metadata=ONLY_JSON)
     newest: datetime | None
     goes: bool
     why_it_stays: str
@@ -52,31 +48,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show the chunks that are there; with --apply, drop those that may go."""
-    from gapless.log.catch_up import catch_up  # noqa: PLC0415 - not for --help
-    from gapless.log.retention import Keep, apply_retention, plan_retention  # noqa: PLC0415
-
     settings = load_settings(args)
     with open_connection(args, "retention", settings) as conn:
-        catch_up(conn)  # where nobody else finds out which chunks are complete
-        chunks = plan_retention(conn)
+        chunks = list_chunks(conn)
         if not (args.json and args.apply):
             rows = [_row(chunk) for chunk in chunks]
             show(ChunkRow, rows, as_json=args.json, empty="no chunk yet")
         if args.apply:
-            dropped = apply_retention(
+            dropped = drop_chunks(
                 conn,
-                Keep(
-                    letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s
-                ),
+                dead_letter_retention_s=settings.dead_letter_retention_s,
+                audit_retention_s=settings.audit_retention_s,
             )
             if args.json:
-                say(to_json({"dropped": dropped}))
-            note(f"dropped the events of {count(len(dropped), 'chunk')}")
+                say(json_text({"dropped": dropped}))
+            remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
             return 0
     going = [chunk for chunk in chunks if chunk.goes]
     room = sum(chunk.bytes for chunk in going)
-    note(
-        f"nothing was dropped: {count(len(going), 'chunk')} would go, which frees {_size(room)}"
+    remark(
+        f"nothing was dropped: {quantity(len(going), 'chunk')} would go, which frees {_size(room)}"
         + ("; --apply does it" if going else "")
     )
     return 0
@@ -115,8 +106,6 @@ def add_dedupe_window(parser: argparse.ArgumentParser) -> None:
 
 def changed(args: argparse.Namespace, before: Retention) -> Retention:
     """Return a topic's retention with what the command line says. Raises UsageError."""
-    from gapless.log.retention import Retention  # noqa: PLC0415 - not for --help
-
     return Retention(
         keep_s=before.keep_s if args.retention is None else parse_age(args.retention),
         archive=before.archive if args.archive is None else _none(args.archive),
@@ -126,8 +115,6 @@ def changed(args: argparse.Namespace, before: Retention) -> Retention:
 
 def parse_age(text: str) -> int | None:
     """Parse the value of --retention; None is for ever. Raises UsageError."""
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-
     if text == "forever":
         return None
     if (seconds := whole_seconds(text)) is None:
@@ -139,8 +126,6 @@ def parse_age(text: str) -> int | None:
 
 def parse_window(text: str | None) -> int | None:
     """Parse the value of --dedupe-window; None: it was not given. Raises UsageError."""
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-
     if text is None:
         return None
     if (seconds := whole_seconds(text)) is None:
@@ -148,25 +133,6 @@ def parse_window(text: str | None) -> int | None:
             f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
         )
     return seconds
-
-
-def age(seconds: float | None) -> str:
-    """Write a retention as it is given: 7d; with all units that it takes."""
-    if seconds is None:
-        return "forever"
-    left = round(seconds)
-    parts = []
-    for unit, unit_s in _UNITS.items():
-        number, left = divmod(left, unit_s)
-        parts += [f"{number}{unit}"] if number else []
-    return "".join(parts) or f"{seconds:g}s"
-
-
-def whole_seconds(text: str) -> int | None:
-    """Read an age of 1 second to 100 years: 90s, 15m, 12h, 7d; None for anything else."""
-    found = _AGE.fullmatch(text)
-    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
-    return seconds if 0 < seconds <= _AGE_S_MAX else None
 
 
 def _row(chunk: Chunk) -> ChunkRow:

@@ -6,12 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import load, server_dsn
+from gapless.cli.context import load_all, server_dsn
 
 if TYPE_CHECKING:
     from gapless.worker.control import Plan
-
-HELP = "run the handlers of an application; start as many as you like"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
     flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
-    loaded = load(args, flags)
+    loaded = load_all(args, flags)
     settings = loaded.settings
     references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
     if not references:

@@ -1,32 +1,25 @@
-"""The `seek` command: move a group elsewhere in the log; without --yes only say what it means.
-
-With --pause: pause (committed), wait until the workers have let go, then seek and end that pause in
-one transaction. So a kill leaves one of three states: nothing happened; paused and nothing moved
-(gapless resume ends it, gapless status shows it); all done.
-"""
+"""The `seek` command: move a group elsewhere in the log; without --yes only say what it means."""
 
 from __future__ import annotations
 
 import argparse
 import signal
-from contextlib import suppress
-from dataclasses import dataclass
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
 
-from gapless.cli.context import open_connection
+from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.parser import add_json, whole
-from gapless.cli.place import add_range, moment, range_of, transaction
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, show
-from gapless.db.queries import query
-from gapless.errors import GaplessError, UsageError
+from gapless.cli.place import add_range, moment, place_of, transaction_id
+from gapless.cli.screen import remark, show
+from gapless.errors import UsageError
+from gapless.ops.control import Move, SeekStage, plan_seek, seek, seek_paused
+from gapless.ops.place import GroupPlace, Point
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-HELP = "move a group to another place in the log: handle again, or skip"
+    from gapless.settings import Settings
+
 EXAMPLES = """\
 Without --yes nothing is changed. A unit is never cut: an offset inside one means its first event.
 What is handled again leaves the dead letter queue; what is skipped does not enter it.
@@ -37,22 +30,6 @@ examples:
   gapless seek billing --latest --yes
 """
 _ENDS = {"earliest": "the oldest event there is", "latest": "what is published from now on"}
-_LOOK_AGAIN_S = 0.05
-_BUSY = "GL423"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """What happens to a partition: `again` and `skipped` count events, `worker`: one owns it."""
-
-    topic: str
-    partition: int
-    current_offset: int
-    new_offset: int
-    again: int
-    skipped: int
-    dead_letters: int
-    worker: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     place.add_argument(
         "--transaction",
-        type=transaction,
+        type=transaction_id,
         metavar="ID",
         help="the first event of this transaction, in each partition that has one",
     )
@@ -90,97 +67,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show what a seek would do, or do it."""
-    what = {**range_of(args), **_target(args)}
-    with open_connection(args, "seek") as conn:
-        moves = rows(conn, Move, query("control", "plan_seek"), **what)
+    place, to = place_of(args), _point(args)
+    settings = load_settings(args)
+    with open_connection(args, "seek", settings) as conn:
         if args.apply and args.pause:
-            moves = _Paused(args, conn, what).seek()
-        elif args.apply:
-            moves = rows(conn, Move, query("control", "seek"), **what, holder=None)
+            moves = _under_pause(args, conn, settings, place, to)
+        else:
+            moves = seek(conn, place, to) if args.apply else plan_seek(conn, place, to)
     show(Move, moves, as_json=args.json)
     again, skipped = sum(move.again for move in moves), sum(move.skipped for move in moves)
     if args.apply:
-        note(f"moved: {count(again, 'event')} to be handled again, {skipped:,} skipped")
+        remark(f"moved: {quantity(again, 'event')} to be handled again, {skipped:,} skipped")
     else:
-        note(
-            f"nothing was changed: {count(again, 'event')} would be handled again, "
+        remark(
+            f"nothing was changed: {quantity(again, 'event')} would be handled again, "
             f"{skipped:,} skipped; --yes does it"
             + (" (with --pause: workers are at it)" if any(move.worker for move in moves) else "")
         )
     return 0
 
 
-def _target(args: argparse.Namespace) -> dict[str, object]:
-    """Return where to go: what exactly one of the options says, or the place itself."""
+def _point(args: argparse.Namespace) -> Point | None:
+    """Return where to go: what exactly one of the options says; None: the place says it."""
     said = {name: getattr(args, name) for name in ("end", "offset", "time", "transaction")}
     has_one = any(value is not None for value in said.values())
-    offset = args.place.offset
-    if has_one and offset is not None:
+    if has_one and args.place.offset is not None:
         raise UsageError(f"{args.place} says where to: leave the other option out")
-    if not has_one and offset is None:
+    if not has_one and args.place.offset is None:
         raise UsageError(
             "where to? --earliest, --latest, --offset, --time, --transaction, or "
             "GROUP/TOPIC/PARTITION@OFFSET"
         )
-    return said if has_one else {**said, "offset": offset}
+    return Point(**said) if has_one else None
 
 
-class _Paused:
-    """A seek under a pause of its own, which ends with it, or when it fails or is interrupted."""
-
-    def __init__(
-        self, args: argparse.Namespace, conn: Connection[Any], what: dict[str, Any]
-    ) -> None:
-        self._args = args
-        self._conn = conn
-        self._what = what
-        self._holder = uuid4()
-
-    def seek(self) -> list[Move]:
-        for each in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, signal.default_int_handler)
-        try:
-            self._conn.execute(query("control", "hold"), self._own(reason="gapless seek --pause"))
-            return self._when_free()
-        except BaseException:
-            self._undo()
-            raise
-
-    def _when_free(self) -> list[Move]:
-        import psycopg  # noqa: PLC0415 - not for --help
-
-        give_up_s = monotonic() + self._args.timeout
-        told = False
-        while True:
-            try:
-                return rows(
-                    self._conn, Move, query("control", "seek"), **self._what, holder=self._holder
-                )
-            except psycopg.Error as error:
-                if error.sqlstate != _BUSY:
-                    raise
-                if monotonic() > give_up_s:
-                    raise GaplessError(
-                        f"a worker has not let go within {self._args.timeout} s: nothing was "
-                        "changed; gapless status shows who it is, --timeout waits longer"
-                    ) from error
-            if not told:
-                note("paused; waiting until the workers have finished their batch")
-                told = True
-            sleep(_LOOK_AGAIN_S)
-
-    def _undo(self) -> None:
-        """End our pause, from a session of its own: the first may be in the middle of anything."""
-        ended: Any = None
-        with suppress(Exception), open_connection(self._args, "seek") as conn:
-            ended = conn.execute(query("control", "resume"), self._own()).fetchone()
-        if ended is None:
-            note(
-                f"could not end the pause: group {self._args.place.group} may still be paused, "
-                "and nothing moved; gapless resume ends it"
-            )
-        elif ended[0]:
-            note("nothing was moved; the group goes on as it was")
-
-    def _own(self, **more: object) -> dict[str, UUID | object]:
-        return {**range_of(self._args), "holder": self._holder, **more}
+def _under_pause(
+    args: argparse.Namespace,
+    conn: Connection[Any],
+    settings: Settings,
+    place: GroupPlace,
+    to: Point | None,
+) -> list[Move]:
+    told: dict[SeekStage, str] = {
+        "waiting": "paused; waiting until the workers have finished their batch",
+        "undone": "nothing was moved; the group goes on as it was",
+        "still-paused": f"could not end the pause: group {place.group} may still be paused, "
+        "and nothing moved; gapless resume ends it",
+    }
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
+    return seek_paused(
+        conn,
+        place,
+        to,
+        dsn=server_dsn(args, settings),
+        timeout_s=args.timeout,
+        tell=lambda stage: remark(told[stage]),
+    )

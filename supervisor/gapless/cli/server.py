@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import note, say, to_json
+from gapless.cli.screen import remark, say
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.text import json_text
 
 if TYPE_CHECKING:
     from gapless.db.embedded.control import Standing
 
 TAKES_THE_REST = True  # what stands behind -- is not ours
-HELP = "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop"
 EXAMPLES = """\
 It runs as long as a command or program uses it; start lets it run until stop. The data are kept.
 They lie in the folder GAPLESS_HOME; without that, for root in /var/lib/gapless, whatever HOME is,
@@ -104,7 +104,7 @@ def _stop(args: argparse.Namespace) -> int:
     folder = look(args.name).folder
     stopped = stop(name=args.name)
     if args.json:
-        say(to_json({"name": args.name, "stopped": stopped, "folder": str(folder)}))
+        say(json_text({"name": args.name, "stopped": stopped, "folder": str(folder)}))
     elif stopped:
         say(f"stopped; the data stay in {folder}")
     else:
@@ -152,7 +152,7 @@ def _show(args: argparse.Namespace, found: Standing) -> None:
         url=None if found.dsn is None else url_of(found.dsn),
     )
     if args.json:
-        say(to_json(asdict(row), indent=2))
+        say(json_text(asdict(row), indent=2))
         return
     how_long = "until gapless server stop" if row.stays else "as long as somebody uses it"
     say(f"server   {row.name}: {f'runs, {how_long}' if row.running else 'does not run'}")
@@ -170,7 +170,7 @@ def _data(row: ServerRow) -> str:
 
 def _tell_of_other(args: argparse.Namespace) -> None:
     """Say so when commands use another database than this server's."""
-    from gapless.cli.context import configured_dsn  # noqa: PLC0415 - not for --help
+    from gapless.cli.context import said_dsn  # noqa: PLC0415 - not for --help
 
-    if configured_dsn(args) is not None:
-        note("a DSN is configured: commands use that database; the embedded server is for none")
+    if said_dsn(args) is not None:
+        remark("a DSN is configured: commands use that database; the embedded server is for none")

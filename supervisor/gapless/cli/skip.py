@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import event_place
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, tell
-from gapless.db.queries import query
+from gapless.cli.screen import answer
+from gapless.ops.control import skip_hole
+from gapless.ops.text import quantity
 
-HELP = "let a group pass a hole: what is missing from the log where it stands"
 EXAMPLES = """\
 A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
 group has stopped. Restore what is missing if you can: then it goes on by itself. What is there of a
@@ -24,19 +23,6 @@ example:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
-    """What a group has passed: offsets, inclusive; how many of them were missing, and all."""
-
-    group: str
-    topic: str
-    partition: int
-    first_offset: int
-    last_offset: int
-    missing: int
-    passed: int
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("place", type=event_place, metavar="GROUP/TOPIC/PARTITION@OFFSET")
@@ -45,21 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Pass the hole, or refuse because there is none."""
-    where = args.place
-    params = {
-        "group": where.group,
-        "topic": where.topic,
-        "partition": where.partition,
-        "offset": where.offset,
-    }
     with open_connection(args, "skip") as conn:
-        (done,) = rows(conn, Skipped, query("control", "skip_hole"), **params)
+        done = skip_hole(conn, args.place)
     whole = done.passed - done.missing
-    torn = f", and {count(whole, 'event')} of the units that they tore" if whole else ""
-    tell(
+    torn = f", and {quantity(whole, 'event')} of the units that they tore" if whole else ""
+    answer(
         args,
         f"{done.group}/{done.topic}/{done.partition} passed offsets {done.first_offset} to "
-        f"{done.last_offset}: {count(done.missing, 'event')} missing{torn}",
+        f"{done.last_offset}: {quantity(done.missing, 'event')} missing{torn}",
         **asdict(done),
     )
     return 0

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import terminal_columns
-from gapless.cli.screen import say, to_json
+from gapless.cli.screen import say
+from gapless.ops.text import json_text
+from gapless.status import (
+    snapshot,
+    stream,
+    to_document,
+    to_text,
+    watch,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-HELP = "members, partitions, lag, dead letters: now, or live with --watch"
 EXAMPLES = """\
 It reads the database alone, so it works from any machine.
 
@@ -44,14 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print one look, or show the live console."""
-    from gapless.status import (  # noqa: PLC0415 - not for --help
-        snapshot,
-        stream,
-        to_document,
-        to_text,
-        watch,
-    )
-
     settings = load_settings(args)
 
     def connect() -> Connection[Any]:
@@ -64,14 +63,14 @@ def main(args: argparse.Namespace) -> int:
     with connect() as conn:
         look = snapshot(conn)
     if args.json:
-        say(to_json(to_document(look), indent=2))
+        say(json_text(to_document(look), indent=2))
     else:
         say(to_text(look, width=terminal_columns()).rstrip("\n"))
     return 0
 
 
 def _print_line(document: dict[str, Any]) -> None:
-    say(to_json(document))
+    say(json_text(document))
     sys.stdout.flush()
 
 

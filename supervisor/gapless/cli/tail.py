@@ -11,15 +11,17 @@ from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import entry_json, print_entry, terminal_columns
 from gapless.cli.parser import add_json, whole
 from gapless.cli.screen import say
+from gapless.db.listen import listen, wait
 from gapless.errors import UsageError
+from gapless.log.catch_up import sequence_if_alone
+from gapless.log.tail import Tail, partitions_of
+from gapless.log.topics import require_topic
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.log.tail import Tail
     from gapless.log.topics import Topic
 
-HELP = "look at the events of a topic, also as they come"
 EXAMPLES = """\
 A line is partition@offset, time (UTC), key, type, payload. It is a look: no group's offset moves.
 
@@ -61,10 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what is there; with -f until Ctrl-C."""
-    from gapless.log.catch_up import sequence_if_alone  # noqa: PLC0415 - not for --help
-    from gapless.log.tail import Tail  # noqa: PLC0415 - not for --help
-    from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
-
     settings = load_settings(args)
     with open_connection(args, "tail", settings) as conn:
         topic = require_topic(conn, args.topic)
@@ -98,7 +96,6 @@ def _start(text: str) -> str | int:
 
 
 def _partitions(conn: Connection[Any], topic: Topic, args: argparse.Namespace) -> list[int]:
-    from gapless.log.tail import partitions_of  # noqa: PLC0415 - not for --help
 
     there_are = partitions_of(conn, topic)
     if args.partition is not None and args.partition not in there_are:
@@ -141,13 +138,11 @@ def _print(tail: Tail, args: argparse.Namespace, limit: int | None) -> int:
 
 
 def _listen(conn: Connection[Any], topic: Topic, partitions: list[int]) -> None:
-    from gapless.db.listen import listen  # noqa: PLC0415 - not for --help
 
     for partition in partitions:
         listen(conn, f"gapless_p_{topic.topic_id}_{partition}")
 
 
 def _wait(conn: Connection[Any], timeout_s: float) -> None:
-    from gapless.db.listen import wait  # noqa: PLC0415 - not for --help
 
     wait(conn, timeout_s)

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli import unrouted
-from gapless.cli.context import load, open_connection
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions
 from gapless.cli.retention import (
     add_dedupe_window,
     add_retention,
-    age,
     changed,
     parse_age,
     parse_window,
 )
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, only_json, show, tell
-from gapless.db.queries import query
+from gapless.cli.screen import answer, remark, show
+from gapless.errors import UsageError
+from gapless.log.retention import find_retention
+from gapless.log.topics import create_topic, find_topic
+from gapless.ops.text import age_text, quantity
+from gapless.ops.topics import (
+    AlteredTopic,
+    TopicChange,
+    TopicInfo,
+    TopicPartition,
+    alter_topic,
+    list_changes,
+    list_topics,
+    list_unrouted,
+    show_topic,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -29,7 +39,6 @@ if TYPE_CHECKING:
     from gapless.log.topics import Topic
     from gapless.settings import Loaded
 
-HELP = "list, create, adopt and show topics, change their number of partitions and their retention"
 EXAMPLES = """\
 examples:
   gapless topics
@@ -41,47 +50,6 @@ examples:
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRow:
-    """A line of `topics list`; dedupe_window: for so long dedupe keys are remembered."""
-
-    topic: str
-    partitions: int
-    events: int
-    groups: int
-    retention: str
-    dedupe_window: str
-    retention_s: float | None = only_json()
-    created: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRow:
-    """A line of `topics show`; log_end_offset is the offset the next event gets.
-
-    state: active, or old for one it had before its number was lowered.
-    """
-
-    topic: str
-    partition: int
-    log_start_offset: int
-    log_end_offset: int
-    events: int
-    state: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRow:
-    """A group that has yet to finish events of an earlier number of partitions."""
-
-    group: str
-    topic: str
-    partitions_before: int
-    partitions: int
-    unfinished: Sequence[int]
-    events: int
 
 
 def add_arguments(parser: Parser) -> None:
@@ -128,8 +96,6 @@ def ensure(
     Raises UsageError, with both numbers, for one with another number of partitions than somebody
     asked for; the default asks for nothing.
     """
-    from gapless.log.topics import create_topic, find_topic  # noqa: PLC0415 - not for --help
-
     before = find_topic(conn, name)
     if before is not None and loaded.sources["totalPartitions"] == "default":
         return before, False
@@ -145,101 +111,102 @@ def ensure(
 
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
-        found = rows(conn, TopicRow, query("cli", "topics"))
-        changes = rows(conn, ChangeRow, query("cli", "changes"), topic=None)
-        strays = rows(conn, unrouted.UnroutedRow, query("cli", "unrouted"))
-    show(TopicRow, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
+        found = list_topics(conn)
+        changes = list_changes(conn)
+        strays = list_unrouted(conn)
+    show(TopicInfo, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
     _tell(changes)
     if strays:
-        events = count(sum(stray.events for stray in strays), "event")
-        note(f"{events} of ids that nobody made: gapless topics unrouted")
+        events = quantity(sum(stray.events for stray in strays), "event")
+        remark(f"{events} of ids that nobody made: gapless topics unrouted")
     return 0
 
 
 def _alter(args: argparse.Namespace) -> int:
-    from gapless.errors import UsageError  # noqa: PLC0415 - not for --help
-
-    kept = (args.retention, args.archive, args.overrun) != (None, None, None)
-    if args.partitions is None and not kept and args.dedupe_window is None:
+    keeps = (args.retention, args.archive, args.overrun) != (None, None, None)
+    if args.partitions is None and not keeps and args.dedupe_window is None:
         raise UsageError(
             "what is to change? --partitions, --retention, --archive, --overrun or --dedupe-window"
         )
     window_s = parse_window(args.dedupe_window)
-    done: dict[str, object] = {"topic": args.name}
-    lines = []
-    loaded = load(args)
+    loaded = load_all(args)
     with open_connection(args, "topics", loaded.settings) as conn:
-        if kept:
-            lines.append(_alter_retention(conn, args, done))
-        if window_s is not None:
-            lines.append(_alter_window(conn, args.name, window_s, done))
-        if args.partitions is not None:
-            lines.append(_alter_partitions(conn, args, loaded, done))
-    tell(args, "\n".join(lines), **done)
+        done = alter_topic(
+            conn,
+            args.name,
+            retention=changed(args, find_retention(conn, args.name)) if keeps else None,
+            dedupe_window_s=window_s,
+            partitions=args.partitions,
+        )
+    _tell(done.changes)
+    _warn_of_configuration(loaded, done)
+    lines = (_retention(done), _window(done), _partitions(done))
+    answer(args, "\n".join(filter(None, lines)), **_as_json(done))
     return 0
 
 
-def _alter_partitions(
-    conn: Connection[Any], args: argparse.Namespace, loaded: Loaded, done: dict[str, object]
-) -> str:
-    """Change the number; say what was done, in words and in `done`."""
-    from gapless.log.topics import require_topic, set_partitions  # noqa: PLC0415 - not for --help
-
-    before = require_topic(conn, args.name).partitions
-    topic = set_partitions(conn, args.name, args.partitions)
-    _tell(rows(conn, ChangeRow, query("cli", "changes"), topic=args.name))
-    asked = loaded.settings.total_partitions
-    if loaded.sources["totalPartitions"] != "default" and asked != topic.partitions:
-        note(
-            f"warning: totalPartitions is {asked} in {loaded.sources['totalPartitions']}: gapless "
-            f"run refuses the topic with it; write {topic.partitions}, or leave it out"
+def _warn_of_configuration(loaded: Loaded, done: AlteredTopic) -> None:
+    asked, source = loaded.settings.total_partitions, loaded.sources["totalPartitions"]
+    if done.partitions is not None and source != "default" and asked != done.partitions:
+        remark(
+            f"warning: totalPartitions is {asked} in {source}: gapless "
+            f"run refuses the topic with it; write {done.partitions}, or leave it out"
         )
-    done |= {"partitions_before": before, "partitions": topic.partitions}
-    if before == topic.partitions:
-        return f"nothing to do: topic {topic.name} has {count(topic.partitions, 'partition')}"
+
+
+def _partitions(done: AlteredTopic) -> str:
+    if done.partitions is None:
+        return ""
+    if done.partitions_before == done.partitions:
+        return f"nothing to do: topic {done.topic} has {quantity(done.partitions, 'partition')}"
     return (
-        f"topic {topic.name} has {count(topic.partitions, 'partition')} now, {before} before: "
+        f"topic {done.topic} has {quantity(done.partitions, 'partition')} now, "
+        f"{done.partitions_before} before: "
         "events that are there are finished where they are, then the same keys go on in the "
         "new ones"
     )
 
 
-def _alter_retention(
-    conn: Connection[Any], args: argparse.Namespace, done: dict[str, object]
-) -> str:
-    """Change how long events are kept; say what was done, in words and in `done`."""
-    from gapless.log.retention import find_retention, set_retention  # noqa: PLC0415 - see above
-
-    after = changed(args, find_retention(conn, args.name))
-    set_retention(conn, args.name, after)
-    done |= {
-        "retention_s": after.keep_s,
-        "archive": after.archive,
-        "overrun": list(after.overrun or ()),
-    }
+def _retention(done: AlteredTopic) -> str:
+    if (kept := done.retention) is None:
+        return ""
     return (
-        f"topic {args.name} keeps its events "
-        + ("for ever" if after.keep_s is None else f"for {age(after.keep_s)}, at least")
-        + (f", until pipeline {after.archive} has archived them" if after.archive else "")
-        + (f", whatever {', '.join(after.overrun)} have handled" if after.overrun else "")
+        f"topic {done.topic} keeps its events "
+        + ("for ever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
+        + (f", until pipeline {kept.archive} has archived them" if kept.archive else "")
+        + (f", whatever {', '.join(kept.overrun)} have handled" if kept.overrun else "")
     )
 
 
-def _alter_window(conn: Connection[Any], name: str, window_s: int, done: dict[str, object]) -> str:
-    """Change the window; say what was done, in words and in `done`."""
-    from gapless.log.topics import set_dedupe_window  # noqa: PLC0415 - not for --help
-
-    set_dedupe_window(conn, name, window_s)
-    done["dedupe_window_s"] = window_s
-    return f"topic {name} remembers dedupe keys for {age(window_s)}"
+def _window(done: AlteredTopic) -> str:
+    if done.dedupe_window_s is None:
+        return ""
+    return f"topic {done.topic} remembers dedupe keys for {age_text(done.dedupe_window_s)}"
 
 
-def _tell(changes: Sequence[ChangeRow]) -> None:
+def _as_json(done: AlteredTopic) -> dict[str, object]:
+    """Return what was changed, and nothing of the rest."""
+    said: dict[str, object] = {"topic": done.topic}
+    if (kept := done.retention) is not None:
+        said |= {
+            "retention_s": kept.keep_s,
+            "archive": kept.archive,
+            "overrun": list(kept.overrun),
+        }
+    if done.dedupe_window_s is not None:
+        said["dedupe_window_s"] = done.dedupe_window_s
+    if done.partitions is not None:
+        said |= {"partitions_before": done.partitions_before, "partitions": done.partitions}
+    return said
+
+
+def _tell(changes: Sequence[TopicChange]) -> None:
     """Say on stderr which groups are not done with a change."""
     for each in changes:
-        note(
+        remark(
             f"topic {each.topic}, group {each.group}: from {each.partitions_before} to "
-            f"{count(each.partitions, 'partition')}, {count(each.events, 'event')} to finish first "
+            f"{quantity(each.partitions, 'partition')}, "
+            f"{quantity(each.events, 'event')} to finish first "
             f"in partitions {', '.join(map(str, each.unfinished))}"
         )
 
@@ -249,20 +216,17 @@ def _create(args: argparse.Namespace) -> int:
     if args.retention is not None:
         flags["retention_s"] = parse_age(args.retention) or ""
     window_s = parse_window(args.dedupe_window)
-    loaded = load(args, flags)
+    loaded = load_all(args, flags)
     with open_connection(args, "topics", loaded.settings) as conn:
         topic, is_new = ensure(conn, args.name, loaded, window_s)
     what = "created topic" if is_new else "nothing to do: there is a topic"
-    text = f"{what} {topic.name} with {count(topic.partitions, 'partition')}"
-    tell(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
+    text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
+    answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
-    from gapless.log.topics import require_topic  # noqa: PLC0415 - not for --help
-
     with open_connection(args, "topics") as conn:
-        require_topic(conn, args.name)
-        found = rows(conn, PartitionRow, query("cli", "topic_partitions"), topic=args.name)
-    show(PartitionRow, found, as_json=args.json)
+        found = show_topic(conn, args.name)
+    show(TopicPartition, found, as_json=args.json)
     return 0

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from datetime import datetime
 
-from gapless.cli.context import load, open_connection
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.retention import add_retention, parse_age
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, note, show, tell
-from gapless.db.queries import query
+from gapless.cli.screen import answer, remark, show
+from gapless.log.topics import adopt_topic, discard_unrouted
+from gapless.ops.text import quantity
+from gapless.ops.topics import UnroutedId, list_unrouted
 
 _ID_MAX = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnroutedRow:
-    """A line of `topics unrouted`: events of an id that nobody made; id 0: of all further ids."""
-
-    topic_id: int
-    events: int
-    since: datetime
 
 
 def declare(verbs: argparse._SubParsersAction[Parser]) -> None:
@@ -48,18 +38,16 @@ def declare(verbs: argparse._SubParsersAction[Parser]) -> None:
 
 def _unrouted(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
-        found = rows(conn, UnroutedRow, query("cli", "unrouted"))
-    show(UnroutedRow, found, as_json=args.json, empty="all events have a topic")
+        found = list_unrouted(conn)
+    show(UnroutedId, found, as_json=args.json, empty="all events have a topic")
     return 0
 
 
 def _adopt(args: argparse.Namespace) -> int:
-    from gapless.log.topics import adopt_topic  # noqa: PLC0415 - not for --help
-
     flags: dict[str, object] = {"total_partitions": args.partitions}
     if args.retention is not None:
         flags["retention_s"] = parse_age(args.retention) or ""
-    settings = load(args, flags).settings
+    settings = load_all(args, flags).settings
     with open_connection(args, "topics", settings) as conn:
         topic, events = adopt_topic(
             conn,
@@ -68,20 +56,22 @@ def _adopt(args: argparse.Namespace) -> int:
             partitions=settings.total_partitions,
             keep_s=settings.retention_s,
         )
-    text = f"topic {topic.name} has id {args.id} and {count(topic.partitions, 'partition')} now; "
-    text += f"{count(events, 'event')} get their offsets next"
-    tell(args, text, topic=topic.name, topic_id=args.id, partitions=topic.partitions, events=events)
+    text = (
+        f"topic {topic.name} has id {args.id} and {quantity(topic.partitions, 'partition')} now; "
+    )
+    text += f"{quantity(events, 'event')} get their offsets next"
+    answer(
+        args, text, topic=topic.name, topic_id=args.id, partitions=topic.partitions, events=events
+    )
     return 0
 
 
 def _discard(args: argparse.Namespace) -> int:
-    from gapless.log.topics import discard_unrouted  # noqa: PLC0415 - not for --help
-
     if not args.yes:
-        note("nothing was given up: --yes does it, for good")
+        remark("nothing was given up: --yes does it, for good")
         return _unrouted(args)
     whose = "of all ids without a topic" if args.id is None else f"of topic id {args.id}"
     with open_connection(args, "topics") as conn:
         events = discard_unrouted(conn, args.id)
-    tell(args, f"gave up {count(events, 'event')} {whose}", topic_id=args.id, events=events)
+    answer(args, f"gave up {quantity(events, 'event')} {whose}", topic_id=args.id, events=events)
     return 0

@@ -9,12 +9,12 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.cli.health.rounds import findings
 from gapless.db.migrate import migrate
 from gapless.log.publish import publish
 from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
+from gapless.ops.doctor.rounds import diagnose
 from gapless.status.look import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
@@ -147,7 +147,7 @@ def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> 
         pid = stranger.info.backend_pid
         look = snapshot(conn)
         (finding,) = [
-            each for each in findings(dsn, connect_timeout_s=5) if each.name == "squatters"
+            each for each in diagnose(dsn, connect_timeout_s=5) if each.name == "squatters"
         ]
     said = f"pid {pid} of role gapless_test_role"
     assert said in str(look.squatters[0])

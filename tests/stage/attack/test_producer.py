@@ -21,10 +21,10 @@ from psycopg import Connection, sql
 import gapless
 import gapless.testing
 from gapless import handler
-from gapless.cli.health.rounds import findings
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic, set_partitions
+from gapless.ops.doctor.rounds import diagnose
 from gapless.status.look import snapshot
 from support.patience import patience
 
@@ -249,7 +249,7 @@ def test_whatever_it_inserts(world: World) -> None:
     dead = "coalesce(sum(events), 0) from gapless.dead_letter"
     assert len(handled) == len(set(handled))
     assert len(handled) + world._value(dead) == world._value(of_the_outbox)
-    for finding in findings(world.dsn, connect_timeout_s=5):
+    for finding in diagnose(world.dsn, connect_timeout_s=5):
         assert "may not look" not in finding.text, finding
 
 
@@ -312,6 +312,6 @@ def test_abandoned_prepared_transactions_and_open_ones_delay_only_their_own(worl
         gapless.publish(world.conn, "topic-7", n)
         assert sequence(world.conn) == 1
     (named,) = [
-        each for each in findings(world.dsn, connect_timeout_s=5) if each.name == "prepared"
+        each for each in diagnose(world.dsn, connect_timeout_s=5) if each.name == "prepared"
     ]
     assert "left" in named.text or named.level == "ok"

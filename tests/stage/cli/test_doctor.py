@@ -7,11 +7,11 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from gapless.cli.health import session
-from gapless.cli.health.rounds import findings
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from gapless.ops.doctor import session
+from gapless.ops.doctor.rounds import diagnose
 
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
@@ -103,7 +103,7 @@ def test_a_log_that_stands_still(gapless, conn) -> None:
 def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To fill it takes gigabytes: here it counts as full when it is empty."""
     monkeypatch.setattr(session, "_QUEUE_MAX", -1.0)
-    found = [each for each in findings(dsn, connect_timeout_s=5) if each.name == "notify-queue"]
+    found = [each for each in diagnose(dsn, connect_timeout_s=5) if each.name == "notify-queue"]
     assert [each.level for each in found] == ["FAIL"]
     assert "when it is full no NOTIFY commits" in found[0].text
 

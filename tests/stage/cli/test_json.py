@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gapless.cli.main import COMMANDS
+from gapless.cli.commands import COMMANDS
 from gapless.cli.parser import Parser
 
 # What has none, and why; docs/exit-codes.md says so too.
@@ -17,6 +17,7 @@ WITHOUT = {
     "demo": "talks to a person",
     "pipeline run": "stays",
     "server url": "prints one thing",
+    "completion": "prints one thing",
     "server psql": "is psql",
     "dlq export": "is JSON lines",
 }
@@ -24,8 +25,8 @@ WITHOUT = {
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield every command, or every verb of one that has verbs, with its parser."""
-    for name, where in COMMANDS.items():
-        module = importlib.import_module(where)
+    for name, command in COMMANDS.items():
+        module = importlib.import_module(command.module)
         parser = Parser(prog=name)
         module.add_arguments(parser)
         verbs = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.cli import lines as lines_module
-from gapless.cli.batches import Batches
-from gapless.cli.entries import fit
-from gapless.cli.lines import Line, Lines, Shape, parse_line
-from gapless.cli.screen import plain, safe_json
+from gapless.cli.entries import cut_to
 from gapless.errors import UsageError
 from gapless.log.event import NewEvent
+from gapless.ops.load import lines as lines_module
+from gapless.ops.load.batches import Batches
+from gapless.ops.load.lines import JsonLine, JsonLines, LineShape, parse_line
+from gapless.ops.text import plain, safe_json
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 value = st.recursive(
@@ -39,13 +39,13 @@ def test_the_payload_is_taken_as_it_is_written(payload, key, blank: str, ascii_o
         f'{blank}{{{blank}"key"{blank}:{blank}{json.dumps(key)}{blank},'
         f'{blank}"payload"{blank}:{blank}{written}{blank}}}{blank}\r'
     )
-    event = parse_line(line, Shape())
+    event = parse_line(line, LineShape())
     assert (event.payload, event.key) == (written.encode(), key)
 
 
 @given(st.text())
 def test_any_text_is_an_event_or_refused(line: str) -> None:
-    for shape in (Shape(), Shape(payload_only=True), Shape(key_field="k")):
+    for shape in (LineShape(), LineShape(payload_only=True), LineShape(key_field="k")):
         with contextlib.suppress(ValueError):
             assert parse_line(line, shape).payload
 
@@ -66,19 +66,19 @@ def test_safe_json_is_the_same_value(anything) -> None:
 
 @given(st.text("a漢é\u0301"), st.integers(10, 30))
 def test_fit(line: str, columns: int) -> None:
-    cut = fit(line, columns)
+    cut = cut_to(line, columns)
     if cut != line:
         assert line.startswith(cut.removesuffix("..."))
     assert sum(2 if c == "漢" else c != "\u0301" for c in cut) <= columns
 
 
-def _lines(data: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
+def _lines(data: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch) -> list[JsonLine]:
     monkeypatch.setattr(lines_module, "_READ_BYTES", chunk)
     reader, writer = os.pipe()
     os.write(writer, data)
     os.close(writer)
     try:
-        return list(Lines(reader, "x", Shape(payload_only=True)))
+        return list(JsonLines(reader, "x", LineShape(payload_only=True)))
     finally:
         os.close(reader)
 
@@ -112,7 +112,7 @@ class _Ready:
         for number, unit in enumerate(self._units, start=1):
             self._at = number
             event = NewEvent(payload=number, transaction_id=unit)
-            yield Line(number=number, end_byte=number, event=event)
+            yield JsonLine(number=number, end_byte=number, event=event)
 
     def is_ready(self, timeout_s: float) -> bool:
         return self._at not in self._pauses

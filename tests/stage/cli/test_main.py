@@ -52,7 +52,7 @@ def test_help_loads_nothing_heavy() -> None:
     """What `gapless --help` must not pay for; the bound in milliseconds is for a quiet machine."""
     program = (
         "import sys; from gapless.cli.main import main; main(['--help']);"
-        "print([m for m in ('rich', 'yaml', 'tenacity', 'multiprocess') if m in sys.modules])"
+        "print([m for m in ('psycopg', 'rich', 'yaml', 'tenacity', 'multiprocess') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.decode().splitlines()[-1] == "[]"

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
-from gapless.cli.replay.run import run as run_replay
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
 from gapless.consume.unit import Batch, Unit
@@ -27,6 +26,7 @@ from gapless.db.connect import connect
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
+from gapless.ops.replay.run import run_replay
 from gapless.spark import task
 from gapless.testing import drain
 from stage.consume.world import Group, Reader, World
@@ -225,7 +225,7 @@ class History:
             "select gapless.create_replay(%s, %s)", [again, self.world.topic.name]
         )
         with connect(self.world.dsn, role="replay") as conn:
-            run_replay(conn, again, made, terms(made), lambda events: None)
+            run_replay(conn, again, made, terms(made), keep=True)
         self.check(again)
 
 

@@ -10,13 +10,13 @@ import pytest
 from psycopg import Connection
 
 import gapless.testing
-from gapless.cli.replay.command import _terms as terms_of_replay
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
 from gapless.consume.policy import Policy
 from gapless.consume.terms import Terms, agree
 from gapless.consume.turn import Turn
 from gapless.errors import UsageError
+from gapless.ops.replay.plan import replay_terms as terms_of_replay
 from gapless.settings import Settings
 from gapless.spark.engine import Engine
 from gapless.worker.supervisor import make_plan

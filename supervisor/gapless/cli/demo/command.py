@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.context import configured_dsn
-
-HELP = "run a week of real flights through the log and check the result"
+from gapless.cli.context import said_dsn
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     """Run the demo on the server that was named, or on one of its own."""
     from gapless.cli.demo.play import play  # noqa: PLC0415 - heavy imports only when it runs
 
-    return play(args, configured_dsn(args))
+    return play(args, said_dsn(args))
 
 
 def _positive(text: str) -> int:

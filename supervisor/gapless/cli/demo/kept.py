@@ -15,18 +15,18 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier
 from rich.console import Console
 
-from gapless.cli.place import spell
 from gapless.cli.server import url_of
 from gapless.db.connect import connect
 from gapless.db.embedded.cluster import NAME
 from gapless.db.queries import query
+from gapless.ops.place import spell
 
 OWN_SERVER = "demo"
 _HANDLERS = "gapless.cli.demo.handlers"
 _COLUMN = 56  # where what is said of a command begins
 
 
-def settle(server_dsn: str, demo_dsn: str) -> str:
+def database_of(server_dsn: str, demo_dsn: str) -> str:
     """Make the demo's database that of its own server; return its DSN.
 
     One kept before goes, whoever looks at it. Nobody may be connected to the demo's.

@@ -15,11 +15,11 @@ from psycopg import Connection
 from rich.console import Console
 
 from gapless.cli.demo.flights import flights
-from gapless.cli.demo.kept import OWN_SERVER, settle, tell_next, tell_of_keeping
+from gapless.cli.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
 from gapless.cli.demo.pipelines import run_pipelines
 from gapless.cli.demo.producers import start_producers
 from gapless.cli.demo.report import measure, print_report
-from gapless.cli.demo.stage import Crew, crew, fresh_database, install
+from gapless.cli.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.db.connect import connect
 from gapless.db.embedded.control import stay
 from gapless.db.embedded.server import EmbeddedServer, acquire
@@ -45,7 +45,7 @@ def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
             tell_of_keeping(screen)
         else:
             if own is not None:
-                dsn = settle(server, dsn)
+                dsn = database_of(server, dsn)
                 stay(own)
             with connect(dsn, role="demo") as conn:
                 tell_next(screen, conn, dsn, own_server=own is not None)
@@ -59,7 +59,7 @@ def _own_server(screen: Console) -> EmbeddedServer:
 
 def _play(screen: Console, args: argparse.Namespace, dsn: str, folder: Path) -> bool:
     with connect(dsn, role="demo") as conn:
-        install(conn)
+        install_demo(conn)
         truth = flights("truth").compute(args.flights)
         with crew(dsn, folder) as supervisors:
             screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
@@ -73,7 +73,7 @@ def _play(screen: Console, args: argparse.Namespace, dsn: str, folder: Path) -> 
         return print_report(screen, checks, measure(conn))
 
 
-def _wait_until_joined(conn: Connection[Any], supervisors: Crew) -> None:
+def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo) -> None:
     deadline = monotonic() + JOIN_S_MAX
     while True:
         supervisors.check()
@@ -86,7 +86,7 @@ def _wait_until_joined(conn: Connection[Any], supervisors: Crew) -> None:
 
 
 def _run(
-    conn: Connection[Any], supervisors: Crew, show: Callable[[], None], producers: list[Any]
+    conn: Connection[Any], supervisors: RunningDemo, show: Callable[[], None], producers: list[Any]
 ) -> None:
     """Look on until everything is published and handled."""
     try:

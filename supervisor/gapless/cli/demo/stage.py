@@ -51,7 +51,7 @@ def fresh_database(dsn: str, *, keep: bool) -> Iterator[str]:
                 conn.execute(SQL("drop database {} with (force)").format(Identifier(name)))
 
 
-def install(conn: Connection[Any]) -> None:
+def install_demo(conn: Connection[Any]) -> None:
     """Install the schema, the topic and the tables that the handlers write."""
     migrate(conn)
     create_chunks(conn)
@@ -60,7 +60,7 @@ def install(conn: Connection[Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class RunningDemo:
     """The supervisors: separate processes, as on separate machines; each logs to a file."""
 
     processes: list[subprocess.Popen[bytes]]
@@ -87,7 +87,7 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew(dsn: str, folder: Path) -> Iterator[Crew]:
+def crew(dsn: str, folder: Path) -> Iterator[RunningDemo]:
     """Start the supervisors; they are stopped on every way out."""
     command = [sys.executable, "-m", "gapless", "run", f"{flights_name()}.handlers"]
     environment = {**os.environ, "GAPLESS_DSN": dsn}
@@ -111,6 +111,6 @@ def crew(dsn: str, folder: Path) -> Iterator[Crew]:
                     )
                 )
             logs.append(log)
-        yield Crew(processes, logs)
+        yield RunningDemo(processes, logs)
     finally:
-        Crew(processes, logs).stop()
+        RunningDemo(processes, logs).stop()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.dlq.change import discard, redrive
-from gapless.cli.dlq.filters import OPEN, add_filters
-from gapless.cli.dlq.show import list_units, show_unit
+from gapless.cli.dlq.change import discard_chosen, redrive_chosen
+from gapless.cli.dlq.filters import add_filters
+from gapless.cli.dlq.show import print_list, print_one
 from gapless.cli.dlq.transfer import export, import_
 from gapless.cli.parser import Parser, add_json, whole
 from gapless.cli.place import event_place
+from gapless.ops.dlq.find import OPEN
 
-HELP = "what was set aside, and why: list, show, redrive, discard, export, import"
 EXAMPLES = """\
 A unit is what was published together: it is shown, redriven and discarded as a whole. PLACE is
 GROUP/TOPIC/PARTITION@OFFSET of any of its events.
@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
     listing = verbs.add_parser("list", help="list the newest units (also without a verb)")
-    listing.set_defaults(act=list_units)
+    listing.set_defaults(act=print_list)
     add_filters(listing, states=OPEN)
     listing.add_argument(
         "--limit",
@@ -42,14 +42,14 @@ def add_arguments(parser: Parser) -> None:
     )
     add_json(listing)
     showing = verbs.add_parser("show", help="show one with payload, error and what waits behind it")
-    showing.set_defaults(act=show_unit)
+    showing.set_defaults(act=print_one)
     showing.add_argument("place", type=event_place, metavar="PLACE", help="as in the list")
     add_json(showing)
     redriving = verbs.add_parser("redrive", help="have units handled again, in order, once")
-    redriving.set_defaults(act=redrive)
+    redriving.set_defaults(act=redrive_chosen)
     _add_choice(redriving, states=("dead",))
     discarding = verbs.add_parser("discard", help="give units up; what is parked behind follows")
-    discarding.set_defaults(act=discard)
+    discarding.set_defaults(act=discard_chosen)
     _add_choice(discarding, states=("dead",))
     discarding.add_argument("--reason", required=True, metavar="TEXT", help="for the record")
     _add_transfers(verbs)

@@ -16,7 +16,6 @@ from uuid import uuid4
 import psycopg
 import tenacity
 
-from gapless.cli.rows import rows
 from gapless.consume.handler import Handler
 from gapless.consume.step import step, step_alone
 from gapless.consume.terms import Terms
@@ -26,6 +25,7 @@ from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.ops.rows import require_autocommit, row, rows
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -34,7 +34,7 @@ _RETRIES_S_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ReplayPart:
     """A partition of a replay; stop_offset is exclusive."""
 
     topic: str
@@ -46,8 +46,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Of all partitions of a replay, by the database."""
+class ReplayProgress:
+    """Of all partitions of a replay: events in range and done; units and events that are dead."""
 
     events: int
     done: int
@@ -55,43 +55,90 @@ class Progress:
     dead_events: int
 
 
-def parts(conn: Connection[Any], name: str) -> list[Part]:
-    """Return the partitions that have something left."""
-    return rows(conn, Part, query("control", "replay_parts"), group=name)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayResult:
+    """What a replay came to, all runs of it together. finished: nothing is left of its range.
+
+    kept: its scratch group is still there, for others that are at it or for its dead letters.
+    """
+
+    name: str
+    events: int
+    done: int
+    dead_units: int
+    dead_events: int
+    finished: bool
+    kept: bool
 
 
-def progress(conn: Connection[Any], name: str) -> Progress:
+def replay_progress(conn: Connection[Any], name: str) -> ReplayProgress:
     """Return how far a replay is. Raises GaplessError when somebody removed it."""
-    found = rows(conn, Progress, query("control", "replay_state"), group=name)
+    found = rows(conn, ReplayProgress, query("control", "replay_state"), group=name)
     if not found:
         raise GaplessError(f"replay {name} is not there any more: somebody removed it")
     return found[0]
 
 
-def run(
+def run_replay(
     conn: Connection[Any],
     name: str,
     handler: Handler,
     terms: Terms,
-    show: Callable[[int], None],
-) -> None:
-    """Handle what is left of the partitions that nobody else is at; `show` is told events.
+    *,
+    keep: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ReplayResult:
+    """Handle what is left of a replay, of the partitions that nobody else is at.
 
-    After a change of their number partitions wait for one another: it goes round as long as any of
-    them moves. Raises GaplessError when none does. After an error the session is to be closed: it
-    may still hold a partition.
+    Before: `conn` is in autocommit. terms: of replay_terms(). progress: is told after each claim
+    how many events it had. The scratch group is forgotten when all is done and nothing is dead,
+    unless it is to be kept. After an error the session is to be closed: it may still hold a
+    partition; a run with the same name continues.
+    Raises GaplessError when the replay was removed, is paused, or waits for what is not in its
+    range; FencedError when somebody else took a partition over.
     """
-    moved, waiting = True, list[Part]()
+    require_autocommit(conn, "run_replay()")
+    _run_all(conn, name, handler, terms, progress)
+    end = replay_progress(conn, name)
+    is_done = not _parts(conn, name)
+    is_kept = not is_done or end.dead_units > 0 or keep
+    if not is_kept:
+        row(conn, query("control", "drop_group"), group=name)
+    return ReplayResult(
+        name=name,
+        events=end.events,
+        done=end.done,
+        dead_units=end.dead_units,
+        dead_events=end.dead_events,
+        finished=is_done,
+        kept=is_kept,
+    )
+
+
+def _parts(conn: Connection[Any], name: str) -> list[ReplayPart]:
+    """Return the partitions that have something left."""
+    return rows(conn, ReplayPart, query("control", "replay_parts"), group=name)
+
+
+def _run_all(
+    conn: Connection[Any],
+    name: str,
+    handler: Handler,
+    terms: Terms,
+    progress: Callable[[int], None],
+) -> None:
+    """Go round for as long as any partition moves: after a change of their number they wait."""
+    moved, waiting = True, list[ReplayPart]()
     while moved:
         moved, waiting = False, []
-        for part in parts(conn, name):
+        for part in _parts(conn, name):
             if not hold.try_lock(conn, part.lease_no):
                 continue
             waiting.append(part)
             for events in _partition(conn, name, part, handler, terms):
                 moved = True
-                show(events)
-    left = {part.partition_id for part in parts(conn, name)}
+                progress(events)
+    left = {part.partition_id for part in _parts(conn, name)}
     if left.intersection(part.partition_id for part in waiting):
         raise GaplessError(
             f"replay {name} is paused (gapless resume {name}, then go on with --continue), or its "
@@ -100,20 +147,19 @@ def run(
 
 
 def _partition(
-    conn: Connection[Any], name: str, part: Part, handler: Handler, terms: Terms
+    conn: Connection[Any], name: str, part: ReplayPart, handler: Handler, terms: Terms
 ) -> Iterator[int]:
     partition = Partition(
         group_id=name, topic=part.topic, topic_id=part.topic_id, partition_id=part.partition_id
     )
     token = uuid4()
     where = {"group": name, "topic_id": part.topic_id, "partition_id": part.partition_id}
-    row = conn.execute(query("control", "take_part"), {**where, "token": token}).fetchone()
-    if row is None or row[0] is None:
+    epoch, unclean = row(conn, query("control", "take_part"), **where, token=token)
+    if epoch is None:
         raise GaplessError(f"replay {name} is not there any more: somebody removed it")
-    epoch, unclean = row
     assignment = Assignment(partition=partition, epoch=epoch, token=token)
     # Somebody may have been at it between our look and the lock.
-    left = [each for each in parts(conn, name) if each.partition_id == part.partition_id]
+    left = [each for each in _parts(conn, name) if each.partition_id == part.partition_id]
     at = left[0].next_offset if left else part.stop_offset
     turn = Turn(conn=conn, assignment=assignment, handler=handler, terms=terms)
     alone = terms.batch_size if unclean else 0  # it may have died of one of these (I8)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,13 +16,9 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import tuple_row
 
-from gapless.cli.replay.preview import Range
-from gapless.cli.replay.run import patiently
 from gapless.consume.call import ENDED, UnitFailedError, call, call_each
 from gapless.consume.claim import Claim, Wanted, claim
 from gapless.consume.handler import Handler
-from gapless.consume.letters import Failure
-from gapless.consume.policy import DEAD_LETTER, judge
 from gapless.consume.reader import at_once, load_units, read_units
 from gapless.consume.session import TransactionBrokenError, run
 from gapless.consume.terms import Terms
@@ -33,45 +28,44 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
+from gapless.ops.replay.plan import ReplayBounds, ReplayRange, find_bounds
+from gapless.ops.replay.run import patiently
+from gapless.ops.replay.tally import ReplayTrial, Tally
+from gapless.ops.rows import require_autocommit
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-FAILURES_SHOWN = 5
 _NONE: Mapping[str, object] = MappingProxyType({})
 
-Place = tuple[int, int]  # partition and first offset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedUnit:
-    """A unit that would fail, and the line that says most of why."""
-
-    topic: str
-    partition: int
-    offset: int
-    error: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Tried:
-    """What a dry run found. skipped: units that the handler asked to be skipped.
-
-    failures: the first FAILURES_SHOWN of those that failed.
-    """
-
-    events: int = 0
-    handled: int = 0
-    skipped: int = 0
-    failed: int = 0
-    failures: list[FailedUnit] = field(default_factory=list)
+UnitKey = tuple[int, int]  # partition and first offset
 
 
 class _EndedError(Exception):
     """The handler ended the transaction: all that was done is gone, begin anew."""
 
 
-class Trial:
+def try_replay(
+    conn: Connection[Any],
+    wanted: ReplayRange,
+    handler: Handler,
+    terms: Terms,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ReplayTrial:
+    """Call the handler for all that a replay would handle, and roll it back, in one transaction.
+
+    Before: `conn` is in autocommit. terms: of replay_terms(). progress: is told how many events are
+    done. What the handler does outside of the database is done. Until its end the rows that the
+    handler wrote are locked, and vacuum and retention wait.
+    Raises what create_replay() and run_replay() raise; nothing is left then.
+    """
+    require_autocommit(conn, "try_replay()")
+    found = find_bounds(conn, wanted)
+    return _Trial(conn, wanted.name, handler, terms, found, progress).run()
+
+
+class _Trial:
     """A dry run of `handler` over `found`; `show` is told how many events are done.
 
     An attempt that loses its transaction to a handler is made anew, and that handler's unit, known
@@ -84,7 +78,7 @@ class Trial:
         name: str,
         handler: Handler,
         terms: Terms,
-        found: Sequence[Range],
+        found: Sequence[ReplayBounds],
         show: Callable[[int], None],
     ) -> None:
         self._conn = conn
@@ -94,20 +88,19 @@ class Trial:
         self._ranges = found
         self._show = show
         self._topic = require_topic(conn, terms.topic)
-        self._slow: set[Place] = set()  # claims whose units are to be handled one by one
-        self._enders: dict[Place, BaseException] = {}  # units that ended their transaction
+        self._slow: set[UnitKey] = set()  # claims whose units are to be handled one by one
+        self._enders: dict[UnitKey, BaseException] = {}  # units that ended their transaction
         self._xid = ""
-        self._tried = Tried()
+        self._tally = Tally()
 
-    def run(self) -> Tried:
-        """Handle all of it, and roll it back. Raises what a replay raises; nothing is left then."""
+    def run(self) -> ReplayTrial:
         while not patiently(self._once):
             pass
-        return self._tried
+        return self._tally.result()
 
     def _once(self) -> bool:
         """Begin anew; tell whether it came to the end."""
-        self._tried = Tried()
+        self._tally = Tally()
         try:
             with _rolled_back(self._conn):
                 self._attempt()
@@ -139,7 +132,7 @@ class Trial:
                     "partitions outside of the range: take all of the topic"
                 )
 
-    def _partition(self, part: Range, at: int) -> int:
+    def _partition(self, part: ReplayBounds, at: int) -> int:
         """Handle a partition from `at` as far as it goes; return the next offset."""
         partition = Partition(
             group_id=self._name,
@@ -167,8 +160,8 @@ class Trial:
             self._xid = claimed.claim_xid
             self._claim(partition, claimed)
             at = claimed.last_offset + 1
-            self._tried.events += claimed.last_offset - claimed.first_offset + 1
-            self._show(self._tried.events)
+            self._tally.events += claimed.last_offset - claimed.first_offset + 1
+            self._show(self._tally.events)
         return at
 
     def _claim(self, partition: Partition, claimed: Claim) -> None:
@@ -184,7 +177,7 @@ class Trial:
         if is_slow:
             self._one_by_one(partition, spans)
         else:
-            self._tried.handled += len(spans)
+            self._tally.handled += len(spans)
         # For good, when no handler runs: the next claim would check them all again.
         self._ask("apply_constraints")
 
@@ -203,28 +196,10 @@ class Trial:
                 if error is not None and not self._is_ours():
                     self._enders[place] = error
                     raise _EndedError
-            self._count(unit, error)
+            self._tally.add(unit, error)
 
     def _alone(self, unit: Unit) -> None:
         call(self._handler, Batch([unit]) if self._handler.batch else unit, self._conn)
-
-    def _count(self, unit: Unit, error: BaseException | None) -> None:
-        tried = self._tried
-        if error is None:
-            tried.handled += 1
-        elif judge(DEAD_LETTER, error, 1).state == "skip":
-            tried.skipped += 1
-        else:
-            tried.failed += 1
-            if len(tried.failures) < FAILURES_SHOWN:
-                tried.failures.append(
-                    FailedUnit(
-                        topic=unit.topic,
-                        partition=unit.partition,
-                        offset=unit.first_offset,
-                        error=str(Failure(error=error).params()["reason"]),
-                    )
-                )
 
     def _try(self, do: Callable[[], None]) -> BaseException | None:
         """Do it under a savepoint; return what made it fail, with nothing of it left."""

@@ -4,61 +4,83 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import Connection
 
-from gapless.cli.batches import Batches
-from gapless.cli.lines import Line, Lines
-from gapless.cli.progress import Bar
-from gapless.cli.screen import count, note
 from gapless.db.connect import is_transient
 from gapless.errors import GaplessError, PublishError, UsageError
 from gapless.log.catch_up import own_xid
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
+from gapless.ops.load.batches import Batches
+from gapless.ops.load.lines import JsonLine, JsonLines
+from gapless.ops.text import quantity
 
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
 _SHOW_EVERY_EVENTS = 500
 _PROBED_EVENTS_MAX = 100  # publish() takes COPY, which names the row, for fewer than that
 
 
-class Load:
-    """One run over a file. `events`, `transactions` and `last_line` count what is committed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLines:
+    """What is committed of a file: events, in so many transactions, up to this line, from 1.
 
-    duplicates: lines with a dedupe_key that was there before; they are not among `events`.
+    duplicates: lines with a dedupe_key that was there before; they are not among `events`. xid: of
+    the last transaction that stored any; None: there was none.
     """
 
-    def __init__(self, conn: Connection[Any], topic: str, lines: Lines, bar: Bar) -> None:
-        self.events = 0
-        self.duplicates = 0
-        self.transactions = 0
-        self.last_line = 0
+    events: int
+    transactions: int
+    duplicates: int
+    last_line: int
+    xid: int | None
+
+
+def publish_lines(
+    conn: Connection[Any],
+    topic: str,
+    lines: JsonLines,
+    *,
+    batch_lines: int | None = 1000,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> PublishedLines:
+    """Publish the events of a file or pipe, in order, some to a transaction.
+
+    batch_lines: of a transaction; neighbours with one transaction_id stay together; None: all in
+    one. progress: is told, as it reads, of how many events and bytes.
+    Raises UsageError at the first line that is wrong, GaplessError when the connection is lost;
+    both say what was published before it. So does the note of a KeyboardInterrupt.
+    """
+    return _Load(conn, topic, lines, progress).run(batch_lines)
+
+
+class _Load:
+    """One run over a file: counts what is committed."""
+
+    def __init__(
+        self,
+        conn: Connection[Any],
+        topic: str,
+        lines: JsonLines,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self._done = PublishedLines(events=0, transactions=0, duplicates=0, last_line=0, xid=None)
         self._conn = conn
         self._topic = topic
         self._lines = lines
-        self._bar = bar
+        self._progress = progress
         self._batch = _Batch(iter(()))
         self._commits = False  # a COMMIT was begun, and what it did is not counted yet
 
-    def run(self, batch_size: int | None) -> int | None:
-        """Publish all; `batch_size` None is one transaction. Returns the last xid with events.
-
-        Raises UsageError at the first line that is wrong, and says what was published before it.
-        """
-        xid = None
+    def run(self, batch_lines: int | None) -> PublishedLines:
         try:
-            for lines in Batches(self._lines, batch_size):
+            for lines in Batches(self._lines, batch_lines):
                 self._batch = _Batch(self._watched(lines))
-                own, duplicates = self._publish(self._batch)
-                if duplicates < self._batch.count:
-                    xid = own
-                self.duplicates += duplicates
-                self.events += self._batch.count - duplicates
-                self.transactions += 1
-                self.last_line = self._batch.line
+                self._done = self._after(*self._publish(self._batch))
                 self._commits = False
         except PublishError as error:
             place = f"{self._lines.name} line {self._culprit(error)}"
@@ -70,17 +92,23 @@ class Load:
                 raise
             why = " ".join(str(error).split())
             raise GaplessError(self._in_doubt(f"the connection was lost: {why}")) from error
-        except KeyboardInterrupt:
-            note(
+        except KeyboardInterrupt as stop:
+            stop.add_note(
                 self._in_doubt("interrupted") if self._commits else f"interrupted; {self._so_far()}"
             )
             raise
-        return xid
+        return self._done
 
-    @property
-    def and_duplicates(self) -> str:
-        """What is to be said of duplicates after all else; nothing when there was none."""
-        return f"; {count(self.duplicates, 'duplicate')} left out" if self.duplicates else ""
+    def _after(self, xid: int, duplicates: int) -> PublishedLines:
+        """Return what is done once the batch is."""
+        before, batch = self._done, self._batch
+        return PublishedLines(
+            events=before.events + batch.count - duplicates,
+            transactions=before.transactions + 1,
+            duplicates=before.duplicates + duplicates,
+            last_line=batch.line,
+            xid=xid if duplicates < batch.count else before.xid,
+        )
 
     def _publish(self, batch: _Batch) -> tuple[int, int]:
         with self._conn.transaction():
@@ -89,10 +117,10 @@ class Load:
             self._commits = True
         return own, duplicates
 
-    def _watched(self, lines: Iterator[Line]) -> Iterator[Line]:
+    def _watched(self, lines: Iterator[JsonLine]) -> Iterator[JsonLine]:
         for n, line in enumerate(lines, start=1):
             if n % _SHOW_EVERY_EVENTS == 1:
-                self._bar.show(self.events + n, line.end_byte)
+                self._progress(self._done.events + n, line.end_byte)
             yield line
 
     def _culprit(self, error: PublishError) -> int:
@@ -114,10 +142,12 @@ class Load:
         return self._batch.line
 
     def _so_far(self) -> str:
-        if not self.events:
-            return f"nothing was published{self.and_duplicates}"
-        published = count(self.events, "event")
-        return f"{published} published, up to line {self.last_line}; nothing after it"
+        done = self._done
+        if not done.events:
+            left_out = quantity(done.duplicates, "duplicate")
+            return "nothing was published" + (f"; {left_out} left out" if done.duplicates else "")
+        published = quantity(done.events, "event")
+        return f"{published} published, up to line {done.last_line}; nothing after it"
 
     def _in_doubt(self, why: str) -> str:
         if not self._batch.count:
@@ -132,10 +162,10 @@ class Load:
 class _Batch:
     """Turns lines into events while it remembers which event came from which line."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
+    def __init__(self, lines: Iterator[JsonLine]) -> None:
         self.count = 0
         self.line = 0
-        self.head: list[Line] = []
+        self.head: list[JsonLine] = []
         self._lines = lines
         # Where the numbering jumps (blank lines): the event's number, and its line.
         self._jumps: list[tuple[int, int]] = []

@@ -9,9 +9,10 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.cli.health.finding import Finding, Patient, duration, fail, ok, warning
 from gapless.db.listen import heard, listen, wait
 from gapless.db.queries import query
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.text import duration
 
 _NOTIFY_S_MAX = 2.0
 _NOTIFY_SLOW_S = 0.1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, fail, ok, warning
-from gapless.cli.rows import rows
 from gapless.db.migrate import require_schema
 from gapless.db.queries import query
 from gapless.errors import SchemaError
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.rows import rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

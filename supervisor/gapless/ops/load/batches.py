@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from gapless.cli.lines import Line, Lines
+from gapless.ops.load.lines import JsonLine, JsonLines
 
 _GATHERED_BYTES_MAX = 16 * 1024 * 1024
 _LINGER_S = 0.05
@@ -20,14 +20,14 @@ class Batches:
     only what is too large to gather is read while it is published.
     """
 
-    def __init__(self, lines: Lines, size: int | None) -> None:
+    def __init__(self, lines: JsonLines, size: int | None) -> None:
         """`size` lines a batch; None: all in one."""
         self._source = lines
         self._lines = iter(lines)
         self._size = size
-        self._ahead: Line | None = None
+        self._ahead: JsonLine | None = None
 
-    def __iter__(self) -> Iterator[Iterator[Line]]:
+    def __iter__(self) -> Iterator[Iterator[JsonLine]]:
         while (first := self._ahead or next(self._lines, None)) is not None:
             self._ahead = None
             if self._size is None:
@@ -35,11 +35,11 @@ class Batches:
                 return
             yield self._batch(first, self._size)
 
-    def _batch(self, first: Line, size: int) -> Iterator[Line]:
+    def _batch(self, first: JsonLine, size: int) -> Iterator[JsonLine]:
         gathered, is_whole = self._gather(first, size)
         return iter(gathered) if is_whole else chain(gathered, self._rest(gathered, size))
 
-    def _gather(self, first: Line, size: int) -> tuple[list[Line], bool]:
+    def _gather(self, first: JsonLine, size: int) -> tuple[list[JsonLine], bool]:
         """Return lines, and whether they are the whole batch."""
         gathered = [first]
         begin = first.end_byte
@@ -57,7 +57,7 @@ class Batches:
             gathered.append(line)
         return gathered, False
 
-    def _rest(self, gathered: list[Line], size: int) -> Iterator[Line]:
+    def _rest(self, gathered: list[JsonLine], size: int) -> Iterator[JsonLine]:
         count, last = len(gathered), gathered[-1]
         for line in self._lines:
             if self._ends(last, line, count, size):
@@ -67,5 +67,5 @@ class Batches:
             count, last = count + 1, line
 
     @staticmethod
-    def _ends(last: Line, line: Line, count: int, size: int) -> bool:
+    def _ends(last: JsonLine, line: JsonLine, count: int, size: int) -> bool:
         return count >= size and (line.unit is None or line.unit != last.unit)

@@ -41,7 +41,7 @@ _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_consta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class LineShape:
     """How a line becomes an event. `defaults` are for fields that a line does not have.
 
     payload_only: the whole line is the payload; key_field: the field of it that is the key.
@@ -53,7 +53,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class JsonLine:
     """An event with the number of its line, from 1, and where the next line begins."""
 
     number: int
@@ -66,10 +66,10 @@ class Line:
         return self.event.transaction_id
 
 
-class Lines:
+class JsonLines:
     """The events of a file or pipe, in order. Raises UsageError at the first line that is none."""
 
-    def __init__(self, descriptor: int, name: str, shape: Shape) -> None:
+    def __init__(self, descriptor: int, name: str, shape: LineShape) -> None:
         self.name = name
         self._descriptor = descriptor
         self._shape = shape
@@ -82,12 +82,12 @@ class Lines:
         status = os.fstat(descriptor)
         self.bytes_total = status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[JsonLine]:
         while (raw := self._next_raw()) is not None:
             self._number += 1
             self._bytes += len(raw) + 1
             if raw.strip():
-                yield Line(number=self._number, end_byte=self._bytes, event=self._event(raw))
+                yield JsonLine(number=self._number, end_byte=self._bytes, event=self._event(raw))
 
     def is_ready(self, timeout_s: float) -> bool:
         """Tell whether the next line, or the end, can be had soon; a file is always ready."""
@@ -138,7 +138,7 @@ class Lines:
             )
 
 
-def parse_line(text: str, shape: Shape) -> NewEvent:
+def parse_line(text: str, shape: LineShape) -> NewEvent:
     """Make one line an event. Raises ValueError that says what is wrong with it."""
     if shape.payload_only or shape.key_field is not None:
         fields = _from_payload(text, shape.key_field)
@@ -194,7 +194,7 @@ def _headers(value: object, text: str) -> dict[str, Any]:
     return headers
 
 
-def uuid_text(text: str) -> str:
+def transaction_text(text: str) -> str:
     """Return a UUID in its usual form, so that equal ones are equal texts; or raise ValueError."""
     try:
         return str(UUID(text))
@@ -210,7 +210,7 @@ def dedupe_key(text: str) -> str:
         raise ValueError(str(error)) from None
 
 
-_CHECKS = {"transaction_id": uuid_text, "dedupe_key": dedupe_key}
+_CHECKS = {"transaction_id": transaction_text, "dedupe_key": dedupe_key}
 
 
 def _stored(name: str, text: str) -> str:

@@ -65,16 +65,3 @@ def examine(patient: Patient, checks: tuple[Check, ...]) -> Iterator[Finding]:
                 raise
             text = error.diag.message_primary or str(error)
             yield warning(name, f"cannot be told: {' '.join(text.split())}")
-
-
-def duration(seconds: float) -> str:
-    """Write a duration so that its size is seen at once."""
-    if seconds < 1:
-        return f"{seconds * 1000:.1f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 2 * 86400:
-        return f"{seconds / 3600:.0f} h"
-    return f"{seconds / 86400:.0f} days"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, duration, fail, ok, warning
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, plain
 from gapless.db.connect import MIN_SERVER_VERSION
 from gapless.db.queries import query
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.rows import rows
+from gapless.ops.text import duration, plain, quantity
 
 _OLD_S = 600.0
 _PREPARED_OLD_S = 60.0
@@ -17,7 +17,7 @@ _SESSIONS_PER_MEMBER = 2  # control and sequencer candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ServerFacts:
     """What the server says of itself and of this session."""
 
     version: str
@@ -151,7 +151,8 @@ def connections(patient: Patient) -> Iterator[Finding]:
     needed = facts.partitions + members * _SESSIONS_PER_MEMBER
     others = facts.taken - facts.taken_by_gapless
     text = (
-        f"{count(facts.partitions, 'partition')} of all groups and {count(members, 'supervisor')} "
+        f"{quantity(facts.partitions, 'partition')} of all groups and "
+        f"{quantity(members, 'supervisor')} "
         f"take {needed} sessions at most; {facts.admitted} are admitted, others have {others}"
     )
     if needed > facts.admitted:
@@ -196,7 +197,7 @@ def prepared(patient: Patient) -> Iterator[Finding]:
         return
     oldest = found[0]
     text = (
-        f"{count(len(found), 'prepared transaction')}, the oldest {plain(oldest.gid)!r} by "
+        f"{quantity(len(found), 'prepared transaction')}, the oldest {plain(oldest.gid)!r} by "
         f"{oldest.role} for {duration(oldest.age_s)}"
     )
     if oldest.age_s > _PREPARED_OLD_S:
@@ -205,5 +206,5 @@ def prepared(patient: Patient) -> Iterator[Finding]:
         yield ok("prepared", text)
 
 
-def _facts(patient: Patient) -> Facts:
-    return rows(patient.conn, Facts, query("doctor", "server"))[0]
+def _facts(patient: Patient) -> ServerFacts:
+    return rows(patient.conn, ServerFacts, query("doctor", "server"))[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.cli.health.finding import Finding, Patient, fail, ok
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, plain
 from gapless.db.queries import query
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok
+from gapless.ops.rows import rows
+from gapless.ops.text import plain, quantity
 
 _SHOWN_MAX = 5
 
@@ -31,7 +31,7 @@ def offsets(patient: Patient) -> Iterator[Finding]:
     for each in found[:_SHOWN_MAX]:
         yield fail("offsets", str(each), plain(each.remedy))
     if len(found) > _SHOWN_MAX:
-        more = f"{count(len(found) - _SHOWN_MAX, 'more partition')} without a place in the log"
+        more = f"{quantity(len(found) - _SHOWN_MAX, 'more partition')} without a place in the log"
         yield fail("offsets", more, "select * from gapless.astray")
     if not found:
         yield ok("offsets", "every group has its place in the log")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gapless.cli.health import log, places, schema, server, session
-from gapless.cli.health.finding import Finding, Patient, examine, fail, ok
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
+from gapless.ops.doctor import log, places, schema, server, session
+from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
     server.server_version,
@@ -43,8 +43,12 @@ _LOG = (
 )
 
 
-def findings(dsn: str, *, connect_timeout_s: int) -> Iterator[Finding]:
-    """Look at everything; changes nothing."""
+def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
+    """Yield what every check finds, as soon as it is known; changes nothing.
+
+    dsn: for two sessions of its own. What cannot be looked at is a finding, too: nothing is raised
+    but for a connection that is lost on the way.
+    """
     try:
         conn = connect(dsn, role="doctor", connect_timeout_s=connect_timeout_s)
     except ConnectError as error:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gapless.cli.health.finding import Finding, Patient, duration, fail, ok, warning
-from gapless.cli.rows import rows
-from gapless.cli.screen import count, plain
 from gapless.db.queries import query
 from gapless.log.retention import Chunk
-from gapless.spark.pipeline.position import standings
-from gapless.status import snapshot
-from gapless.status.snapshot import COUNT_MAX, Snapshot
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.rows import rows
+from gapless.ops.text import duration, plain, quantity
+
+if TYPE_CHECKING:
+    from gapless.status.snapshot import Snapshot
 
 _SHOWN_MAX = 5
 _STILL_S = 5.0  # so long an event may be without an offset
@@ -82,13 +83,21 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         yield ok("default-chunk", "is empty")
 
 
+def _look(patient: Patient) -> Snapshot:
+    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
+
+    return snapshot(patient.conn)
+
+
 def sequencer(patient: Patient) -> Iterator[Finding]:
     """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
-    look = snapshot(patient.conn)
+    from gapless.status.snapshot import COUNT_MAX  # noqa: PLC0415 - as _look()
+
+    look = _look(patient)
     sequencing = look.sequencer
     pending = look.pending_events
     at_least = "at least " if pending == COUNT_MAX else ""
-    waiting = f"; {at_least}{count(pending, 'event')} without an offset yet" if pending else ""
+    waiting = f"; {at_least}{quantity(pending, 'event')} without an offset yet" if pending else ""
     if pending and look.pending_s > _STILL_S:
         who = "nobody is the sequencer"
         remedy = "start a supervisor: gapless run"
@@ -116,7 +125,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
 
 def squatters(patient: Patient) -> Iterator[Finding]:
     """Whether a stranger holds a lock of gapless."""
-    found = snapshot(patient.conn).squatters
+    found = _look(patient).squatters
     for each in found[:_SHOWN_MAX]:
         yield fail(
             "squatters",
@@ -129,11 +138,11 @@ def squatters(patient: Patient) -> Iterator[Finding]:
 
 def unrouted(patient: Patient) -> Iterator[Finding]:
     """Whether producers use a topic id that nobody made."""
-    found = snapshot(patient.conn).unrouted
+    found = _look(patient).unrouted
     for each in found[:_SHOWN_MAX]:
         yield warning("unrouted", str(each), "gapless topics discard gives such events up")
     if len(found) > _SHOWN_MAX:
-        text = f"{count(len(found) - _SHOWN_MAX, 'more topic id')} that nobody made have events"
+        text = f"{quantity(len(found) - _SHOWN_MAX, 'more topic id')} that nobody made have events"
         yield warning("unrouted", text, "gapless topics unrouted shows them")
     if not found:
         yield ok("unrouted", "all events have a topic")
@@ -141,7 +150,7 @@ def unrouted(patient: Patient) -> Iterator[Finding]:
 
 def members(patient: Patient) -> Iterator[Finding]:
     """Whether the supervisors are alive."""
-    found = snapshot(patient.conn).members
+    found = _look(patient).members
     revoked = [member for member in found if member.revoked_role is not None]
     for member in revoked[:_SHOWN_MAX]:
         yield fail("members", plain(member.revoked), plain(member.remedy))
@@ -152,29 +161,29 @@ def members(patient: Patient) -> Iterator[Finding]:
         )
         yield warning("members", f"not heard of: {names}", "peers evict them; see gapless status")
     elif found and not revoked:
-        yield ok("members", f"{count(len(found), 'supervisor')} run")
+        yield ok("members", f"{quantity(len(found), 'supervisor')} run")
     elif not found:
         yield warning("members", "no supervisor runs", "start one: gapless run")
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
     """Whether some partition of a group does not go on."""
-    look = snapshot(patient.conn)
+    look = _look(patient)
     ill = [standing for standing in look.partitions if standing.error is not None]
     for standing in ill[:_SHOWN_MAX]:
         level = warning if (standing.error or "").startswith("retrying") else fail
         text = f"{standing.name} does not go on: {plain(standing.error or '')}"
         yield level("partitions", text, "see docs/operations.md, When a partition stops")
     if len(ill) > _SHOWN_MAX:
-        more = f"{count(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
+        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
         yield warning("partitions", more, "gapless status shows all")
     yield from _paused(look)
     unserved = sum(standing.is_troubled for standing in look.partitions) - len(ill)
     if look.members and unserved > 0:
-        text = f"{count(unserved, 'partition')} without a worker"
+        text = f"{quantity(unserved, 'partition')} without a worker"
         yield warning("partitions", text, "raise capacity or start another supervisor")
     if not ill:
-        yield ok("partitions", f"{count(len(look.partitions), 'partition')}, none has stopped")
+        yield ok("partitions", f"{quantity(len(look.partitions), 'partition')}, none has stopped")
 
 
 def _paused(look: Snapshot) -> Iterator[Finding]:
@@ -183,7 +192,7 @@ def _paused(look: Snapshot) -> Iterator[Finding]:
     for group in sorted({standing.group_id for standing in paused}):
         own = [standing for standing in paused if standing.group_id == group]
         why = plain(own[0].pause or "")
-        text = f"{count(len(own), 'partition')} of group {plain(group)} paused by {why}"
+        text = f"{quantity(len(own), 'partition')} of group {plain(group)} paused by {why}"
         yield warning("paused", text, f"gapless resume {plain(group)} lets it go on")
 
 
@@ -195,28 +204,30 @@ def retention(patient: Patient) -> Iterator[Finding]:
         why = "; ".join(map(plain, held[0].reasons))
         yield warning(
             "retention",
-            f"{count(len(held), 'chunk')} of the log stay for somebody: {why}",
+            f"{quantity(len(held), 'chunk')} of the log stay for somebody: {why}",
             "start what handles them, or see gapless retention and docs/operations.md, Retention",
         )
     else:
-        yield ok("retention", f"{count(len(found), 'chunk')} of the log, nobody holds one back")
+        yield ok("retention", f"{quantity(len(found), 'chunk')} of the log, nobody holds one back")
 
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
     """Whether a pipeline has failed: retention waits for what it has not read."""
+    from gapless.spark.pipeline.position import standings  # noqa: PLC0415 - imports yaml
+
     found = standings(patient.conn)
     ill = [each for each in found if each.error is not None and not each.runs]
     for each in ill[:_SHOWN_MAX]:
         name = plain(each.name)
         why = plain(each.error or "")
-        text = f"{name} has failed, and {count(each.lag, 'event')} stay for it: {why}"
+        text = f"{name} has failed, and {quantity(each.lag, 'event')} stay for it: {why}"
         remedy = f"gapless pipeline run {name}, or gapless pipeline remove {name} frees them"
         yield warning("pipelines", text, remedy)
     if len(ill) > _SHOWN_MAX:
-        more = f"{count(len(ill) - _SHOWN_MAX, 'more pipeline')} have failed"
+        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more pipeline')} have failed"
         yield warning("pipelines", more, "gapless pipeline status shows all")
     if not ill:
-        yield ok("pipelines", f"{count(len(found), 'pipeline')}, none has failed")
+        yield ok("pipelines", f"{quantity(len(found), 'pipeline')}, none has failed")
 
 
 def dedupe(patient: Patient) -> Iterator[Finding]:

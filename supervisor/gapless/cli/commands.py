@@ -1,0 +1,163 @@
+"""Every command: where it is, and what the help says of it; the parser of one, or of all.
+
+A table, so that `gapless --help` imports none of them, and one that is broken breaks nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+from gapless.cli.parser import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: the module that has its options and does it, and its line in the help.
+
+    The module has add_arguments(parser) and main(args), which returns the exit code; perhaps
+    EXAMPLES, and TAKES_THE_REST: what stands behind `--` is not for gapless to read.
+    """
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "init": Command(
+        "gapless.cli.init",
+        "install or upgrade the schema; repeat freely",
+    ),
+    "run": Command(
+        "gapless.cli.run",
+        "run the handlers of an application; start as many as you like",
+    ),
+    "publish": Command(
+        "gapless.cli.publish",
+        "publish one event, or JSON lines from a file or a pipe",
+    ),
+    "tail": Command(
+        "gapless.cli.tail",
+        "look at the events of a topic, also as they come",
+    ),
+    "trace": Command(
+        "gapless.cli.trace",
+        "show what came of a transaction: a tree of events, and of what each group did with them",
+    ),
+    "topics": Command(
+        "gapless.cli.topics",
+        "list, create, adopt and show topics, change their number of partitions and their "
+        "retention",
+    ),
+    "groups": Command(
+        "gapless.cli.groups",
+        "list, create and show consumer groups and their lag",
+    ),
+    "status": Command(
+        "gapless.cli.status",
+        "members, partitions, lag, dead letters: now, or live with --watch",
+    ),
+    "pause": Command(
+        "gapless.cli.pause",
+        "let a group or a partition rest: its workers finish their batch and go",
+    ),
+    "resume": Command(
+        "gapless.cli.resume",
+        "let a paused group or partition go on where it was",
+    ),
+    "seek": Command(
+        "gapless.cli.seek",
+        "move a group to another place in the log: handle again, or skip",
+    ),
+    "skip": Command(
+        "gapless.cli.skip",
+        "let a group pass a hole: what is missing from the log where it stands",
+    ),
+    "replay": Command(
+        "gapless.cli.replay.command",
+        "run a handler over a range of a topic, beside all groups",
+    ),
+    "dlq": Command(
+        "gapless.cli.dlq.command",
+        "what was set aside, and why: list, show, redrive, discard, export, import",
+    ),
+    "retention": Command(
+        "gapless.cli.retention",
+        "show what of the log may be dropped, and why the rest stays; drop it",
+    ),
+    "pipeline": Command(
+        "gapless.cli.pipeline",
+        "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once",
+    ),
+    "doctor": Command(
+        "gapless.cli.doctor",
+        "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
+    ),
+    "server": Command(
+        "gapless.cli.server",
+        "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop",
+    ),
+    "demo": Command(
+        "gapless.cli.demo.command",
+        "run a week of real flights through the log and check the result",
+    ),
+    "uninstall": Command(
+        "gapless.cli.uninstall",
+        "drop the schema with all events, groups and dead letters in it",
+    ),
+    "completion": Command(
+        "gapless.cli.completion",
+        "print what bash, zsh or fish need to complete commands and options",
+    ),
+}
+_DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
+_DATABASE_HELP = """\
+The database is the first of these that is said: --dsn, GAPLESS_DSN, dsn: in the configuration,
+libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a server of its own:
+gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLESS_PG_BINDIR the bin
+folder of the PostgreSQL). Exit codes: docs/exit-codes.md.
+"""
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() returns has no other name
+
+
+def help_parser() -> Parser:
+    """Return a parser that knows what commands there are, and imports none of them."""
+    parser, commands = _new_parser()
+    for name, command in COMMANDS.items():
+        commands.add_parser(name, help=command.summary)
+    return parser
+
+
+def command_parser(name: str) -> tuple[Parser, ModuleType]:
+    """Return a parser that knows one command, and the module of that command."""
+    parser, commands = _new_parser()
+    return parser, _add(commands, name)
+
+
+def whole_parser() -> Parser:
+    """Return a parser that knows every command with all its verbs and options; imports them all."""
+    parser, commands = _new_parser()
+    for name in COMMANDS:
+        _add(commands, name)
+    return parser
+
+
+def _new_parser() -> tuple[Parser, _Commands[Parser]]:
+    parser = Parser(prog="gapless", description=_DESCRIPTION, epilog=_DATABASE_HELP)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    return parser, commands
+
+
+def _add(commands: _Commands[Parser], name: str) -> ModuleType:
+    summary = COMMANDS[name].summary
+    module = import_module(COMMANDS[name].module)
+    own = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=getattr(module, "EXAMPLES", None),
+    )
+    module.add_arguments(own)
+    return module

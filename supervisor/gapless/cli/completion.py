@@ -1,0 +1,52 @@
+"""The `completion` command: what a shell needs to complete commands, verbs and options."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import shtab
+
+from gapless.cli.commands import whole_parser
+from gapless.cli.screen import say
+
+EXAMPLES = """\
+It is text for the shell to read: once in this session, or at its start from a file of its own.
+After an upgrade of gapless write it again.
+
+examples:
+  source <(gapless completion bash)
+  gapless completion bash > ~/.local/share/bash-completion/completions/gapless
+  gapless completion zsh > "${fpath[1]}/_gapless"
+  gapless completion fish > ~/.config/fish/completions/gapless.fish
+"""
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the script."""
+    say(completion(args.shell))
+    return 0
+
+
+def completion(shell: str) -> str:
+    """Return the script for a shell: of every command with its verbs, options and choices."""
+    parser = whole_parser()
+    _complete_files(parser)
+    script: str = shtab.complete(parser, shell=shell)
+    return script.rstrip("\n")
+
+
+def _complete_files(parser: argparse.ArgumentParser) -> None:
+    """Have the values of options that take a file completed as files, at any depth."""
+    for action in parser._actions:  # noqa: SLF001 - no public way to list them
+        if action.type is Path or action.dest == "file":
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
+            for each in set(action.choices.values()):
+                _complete_files(each)

@@ -1,0 +1,24 @@
+"""Public names of a package, each imported where it is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package; homes: modules, each with its public names in a text.
+
+    So `gapless --help` need not wait for psycopg, and who pauses a group not for what replays need.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def getattribute(name: str) -> object:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found: object = getattr(import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return getattribute

@@ -1,0 +1,282 @@
+"""What an operator does, as functions: records in, records out; nothing is printed.
+
+A gateway, a notebook or a test does with one call what a command does:
+
+    from gapless import ops
+
+    with gapless.connect(autocommit=True) as conn:
+        ops.pause(conn, ops.GroupPlace.parse("billing/orders"), reason="bad deploy")
+        for unit in ops.list_units(conn, ops.DlqFilter(group="billing", states=["dead"])):
+            ops.redrive_unit(conn, unit.place)
+
+Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
+has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
+They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0.
+What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
+is one, for what the database refuses, with its SQLSTATE. A missing right or a lost connection is
+psycopg's own error. Functions that commit step by step say so, and refuse another connection.
+Each name is imported where it is first asked for, so to pause a group needs nothing of a replay.
+"""
+
+from typing import TYPE_CHECKING
+
+from gapless.lazily import attributes
+
+if TYPE_CHECKING:
+    from gapless.errors import RefusedError
+    from gapless.log.retention import Chunk, Retention, find_retention
+    from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
+    from gapless.ops.chains import Chain, ChainUnit, trace
+    from gapless.ops.control import (
+        Move,
+        Paused,
+        Resumed,
+        SeekStage,
+        Skipped,
+        pause,
+        plan_seek,
+        resume,
+        seek,
+        seek_paused,
+        skip_hole,
+    )
+    from gapless.ops.dlq.change import (
+        DlqOutcome,
+        discard_unit,
+        discard_units,
+        redrive_unit,
+        redrive_units,
+    )
+    from gapless.ops.dlq.find import DlqDetails, DlqFilter, list_units, show_unit
+    from gapless.ops.dlq.records import (
+        DlqEvent,
+        DlqRow,
+        DlqUnit,
+        ParkedAhead,
+        ParkedBehind,
+        SameTransaction,
+    )
+    from gapless.ops.dlq.transfer import (
+        ImportedEvent,
+        ImportedUnit,
+        export_units,
+        import_unit,
+        parse_units,
+        republish_unit,
+    )
+    from gapless.ops.doctor.finding import Finding, Level
+    from gapless.ops.doctor.rounds import diagnose
+    from gapless.ops.groups import (
+        CreatedGroup,
+        GroupInfo,
+        GroupPartition,
+        RemovedGroup,
+        create_group,
+        list_groups,
+        remove_group,
+        show_group,
+    )
+    from gapless.ops.install import (
+        Installed,
+        Losses,
+        drop_schema,
+        find_losses,
+        install_schema,
+        is_installed,
+    )
+    from gapless.ops.load.lines import JsonLines, LineShape
+    from gapless.ops.load.publish import PublishedLines, publish_lines
+    from gapless.ops.pipelines import (
+        RemovedPipeline,
+        list_pipelines,
+        remove_pipeline,
+        reset_pipeline,
+    )
+    from gapless.ops.place import EARLIEST, GroupPlace, Point
+    from gapless.ops.replay.plan import (
+        ReplayInfo,
+        ReplayPlan,
+        ReplayRange,
+        ReplaySlice,
+        create_replay,
+        find_replay,
+        list_replays,
+        plan_replay,
+        remove_replay,
+        replay_terms,
+    )
+    from gapless.ops.replay.run import ReplayProgress, ReplayResult, replay_progress, run_replay
+    from gapless.ops.replay.tally import FailedUnit, ReplayTrial
+    from gapless.ops.replay.trial import try_replay
+    from gapless.ops.retention import drop_chunks, list_chunks
+    from gapless.ops.topics import (
+        AlteredTopic,
+        TopicChange,
+        TopicInfo,
+        TopicPartition,
+        UnroutedId,
+        alter_topic,
+        list_changes,
+        list_topics,
+        list_unrouted,
+        show_topic,
+    )
+    from gapless.spark.pipeline.position import Standing
+
+__all__ = [
+    "EARLIEST",
+    "AlteredTopic",
+    "Chain",
+    "ChainUnit",
+    "Chunk",
+    "CreatedGroup",
+    "DlqDetails",
+    "DlqEvent",
+    "DlqFilter",
+    "DlqOutcome",
+    "DlqRow",
+    "DlqUnit",
+    "FailedUnit",
+    "Finding",
+    "GroupInfo",
+    "GroupPartition",
+    "GroupPlace",
+    "ImportedEvent",
+    "ImportedUnit",
+    "Installed",
+    "JsonLines",
+    "Level",
+    "LineShape",
+    "Losses",
+    "Move",
+    "ParkedAhead",
+    "ParkedBehind",
+    "Paused",
+    "Point",
+    "PublishedLines",
+    "RefusedError",
+    "RemovedGroup",
+    "RemovedPipeline",
+    "ReplayInfo",
+    "ReplayPlan",
+    "ReplayProgress",
+    "ReplayRange",
+    "ReplayResult",
+    "ReplaySlice",
+    "ReplayTrial",
+    "Resumed",
+    "Retention",
+    "SameTransaction",
+    "SeekStage",
+    "Skipped",
+    "Standing",
+    "Topic",
+    "TopicChange",
+    "TopicInfo",
+    "TopicPartition",
+    "UnroutedId",
+    "adopt_topic",
+    "alter_topic",
+    "create_group",
+    "create_replay",
+    "create_topic",
+    "diagnose",
+    "discard_unit",
+    "discard_units",
+    "discard_unrouted",
+    "drop_chunks",
+    "drop_schema",
+    "export_units",
+    "find_losses",
+    "find_replay",
+    "find_retention",
+    "find_topic",
+    "import_unit",
+    "install_schema",
+    "is_installed",
+    "list_changes",
+    "list_chunks",
+    "list_groups",
+    "list_pipelines",
+    "list_replays",
+    "list_topics",
+    "list_units",
+    "list_unrouted",
+    "parse_units",
+    "pause",
+    "plan_replay",
+    "plan_seek",
+    "publish_lines",
+    "redrive_unit",
+    "redrive_units",
+    "remove_group",
+    "remove_pipeline",
+    "remove_replay",
+    "replay_progress",
+    "replay_terms",
+    "republish_unit",
+    "reset_pipeline",
+    "resume",
+    "run_replay",
+    "seek",
+    "seek_paused",
+    "show_group",
+    "show_topic",
+    "show_unit",
+    "skip_hole",
+    "trace",
+    "try_replay",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = attributes(
+        __name__,
+        {
+            "gapless.errors": "RefusedError",
+            "gapless.log.retention": "Chunk Retention find_retention",
+            "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
+            "gapless.ops.chains": "Chain ChainUnit trace",
+            "gapless.ops.control": (
+                "Move Paused Resumed SeekStage Skipped pause plan_seek resume seek seek_paused "
+                "skip_hole"
+            ),
+            "gapless.ops.dlq.change": (
+                "DlqOutcome discard_unit discard_units redrive_unit redrive_units"
+            ),
+            "gapless.ops.dlq.find": "DlqDetails DlqFilter list_units show_unit",
+            "gapless.ops.dlq.records": (
+                "DlqEvent DlqRow DlqUnit ParkedAhead ParkedBehind SameTransaction"
+            ),
+            "gapless.ops.dlq.transfer": (
+                "ImportedEvent ImportedUnit export_units import_unit parse_units republish_unit"
+            ),
+            "gapless.ops.doctor.finding": "Finding Level",
+            "gapless.ops.doctor.rounds": "diagnose",
+            "gapless.ops.groups": (
+                "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
+                "remove_group show_group"
+            ),
+            "gapless.ops.install": (
+                "Installed Losses drop_schema find_losses install_schema is_installed"
+            ),
+            "gapless.ops.load.lines": "JsonLines LineShape",
+            "gapless.ops.load.publish": "PublishedLines publish_lines",
+            "gapless.ops.pipelines": (
+                "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
+            ),
+            "gapless.ops.place": "EARLIEST GroupPlace Point",
+            "gapless.ops.replay.plan": (
+                "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
+                "list_replays plan_replay remove_replay replay_terms"
+            ),
+            "gapless.ops.replay.run": "ReplayProgress ReplayResult replay_progress run_replay",
+            "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
+            "gapless.ops.replay.trial": "try_replay",
+            "gapless.ops.retention": "drop_chunks list_chunks",
+            "gapless.ops.topics": (
+                "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
+                "list_changes list_topics list_unrouted show_topic"
+            ),
+            "gapless.spark.pipeline.position": "Standing",
+        },
+    )

@@ -1,0 +1,131 @@
+"""What came of a transaction, and what led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from gapless.db.queries import query
+from gapless.errors import RefusedError
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_FATES = {
+    "open": "it has not committed yet",
+    "rolled-back": "it was rolled back: nothing of it was published",
+    "unknown": "no event of it is there: not committed, rolled back, older than the log, "
+    "or never published",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainUnit:
+    """A unit of a chain, as gapless.trace() returns it; offsets are inclusive.
+
+    node, parent: its number here, and that of the unit it came of, through `group`. cause: the same
+    as a place; detached: why the unit of that place is not here (dropped, elsewhere, left-out).
+    state: sequenced, unsequenced (no offsets yet) or dropped (by retention, kept as a dead letter).
+    groups: what each group did with it. left_out: how many units that came of it are not here.
+    """
+
+    node: int | None
+    parent: int | None
+    is_asked: bool
+    group: str | None
+    cause: str | None
+    detached: str | None
+    topic: str | None
+    partition: int | None
+    first_offset: int | None
+    last_offset: int | None
+    events: int | None
+    event_types: list[str] | None
+    keys: list[str] | None
+    transaction_id: UUID | None
+    published: datetime | None
+    state: str
+    groups: list[dict[str, Any]]
+    left_out: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The units of a chain, in the order of a walk through the tree.
+
+    is_cut: there are more than were asked for; left_out: how many, None if that is not known.
+    """
+
+    transaction_id: UUID
+    units: Sequence[ChainUnit]
+    is_cut: bool
+    left_out: int | None
+
+    @property
+    def roots(self) -> list[ChainUnit]:
+        """The units that came of nothing that is here."""
+        return [each for each in self.units if each.parent is None]
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether a unit of the transaction that was asked for is there."""
+        return any(each.is_asked for each in self.units)
+
+    @property
+    def has_unsequenced(self) -> bool:
+        """Whether some events have no offsets yet."""
+        return any(each.state == "unsequenced" for each in self.units)
+
+    def below(self) -> Mapping[tuple[int | None, str | None], Sequence[ChainUnit]]:
+        """Return what came of each unit, by its number and the group that handled it."""
+        found: dict[tuple[int | None, str | None], list[ChainUnit]] = {
+            (each.node, known["group"]): [] for each in self.units for known in each.groups
+        }
+        for each in self.units:
+            if each.parent is not None:
+                found.setdefault((each.parent, each.group), []).append(each)
+        return found
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the chain as nested records: what came of a unit is in `published` of a group."""
+        below = self.below()
+        return [_record(each, below) for each in self.roots]
+
+
+def trace(conn: Connection[Any], transaction_id: UUID, *, units_max: int = 200) -> Chain:
+    """Return the chain of a transaction from its first event on, at most units_max units of it.
+
+    Raises RefusedError (GL404) when no event of it is there, and says why that may be.
+    """
+    statement = query("cli", "trace")
+    found = rows(conn, ChainUnit, statement, transaction_id=transaction_id, units_max=units_max)
+    if not found:
+        (fate,) = row(conn, query("cli", "transaction_fate"), transaction_id=transaction_id)
+        raise RefusedError(f"transaction {transaction_id}: {_FATES[fate]}", sqlstate="GL404")
+    rest = next((each for each in found if each.node is None), None)
+    return Chain(
+        transaction_id=transaction_id,
+        units=[each for each in found if each.node is not None],
+        is_cut=rest is not None,
+        left_out=rest.left_out if rest else None,
+    )
+
+
+def _record(
+    unit: ChainUnit, below: Mapping[tuple[int | None, str | None], Sequence[ChainUnit]]
+) -> dict[str, Any]:
+    known = asdict(unit)
+    for name in ("node", "parent", "is_asked"):
+        del known[name]
+    groups = [
+        {
+            **each,
+            "published": [_record(one, below) for one in below[unit.node, each["group"]]],
+        }
+        for each in unit.groups
+    ]
+    return {**known, "asked_for": unit.is_asked, "groups": groups}

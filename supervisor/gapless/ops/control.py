@@ -1,0 +1,217 @@
+"""Let a group rest and go on; move it elsewhere in the log, or past a hole in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID, uuid4
+
+from gapless.db.connect import connect
+from gapless.db.queries import query
+from gapless.errors import GaplessError, RefusedError, UsageError
+from gapless.ops.place import GroupPlace, Point
+from gapless.ops.rows import require_autocommit, row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_LOOK_AGAIN_S = 0.05
+_BUSY = "GL423"
+
+SeekStage = Literal["waiting", "undone", "still-paused"]
+"""What seek_paused() tells: it waits for workers; its pause has ended, and nothing moved; its pause
+could not be ended, and resume() is needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """What a pause did: how many pauses are new (0: it rested), and workers yet to finish."""
+
+    group: str
+    topic: str | None
+    partition: int | None
+    new_pauses: int
+    workers_finishing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """How many pauses were ended; 0: there was none."""
+
+    group: str
+    topic: str | None
+    partition: int | None
+    ended_pauses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What happens to a partition; offsets are those handled next, before and after.
+
+    again, skipped: events that are handled again, or never. dead_letters: units set aside that
+    leave the dead letter queue. worker: one owns the partition, so seek() would be refused.
+    """
+
+    topic: str
+    partition: int
+    current_offset: int
+    new_offset: int
+    again: int
+    skipped: int
+    dead_letters: int
+    worker: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """What a group has passed: offsets, inclusive; how many of them were missing, and all."""
+
+    group: str
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    missing: int
+    passed: int
+
+
+def pause(conn: Connection[Any], place: GroupPlace, *, reason: str | None = None) -> Paused:
+    """Let a group, one topic of it or one partition rest until somebody says resume().
+
+    Workers finish their batch and go; this waits for none of them. It holds over restarts.
+    Raises UsageError for a place with an offset, RefusedError for one that is not there.
+    """
+    place.require_whole()
+    (new,) = row(conn, query("control", "pause"), **place.range, reason=reason)
+    (busy,) = row(conn, query("control", "busy"), **place.range)
+    return Paused(
+        group=place.group,
+        topic=place.topic,
+        partition=place.partition,
+        new_pauses=new,
+        workers_finishing=busy,
+    )
+
+
+def resume(conn: Connection[Any], place: GroupPlace) -> Resumed:
+    """End every pause in that range, whoever made it; members go on within a moment.
+
+    Raises UsageError for a place with an offset; RefusedError for one that is not there, or for a
+    partition of what is paused as a whole.
+    """
+    place.require_whole()
+    (ended,) = row(conn, query("control", "resume"), **place.range, holder=None)
+    return Resumed(
+        group=place.group, topic=place.topic, partition=place.partition, ended_pauses=ended
+    )
+
+
+def skip_hole(conn: Connection[Any], place: GroupPlace) -> Skipped:
+    """Let a group pass what is missing from the log at this offset, and the units that it tore.
+
+    Raises UsageError for a place without an offset, RefusedError where there is no hole, or the
+    group does not stand there.
+    """
+    (done,) = rows(conn, Skipped, query("control", "skip_hole"), **place.event)
+    return done
+
+
+def plan_seek(conn: Connection[Any], place: GroupPlace, to: Point | None = None) -> list[Move]:
+    """Return what seek() would do to each partition; change nothing. Raises what seek() raises."""
+    return rows(conn, Move, query("control", "plan_seek"), **_where(place, to))
+
+
+def seek(conn: Connection[Any], place: GroupPlace, to: Point | None = None) -> list[Move]:
+    """Move a group, one topic of it or one partition; return what happened to each partition.
+
+    to: where to; None: to the offset of the place. A unit is never cut: an offset inside one means
+    its first event. What is handled again leaves the dead letter queue.
+    Raises UsageError when it is not said where to, or twice; RefusedError for what is not there,
+    and (GL423) while a worker owns one of the partitions.
+    """
+    return rows(conn, Move, query("control", "seek"), **_where(place, to), holder=None)
+
+
+def seek_paused(
+    conn: Connection[Any],
+    place: GroupPlace,
+    to: Point | None = None,
+    *,
+    dsn: str,
+    timeout_s: float = 60,
+    tell: Callable[[SeekStage], None] = lambda _: None,
+) -> list[Move]:
+    """Do as seek(), under a pause of its own that waits until the workers have let go.
+
+    Before: `conn` is in autocommit. dsn: of the same database, for a second session that ends the
+    pause if anything goes wrong, KeyboardInterrupt included. A kill leaves one of three states:
+    nothing happened; paused and nothing moved; all done.
+    Raises as seek() does, and GaplessError when a worker has not let go after timeout_s seconds.
+    """
+    require_autocommit(conn, "seek_paused()")
+    where = _where(place, to)
+    plan_seek(conn, place, to)  # what cannot be done is said before anything rests
+    holder = uuid4()
+    try:
+        row(
+            conn,
+            query("control", "hold"),
+            **place.range,
+            holder=holder,
+            reason="gapless seek --pause",
+        )
+        return _seek_when_free(conn, {**where, "holder": holder}, timeout_s, tell)
+    except BaseException:
+        _end_pause(dsn, place, holder, tell)
+        raise
+
+
+def _where(place: GroupPlace, to: Point | None) -> dict[str, object]:
+    """Return the parameters of a seek. Raises UsageError unless it is said once where to."""
+    if (to is None) == (place.offset is None):
+        what = "where to? " if to is None else f"{place} and {to}: which of the two? "
+        raise UsageError(f"{what}A point, or a place with an offset")
+    to = to or Point(offset=place.offset)
+    ends = {"end": to.end, "offset": to.offset, "time": to.time, "transaction": to.transaction}
+    return {**place.range, **ends}
+
+
+def _seek_when_free(
+    conn: Connection[Any],
+    what: dict[str, Any],
+    timeout_s: float,
+    tell: Callable[[SeekStage], None],
+) -> list[Move]:
+    give_up_s = monotonic() + timeout_s
+    told = False
+    while True:
+        try:
+            return rows(conn, Move, query("control", "seek"), **what)
+        except RefusedError as error:
+            if error.sqlstate != _BUSY:
+                raise
+            if monotonic() > give_up_s:
+                raise GaplessError(
+                    f"a worker has not let go within {timeout_s:g} s: nothing was "
+                    "changed; gapless status shows who it is, --timeout waits longer"
+                ) from error
+        if not told:
+            tell("waiting")
+            told = True
+        sleep(_LOOK_AGAIN_S)
+
+
+def _end_pause(
+    dsn: str, place: GroupPlace, holder: UUID, tell: Callable[[SeekStage], None]
+) -> None:
+    """End our pause, from a session of its own: the first may be in the middle of anything."""
+    ended = None
+    with suppress(Exception), connect(dsn, role="seek") as conn:
+        (ended,) = row(conn, query("control", "resume"), **place.range, holder=holder)
+    if ended is None:
+        tell("still-paused")
+    elif ended:
+        tell("undone")

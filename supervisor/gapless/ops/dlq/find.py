@@ -1,0 +1,125 @@
+"""Which units: by place, or by group, topic, key, error, time and state; what is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from gapless.db.queries import query
+from gapless.errors import RefusedError
+from gapless.ops.dlq.records import (
+    DlqEvent,
+    DlqRow,
+    DlqUnit,
+    ParkedAhead,
+    ParkedBehind,
+    SameTransaction,
+)
+from gapless.ops.place import GroupPlace
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+OPEN = ("dead", "waiting", "parked")
+STATES = (*OPEN, "redriven", "discarded")
+EVENTS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DlqFilter:
+    """Which units are meant: all that is said must hold, None is not said.
+
+    key: one of its events has it. error: in the error or its traceback, in any case. since,
+    until: it failed last then or later, before then. age: at most so long ago, by the database's
+    clock. states: one of these; None: of any.
+    """
+
+    group: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    key: str | None = None
+    error: str | None = None
+    since: datetime | None = None
+    age: timedelta | None = None
+    until: datetime | None = None
+    states: Sequence[str] | None = OPEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DlqDetails:
+    """All that is known of a unit, with its first events; ahead: for a parked one.
+
+    behind: units parked behind it. same_transaction: others that were set aside of it.
+    """
+
+    unit: DlqUnit
+    events: Sequence[DlqEvent]
+    behind: Sequence[ParkedBehind]
+    ahead: ParkedAhead | None
+    same_transaction: Sequence[SameTransaction]
+
+
+def list_units(
+    conn: Connection[Any], wanted: DlqFilter, *, limit: int | None = None
+) -> list[DlqRow]:
+    """Return the units that the filter chooses, newest failure first, at most `limit` of them.
+
+    Raises RefusedError (GL404) for a group or topic that is not there and has left none.
+    """
+    _require_known(conn, "group", query("dlq", "knows_group"), wanted.group)
+    _require_known(conn, "topic", query("dlq", "knows_topic"), wanted.topic)
+    said = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
+    if wanted.states is not None:
+        said["states"] = list(wanted.states)
+    return rows(conn, DlqRow, query("dlq", "units"), **said, limit=limit)
+
+
+def find_unit(conn: Connection[Any], place: GroupPlace) -> DlqUnit:
+    """Return the unit at a place, which is that of any of its events.
+
+    Raises UsageError for a place without an offset, RefusedError (GL404) when there is none.
+    """
+    found = rows(conn, DlqUnit, query("dlq", "unit"), **place.event)
+    if not found:
+        raise RefusedError(
+            f"there is no dead letter {place}: gapless dlq list --state all shows what there is",
+            sqlstate="GL404",
+        )
+    return found[0]
+
+
+def list_events(conn: Connection[Any], unit: DlqUnit, *, limit: int = EVENTS_MAX) -> list[DlqEvent]:
+    """Return the events of a unit in offset order, at most `limit` of them."""
+    statement = query("dlq", "events")
+    where = unit.place.event
+    return rows(conn, DlqEvent, statement, **where, last_offset=unit.last_offset, limit=limit)
+
+
+def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50) -> DlqDetails:
+    """Return all that is known of the unit at a place. Raises what find_unit() raises."""
+    unit = find_unit(conn, place)
+    where = unit.place.event
+    kin = query("dlq", "kin")
+    return DlqDetails(
+        unit=unit,
+        events=list_events(conn, unit, limit=events_max),
+        behind=rows(conn, ParkedBehind, query("dlq", "behind"), **where),
+        ahead=find_ahead(conn, unit),
+        same_transaction=rows(conn, SameTransaction, kin, **where, transaction=unit.transaction_id),
+    )
+
+
+def find_ahead(conn: Connection[Any], unit: DlqUnit) -> ParkedAhead | None:
+    """Return the unit that a parked one waits for."""
+    found = rows(conn, ParkedAhead, query("dlq", "ahead"), **unit.place.event)
+    return found[0] if found else None
+
+
+def _require_known(conn: Connection[Any], kind: str, look: LiteralString, name: str | None) -> None:
+    if name is not None and row(conn, look, name=name) != (True,):
+        raise RefusedError(
+            f'there is no {kind} "{name}": gapless {kind}s lists them', sqlstate="GL404"
+        )

@@ -1,0 +1,128 @@
+"""The records of units that were set aside; each is a row of a query in sql/queries/dlq.sql."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from gapless.ops.place import GroupPlace, spell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DlqRow:
+    """A unit in a list: offset is its first, key and event_type are its first event's.
+
+    state: dead, waiting, parked, redriven or discarded. attempts: how often it was tried. failed:
+    last. error: the first 200 characters of why.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    events: int
+    key: str | None
+    event_type: str | None
+    state: str
+    attempts: int
+    failed: datetime
+    next_attempt: datetime | None
+    error: str
+
+    @property
+    def place(self) -> GroupPlace:
+        return GroupPlace(
+            group=self.group, topic=self.topic, partition=self.partition, offset=self.offset
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DlqUnit:
+    """A unit that was set aside; offsets are inclusive, times None for what has not happened.
+
+    crashes: how often the process died of it. reason: the line that says most of why; exception:
+    all of it. closed: when it was handled after all, or discarded.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    last_offset: int
+    events: int
+    transaction_id: UUID
+    state: str
+    attempts: int
+    crashes: int
+    next_attempt: datetime | None
+    reason: str
+    exception: str
+    exception_class: str | None
+    sqlstate: str | None
+    worker: str | None
+    duration_ms: float | None
+    first_failed: datetime
+    failed: datetime
+    died: datetime | None
+    redriven_by: str | None
+    redriven: datetime | None
+    closed: datetime | None
+    discarded_by: str | None
+    discard_reason: str | None
+
+    @property
+    def place(self) -> GroupPlace:
+        return GroupPlace(
+            group=self.group, topic=self.topic, partition=self.partition, offset=self.offset
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DlqEvent:
+    """An event of a unit; headers and payload are JSON text."""
+
+    offset: int
+    message_id: int
+    key: str | None
+    event_type: str | None
+    host_id: str | None
+    user_id: str | None
+    transaction_id: UUID
+    published: datetime
+    headers: str | None
+    payload: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedBehind:
+    """A unit parked behind another."""
+
+    partition: int
+    offset: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedAhead:
+    """The unit that a parked one waits for; of the same group and topic."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameTransaction:
+    """A unit of the same transaction; behind: so many are parked behind it."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    state: str
+    behind: int
+
+    def __str__(self) -> str:
+        parked = f", {self.behind} parked behind it" if self.behind else ""
+        place = spell(self.group, self.topic, self.partition, self.offset)
+        return f"{place} ({self.state}{parked})"

@@ -1,0 +1,208 @@
+"""Units as JSON lines, one a line: written, and taken in again, mended in between or not.
+
+What comes back is put into the dead letter queue in place of what is there; only redrive has it
+handled. Or its events are published anew, one transaction for each unit: in another database, or
+for all groups.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.ops.dlq.change import by_offset, whoami
+from gapless.ops.dlq.find import find_unit, list_events
+from gapless.ops.dlq.records import DlqEvent, DlqUnit
+from gapless.ops.place import GroupPlace
+from gapless.ops.rows import row
+from gapless.ops.text import json_text, safe_json
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_TEXTS = ("key", "event_type", "host_id", "user_id")
+_JSON_FIELDS = ("headers", "payload")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedEvent:
+    """An event as it was read; headers and payload are JSON text, None is null."""
+
+    offset: int
+    key: str | None
+    event_type: str | None
+    host_id: str | None
+    user_id: str | None
+    headers: str | None
+    payload: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedUnit:
+    """A unit as it was read from a line; source: where that stands."""
+
+    source: str
+    place: GroupPlace
+    events: Sequence[ImportedEvent]
+
+
+def export_units(conn: Connection[Any], places: Sequence[GroupPlace]) -> Iterator[str]:
+    """Yield each unit as a line of JSON, without the line's end, in the order of their offsets.
+
+    Payloads and headers stay the producer's own text. Raises RefusedError (GL404) for one that is
+    not there (any more).
+    """
+    for place in by_offset(places):
+        unit = find_unit(conn, place)
+        yield unit_json(unit, list_events(conn, unit))
+
+
+def parse_units(lines: Iterable[str], source: str) -> list[ImportedUnit]:
+    """Read all lines, blank ones left out. Raises UsageError at the first that is no unit."""
+    return [
+        _imported(f"{source} line {number}", text)
+        for number, text in enumerate(lines, start=1)
+        if text.strip()
+    ]
+
+
+def import_unit(conn: Connection[Any], unit: ImportedUnit, *, who: str | None = None) -> str:
+    """Put a unit back as a dead one: `mended`, or why it was left alone (`absent`, `busy`, ...).
+
+    To do it twice changes nothing. who: for the record, None is this process's user and host.
+    """
+    (outcome,) = row(
+        conn,
+        query("dlq", "mend"),
+        **unit.place.event,
+        offsets=[event.offset for event in unit.events],
+        event_types=[event.event_type for event in unit.events],
+        headers=[event.headers for event in unit.events],
+        payloads=[event.payload for event in unit.events],
+        who=who or whoami(),
+    )
+    return str(outcome)
+
+
+def republish_unit(conn: Connection[Any], unit: ImportedUnit) -> None:
+    """Publish the events of a unit as one new transaction; to do it twice doubles them.
+
+    Raises PublishError, or UsageError for a topic that is not there.
+    """
+    with conn.transaction():
+        publish(conn, str(unit.place.topic), [_new(event) for event in unit.events])
+
+
+def unit_json(unit: DlqUnit, events: Sequence[DlqEvent], **more: object) -> str:
+    """Write a unit as one JSON object; payloads and headers stay the producer's own text."""
+    known = asdict(unit)
+    known["events_count"] = known.pop("events")
+    head = json_text({**known, **more})[:-1]
+    return f'{head}, "events": [{", ".join(map(_event_json, events))}]}}'
+
+
+def _event_json(event: DlqEvent) -> str:
+    known = {name: value for name, value in asdict(event).items() if name not in _JSON_FIELDS}
+    # On one line: raw line breaks stand only between the tokens of a JSON text.
+    tail = ", ".join(
+        f'"{name}": {_one_line(getattr(event, name) or "null")}' for name in _JSON_FIELDS
+    )
+    return f"{json_text(known)[:-1]}, {tail}}}"
+
+
+def _one_line(text: str) -> str:
+    return safe_json(text).translate(str.maketrans("\r\n\t", "   "))
+
+
+def _new(event: ImportedEvent) -> NewEvent:
+    fields: dict[str, Any] = {name: getattr(event, name) for name in _TEXTS}
+    if event.headers is not None:
+        fields["headers"] = event.headers.encode()  # as they were written
+    return NewEvent(payload=(event.payload or "null").encode(), **fields)
+
+
+def _imported(source: str, text: str) -> ImportedUnit:
+    try:
+        unit = dict(_pairs(_read(text)))
+        place = GroupPlace(
+            group=_text(unit["group"]),
+            topic=_text(unit["topic"]),
+            partition=int(unit["partition"]),
+            offset=int(unit["offset"]),
+        )
+        events = [_event(dict(_pairs(event))) for event in unit["events"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"{source} is not a unit as gapless dlq export writes it: {reason}; nothing was changed"
+        ) from error
+    return ImportedUnit(source=source, place=place, events=events)
+
+
+class _JsonNumber(str):
+    """A number of a JSON text, as it was written."""
+
+    __slots__ = ()
+
+
+class _JsonObject(list[tuple[str, Any]]):
+    """An object of a JSON text: its pairs as they stand, names that come twice included."""
+
+
+def _read(text: str) -> Any:
+    """Read JSON so that it can be written again as it was: dicts and floats would change it."""
+    return json.loads(
+        text, parse_float=_JsonNumber, parse_int=_JsonNumber, object_pairs_hook=_JsonObject
+    )
+
+
+def _pairs(value: object) -> _JsonObject:
+    if not isinstance(value, _JsonObject):
+        raise TypeError(f"{str(value)[:40]!r} is not a JSON object")
+    return value
+
+
+def _event(event: dict[str, Any]) -> ImportedEvent:
+    texts = {name: None if event.get(name) is None else _text(event[name]) for name in _TEXTS}
+    return ImportedEvent(
+        offset=int(event["offset"]),
+        **texts,
+        **{name: _json(event.get(name)) for name in _JSON_FIELDS},
+    )
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise TypeError(f"{value!r} is not text")
+    if not _is_unicode(value) or "\0" in value:
+        raise ValueError(f"{value!r} has half a surrogate pair or a NUL")
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json(value: object) -> str | None:
+    """Write a JSON value again, its numbers as they were; null is none."""
+    if value is None:
+        return None
+    if isinstance(value, _JsonNumber):
+        return str(value)
+    if isinstance(value, _JsonObject):
+        inside = (f"{_json(k)}: {_json(v) or 'null'}" for k, v in value)
+        return f"{{{', '.join(inside)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_json(item) or 'null' for item in value)}]"
+    # Half a surrogate pair is good JSON, as an escape only.
+    return json.dumps(value, ensure_ascii=isinstance(value, str) and not _is_unicode(value))

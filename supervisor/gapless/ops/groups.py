@@ -1,0 +1,159 @@
+"""Consumer groups: list them, show how far one is, make one, forget one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from psycopg.errors import CheckViolation
+
+from gapless.db.queries import query
+from gapless.errors import GaplessError, RefusedError, UsageError
+from gapless.log.topics import require_topic
+from gapless.ops.doctor.places import Astray
+from gapless.ops.place import EARLIEST, GroupPlace, Point
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupInfo:
+    """A group and one of its topics; lag: events it has not passed; dead_letters: events.
+
+    state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
+    Paused (all of it). members: supervisors in it. partitions: of the topic.
+    """
+
+    group: str
+    topic: str
+    state: str
+    members: int
+    partitions: int
+    lag: int
+    dead_letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPartition:
+    """A partition of a group. current_offset is handled next, log_end_offset is given next.
+
+    member: the supervisor that owns it, with the epoch of its lease; error: what stops it.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    current_offset: int
+    log_end_offset: int
+    lag: int
+    member: str | None
+    epoch: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedGroup:
+    """A group that is there now; start: where it begins, None if it was there before."""
+
+    group: str
+    topic: str
+    created: bool
+    start: Point | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedGroup:
+    """What goes with a group: its offsets in these topics, its dead letters (events).
+
+    removed: it is gone; False: nothing was changed.
+    """
+
+    group: str
+    topics: Sequence[str]
+    dead_letters: int
+    removed: bool
+
+
+def list_groups(conn: Connection[Any]) -> list[GroupInfo]:
+    """Return every group and topic, by name; scratch groups of replays are not among them."""
+    return rows(conn, GroupInfo, query("cli", "groups"))
+
+
+def show_group(conn: Connection[Any], place: GroupPlace) -> list[GroupPartition]:
+    """Return all partitions of a group, or of one topic of it.
+
+    Raises UsageError for a place with a partition, RefusedError (GL404) when there is none.
+    """
+    if place.partition is not None:
+        raise UsageError(f"{place}: a group, or one of its topics, is shown with all partitions")
+    where = {"group": place.group, "topic": place.topic}
+    found = rows(conn, GroupPartition, query("cli", "group_partitions"), **where)
+    if not found:
+        of_topic = f' of topic "{place.topic}"' if place.topic else ""
+        raise _missing(place.group, of_topic)
+    return found
+
+
+def create_group(
+    conn: Connection[Any], group: str, topic: str, *, start: Point = EARLIEST
+) -> CreatedGroup:
+    """Make a group known before its first worker; nothing happens when it is there.
+
+    start: where it begins in each partition; a Point of a transaction is none.
+    Raises UsageError for a topic that is not there, or what is not a group name; GaplessError for a
+    group that is there and has no place in the log; RefusedError for a start outside of the log.
+    """
+    if start.transaction is not None:
+        raise UsageError(f"a group begins at an end, an offset or a time, not at {start}")
+    require_topic(conn, topic)
+    where = {"group": group, "topic": topic}
+    for each in rows(conn, Astray, query("cli", "group_astray"), **where):
+        raise GaplessError(f"{each}: {each.remedy}")
+    is_new = not rows(conn, GroupPartition, query("cli", "group_partitions"), **where)
+    if is_new:
+        try:
+            _create_at(conn, group, topic, start)
+        except CheckViolation as error:
+            raise UsageError(
+                f'"{group}" is not a group name: use 1 to 249 letters, digits, dots, dashes '
+                "and underscores"
+            ) from error
+    return CreatedGroup(group=group, topic=topic, created=is_new, start=start if is_new else None)
+
+
+def remove_group(conn: Connection[Any], group: str, *, dry_run: bool = False) -> RemovedGroup:
+    """Forget a group: its offsets, pauses and dead letters; dry_run: only say what would go.
+
+    Raises RefusedError (GL404) when there is none, and while it has members.
+    """
+    found = [each for each in list_groups(conn) if each.group == group]
+    if not found:
+        raise _missing(group)
+    if not dry_run:
+        row(conn, query("control", "drop_group"), group=group)
+    return RemovedGroup(
+        group=group,
+        topics=[each.topic for each in found],
+        dead_letters=sum(each.dead_letters for each in found),
+        removed=not dry_run,
+    )
+
+
+def _missing(group: str, of_topic: str = "") -> RefusedError:
+    return RefusedError(
+        f'there is no group "{group}"{of_topic}: gapless groups lists them', sqlstate="GL404"
+    )
+
+
+def _create_at(conn: Connection[Any], group: str, topic: str, start: Point) -> None:
+    """Make the group at a place: nobody sees it before it is there."""
+    what = {"group": group, "topic": topic, "partition": None, "transaction": None}
+    with conn.transaction():
+        named = {"group_id": group, "topic": topic, "start": start.end or "earliest"}
+        conn.execute(query("lease", "create_group"), named)
+        if start.end is None:
+            to = {"end": None, "offset": start.offset, "time": start.time, "holder": None}
+            row(conn, query("control", "seek"), **what, **to)

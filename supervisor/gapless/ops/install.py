@@ -1,0 +1,103 @@
+"""The schema in a database: install or upgrade it, say what it holds, drop it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.errors import LockNotAvailable
+
+from gapless.db.migrate import Change, migrate, uninstall
+from gapless.db.queries import query
+from gapless.errors import GaplessError
+from gapless.log.sequence import configure_chunks, create_chunks
+from gapless.ops.rows import require_autocommit, row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_LOCK_TIMEOUT = "10s"
+_CHUNK_TRIES = 10
+_CHUNK_PAUSE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What install_schema() did: files applied, chunks made, each of so many events.
+
+    chunks_made: None if somebody has locked what it takes; the sequencer makes them.
+    """
+
+    changes: Sequence[Change]
+    chunks_made: int | None
+    chunk_events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """What drop_schema() would lose; events: those that ever got an offset."""
+
+    topics: int
+    events: int
+    groups: int
+    dead_letters: int
+    members: int
+
+
+def install_schema(
+    conn: Connection[Any], *, chunk_events: int | None = None, chunks_ahead: int | None = None
+) -> Installed:
+    """Bring the database up to this program, and make the first chunks; repeat freely.
+
+    Before: `conn` is in autocommit, of a role that owns the schema or, before there is one, the
+    database. chunk_events: of a chunk; chunks_ahead: made before they are needed; None: as it is.
+    Raises SchemaError for a database of a newer gapless, or one that cannot store every text.
+    """
+    require_autocommit(conn, "install_schema()")
+    changes = migrate(conn)
+    has_events, has_ahead = row(conn, query("cli", "chunk_config"))
+    chunk_events = has_events if chunk_events is None else chunk_events
+    chunks_ahead = has_ahead if chunks_ahead is None else chunks_ahead
+    configure_chunks(conn, chunk_events=chunk_events, chunks_ahead=chunks_ahead)
+    return Installed(changes=changes, chunks_made=_make_chunks(conn), chunk_events=chunk_events)
+
+
+def is_installed(conn: Connection[Any]) -> bool:
+    """Tell whether there is a schema of gapless, whatever is in it."""
+    return bool(row(conn, query("cli", "is_installed"))[0])
+
+
+def find_losses(conn: Connection[Any]) -> Losses | None:
+    """Return what drop_schema() would lose; None: another version's schema, or half."""
+    try:
+        return rows(conn, Losses, query("cli", "losses"))[0]
+    except psycopg.Error:
+        return None
+
+
+def drop_schema(conn: Connection[Any]) -> None:
+    """Drop the schema with everything in it, for good; roles stay.
+
+    Before: `conn` is in autocommit, of the role that owns the schema. Raises GaplessError when
+    somebody has been using the tables for 10 seconds; then nothing was removed.
+    """
+    row(conn, query("connect", "lock_timeout"), timeout=_LOCK_TIMEOUT)
+    try:
+        uninstall(conn)
+    except LockNotAvailable as error:
+        raise GaplessError(
+            f"somebody has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "
+            "stop supervisors and publishers first"
+        ) from error
+
+
+def _make_chunks(conn: Connection[Any]) -> int | None:
+    for _ in range(_CHUNK_TRIES):
+        try:
+            return create_chunks(conn)
+        except LockNotAvailable:
+            sleep(_CHUNK_PAUSE_S)
+    return None

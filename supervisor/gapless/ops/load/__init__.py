@@ -1,0 +1,1 @@
+"""JSON lines into a topic: read them, cut them into transactions, publish them."""

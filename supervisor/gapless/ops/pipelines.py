@@ -1,0 +1,68 @@
+"""Pipelines: how far they are; let one begin anew, or forget it. Spark is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from gapless.spark.pipeline.position import Standing, holds, remove, reset, standings
+from gapless.spark.pipeline.table import drop_stage
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedPipeline:
+    """What goes with a pipeline: unread: events that retention keeps for it.
+
+    target: None if it never ran. archive_of: topics that wait for it because they say so. removed:
+    it is gone; False: nothing was changed. left_over: a staging table that its owner may drop.
+    """
+
+    pipeline: str
+    target: str | None
+    topics: Sequence[str]
+    unread: int
+    archive_of: Sequence[str]
+    removed: bool
+    left_over: str | None = None
+
+
+def list_pipelines(conn: Connection[Any]) -> list[Standing]:
+    """Return how far all pipelines are that ever ran in this database."""
+    return standings(conn)
+
+
+def reset_pipeline(
+    conn: Connection[Any], name: str, to: Literal["earliest", "latest"] = "earliest"
+) -> None:
+    """Let a pipeline begin anew; what it wrote stays.
+
+    Before: `conn` is in autocommit. Raises UsageError for one that never ran, or while it runs.
+    """
+    reset(conn, name, to)
+
+
+def remove_pipeline(conn: Connection[Any], name: str, *, dry_run: bool = False) -> RemovedPipeline:
+    """Forget a pipeline: retention waits for it no more; what it wrote stays.
+
+    Before: `conn` is in autocommit. dry_run: only say what would go.
+    Raises UsageError when nothing knows of it, or while it runs.
+    """
+    held = holds(conn, name)
+    standing = next((each for each in standings(conn) if each.name == name), None)
+    left_over = None
+    if not dry_run:
+        remove(conn, name)
+        left_over = drop_stage(conn, name, standing.target) if standing else None
+    return RemovedPipeline(
+        pipeline=name,
+        target=standing.target if standing else None,
+        topics=[each.topic for each in held],
+        unread=sum(each.events for each in held),
+        archive_of=[each.topic for each in held if each.is_archive],
+        removed=not dry_run,
+        left_over=left_over or None,
+    )

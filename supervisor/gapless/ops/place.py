@@ -1,0 +1,150 @@
+"""Where in the log: a place of a group, and a point that is meant in each partition."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from gapless.errors import UsageError
+from gapless.ops.text import stamp
+
+_NUMBER = re.compile("[0-9]{1,18}")
+_PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,9})(?:[/@]([0-9]{1,18}))?)?)?")
+_ENDS = ("earliest", "latest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point for all partitions in range; exactly one of these is set.
+
+    end: `earliest` is the oldest event there is, `latest` what is published from now on. offset:
+    from 1. time: the first event published then or later. transaction: the first event of this
+    transaction_id, in each partition that has one.
+    """
+
+    end: str | None = None
+    offset: int | None = None
+    time: datetime | None = None
+    transaction: UUID | None = None
+
+    def __post_init__(self) -> None:
+        said = [self.end, self.offset, self.time, self.transaction]
+        if sum(each is not None for each in said) != 1:
+            raise UsageError("a point is one of these: an end, an offset, a time, a transaction")
+        if self.end not in (None, *_ENDS):
+            raise UsageError(f"{self.end!r} is not an end of the log: earliest or latest")
+
+    @classmethod
+    def parse(cls, text: str) -> Point:
+        """Read earliest, latest, an offset, or a time in ISO 8601. Raises UsageError."""
+        if text in _ENDS:
+            return cls(end=text)
+        if _NUMBER.fullmatch(text):
+            return cls(offset=int(text))
+        try:
+            return cls(time=read_time(text))
+        except UsageError:
+            raise UsageError(
+                f"{text!r} is not earliest, latest, an offset, or a time such as "
+                "2026-03-01T12:00:00Z"
+            ) from None
+
+    def __str__(self) -> str:
+        if self.time is not None:
+            return stamp(self.time)
+        return self.end or str(self.offset or self.transaction)
+
+
+EARLIEST = Point(end="earliest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlace:
+    """A group, or one topic of it, a partition, an offset: `billing/orders/3@17`.
+
+    What is None is not said: all topics, all partitions. A partition without a topic is that one of
+    all topics of the group; an offset, from 1, needs both.
+    """
+
+    group: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.offset is not None and (self.topic is None or self.partition is None):
+            raise UsageError(f"offset {self.offset} of group {self.group}: of which partition?")
+
+    @classmethod
+    def parse(cls, text: str) -> GroupPlace:
+        """Read GROUP[/TOPIC[/PARTITION[@OFFSET]]]; a slash before the offset is taken as well.
+
+        Raises UsageError for anything else.
+        """
+        found = _PLACE.fullmatch(text)
+        if found is None:
+            raise UsageError(
+                f"{text!r} is not GROUP, GROUP/TOPIC, GROUP/TOPIC/PARTITION or a place such as "
+                "billing/orders/3@17"
+            )
+        numbers = [None if number is None else int(number) for number in found.groups()[2:]]
+        return cls(group=found[1], topic=found[2], partition=numbers[0], offset=numbers[1])
+
+    @classmethod
+    def parse_event(cls, text: str) -> GroupPlace:
+        """Read GROUP/TOPIC/PARTITION@OFFSET, all of it. Raises UsageError."""
+        found = _PLACE.fullmatch(text)
+        if found is None or found[4] is None:
+            raise UsageError(
+                f"{text!r} is not GROUP/TOPIC/PARTITION@OFFSET, such as billing/orders/3@17"
+            )
+        return cls.parse(text)
+
+    def __str__(self) -> str:
+        parts = [self.group, self.topic, self.partition]
+        place = "/".join(str(part) for part in parts if part is not None)
+        return place if self.offset is None else f"{place}@{self.offset}"
+
+    @property
+    def range(self) -> dict[str, object]:
+        """The parameters of the queries that take a group, one topic of it, one partition."""
+        return {"group": self.group, "topic": self.topic, "partition": self.partition}
+
+    @property
+    def event(self) -> dict[str, object]:
+        """The same, with the offset. Raises UsageError when there is none."""
+        if self.offset is None:
+            raise UsageError(f"{self} is not GROUP/TOPIC/PARTITION@OFFSET")
+        return {**self.range, "offset": self.offset}
+
+    def require_whole(self) -> None:
+        """Raise UsageError for a place with an offset: what rests is a partition."""
+        if self.offset is not None:
+            whole = replace(self, offset=None)
+            raise UsageError(f"{self} is one event: a partition rests as a whole, {whole}")
+
+
+def spell(group: str, topic: str, partition: int, offset: int) -> str:
+    """Write the place of an event or a unit."""
+    return str(GroupPlace(group=group, topic=topic, partition=partition, offset=offset))
+
+
+def read_time(text: str) -> datetime:
+    """Read a time in ISO 8601; one without an offset is UTC. Raises UsageError."""
+    try:
+        read = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(f"{text!r} is not a time: write it as 2026-03-01T12:00:00Z") from None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def read_transaction(text: str) -> UUID:
+    """Read a transaction_id. Raises UsageError."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a transaction_id: that is a UUID, as gapless tail --json shows it"
+        ) from None

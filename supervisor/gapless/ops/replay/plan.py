@@ -1,0 +1,211 @@
+"""Which replays there are, and what a new one would handle: offsets, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from gapless.consume.handler import Handler
+from gapless.consume.policy import Policy
+from gapless.consume.terms import Terms, agree
+from gapless.db.queries import query
+from gapless.errors import RefusedError, UsageError
+from gapless.log.topics import require_topic
+from gapless.ops.place import EARLIEST, Point
+from gapless.ops.rows import row, rows
+from gapless.settings import Settings
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayInfo:
+    """A replay that was not finished: events in its range, and how many are done.
+
+    dead_letters: units. running: somebody is at it.
+    """
+
+    name: str
+    topic: str
+    events: int
+    done: int
+    dead_letters: int
+    running: bool
+    created: datetime
+
+
+def _new_name() -> str:
+    return f"replay-{uuid4().hex[:4]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRange:
+    """What is to be replayed: a topic or one partition of it, from `begin` to before `stop`.
+
+    begin: an end, an offset or a time. stop: an offset or a time; None, or the end `latest`, is
+    what is there now. name: of the scratch group, by default replay- and four digits.
+    """
+
+    topic: str
+    partition: int | None = None
+    begin: Point = EARLIEST
+    stop: Point | None = None
+    name: str = field(default_factory=_new_name)
+
+    def __post_init__(self) -> None:
+        if self.stop == EARLIEST:
+            raise UsageError("--to earliest: that is before every event")
+        if self.begin.transaction or (self.stop and self.stop.transaction):
+            raise UsageError("a replay begins and ends at an end, an offset or a time")
+
+    @property
+    def params(self) -> dict[str, object]:
+        """The parameters of create_replay()."""
+        return {
+            "group": self.name,
+            "topic": self.topic,
+            "partition": self.partition,
+            "from_end": self.begin.end,
+            "from_offset": self.begin.offset,
+            "from_time": self.begin.time,
+            "to_offset": self.stop.offset if self.stop else None,
+            "to_time": self.stop.time if self.stop else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayBounds:
+    """A partition of a replay; stop_offset is exclusive. The times are those of both ends."""
+
+    partition_id: int
+    start_offset: int
+    stop_offset: int
+    first_event: datetime | None
+    last_event: datetime | None
+
+    @property
+    def events(self) -> int:
+        return self.stop_offset - self.start_offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySlice:
+    """What would be handled of a partition; offsets are inclusive, times those of both ends."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    events: int
+    first_event: datetime | None
+    last_event: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayPlan:
+    """What a replay would do: with which handler, on which events, and where its effects would be.
+
+    batch: the handler takes a whole claim at once; batch_size: events of a claim.
+    """
+
+    handler: str
+    topic: str
+    events: int
+    partitions: Sequence[ReplaySlice]
+    delivery: str
+    database: str
+    server: str
+    batch: bool
+    batch_size: int
+    group_by: str
+
+
+def replay_terms(handler: Handler, settings: Settings, topic: str | None = None) -> Terms:
+    """Return the terms of a handler in a replay, of `topic` or else its own.
+
+    Raises UsageError if it is at-least-once.
+    """
+    terms = agree(handler, settings)
+    if terms.delivery == "at-least-once":
+        raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
+    # Whatever its policy: nobody will be there to try again later, or to wait behind.
+    policy = Policy(crashes_max=terms.policy.crashes_max)
+    return replace(terms, topic=topic or terms.topic, policy=policy)
+
+
+def list_replays(conn: Connection[Any]) -> list[ReplayInfo]:
+    """Return the replays that were not finished, the oldest first."""
+    return rows(conn, ReplayInfo, query("control", "replays"))
+
+
+def find_replay(conn: Connection[Any], name: str) -> ReplayInfo:
+    """Return one of them. Raises RefusedError (GL404) when there is none of that name."""
+    for each in list_replays(conn):
+        if each.name == name:
+            return each
+    raise RefusedError(
+        f'there is no replay "{name}": gapless replay --list shows them', sqlstate="GL404"
+    )
+
+
+def create_replay(conn: Connection[Any], wanted: ReplayRange) -> int:
+    """Make the scratch group of a replay; return how many events are in its range.
+
+    Nothing is handled before run_replay(). Raises UsageError for an unknown topic; RefusedError for
+    a range outside of the log, or a name that is taken.
+    """
+    require_topic(conn, wanted.topic)
+    (events,) = row(conn, query("control", "create_replay"), **wanted.params)
+    return int(events)
+
+
+def remove_replay(conn: Connection[Any], name: str) -> ReplayInfo:
+    """Forget a replay and its dead letters; return what it was.
+
+    Raises RefusedError when there is none (GL404), or somebody is at it.
+    """
+    found = find_replay(conn, name)
+    row(conn, query("control", "drop_group"), group=name)
+    return found
+
+
+def plan_replay(
+    conn: Connection[Any], wanted: ReplayRange, handler: Handler, terms: Terms
+) -> ReplayPlan:
+    """Return what a replay would do; nothing stays of it. Raises what create_replay() raises."""
+    slices = [
+        ReplaySlice(
+            topic=wanted.topic,
+            partition=each.partition_id,
+            first_offset=each.start_offset,
+            last_offset=each.stop_offset - 1,
+            events=each.events,
+            first_event=each.first_event,
+            last_event=each.last_event,
+        )
+        for each in find_bounds(conn, wanted)
+        if each.events
+    ]
+    return ReplayPlan(
+        handler=handler.name,
+        topic=wanted.topic,
+        events=sum(each.events for each in slices),
+        partitions=slices,
+        delivery=terms.delivery,
+        database=conn.info.dbname,
+        server=f"{conn.info.host}:{conn.info.port}",
+        batch=handler.batch,
+        batch_size=terms.batch_size,
+        group_by=terms.group_by,
+    )
+
+
+def find_bounds(conn: Connection[Any], wanted: ReplayRange) -> list[ReplayBounds]:
+    """Return what create_replay() would make a scratch group for; it is made, and rolled back."""
+    with conn.transaction(force_rollback=True):
+        create_replay(conn, wanted)
+        return rows(conn, ReplayBounds, query("control", "replay_ranges"), group=wanted.name)

@@ -1,0 +1,75 @@
+"""What a dry run of a replay found: counted, and the first failures named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gapless.consume.letters import Failure
+from gapless.consume.policy import DEAD_LETTER, judge
+from gapless.consume.unit import Unit
+
+FAILURES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedUnit:
+    """A unit that would fail, and the line that says most of why."""
+
+    topic: str
+    partition: int
+    offset: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTrial:
+    """What a dry run found, in units but for `events`. skipped: as the handler asked.
+
+    failures: the first FAILURES_SHOWN of those that failed.
+    """
+
+    events: int
+    handled: int
+    skipped: int
+    failed: int
+    failures: Sequence[FailedUnit]
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Counts what becomes of each unit of a dry run."""
+
+    events: int = 0
+    handled: int = 0
+    skipped: int = 0
+    failed: int = 0
+    failures: list[FailedUnit] = field(default_factory=list)
+
+    def add(self, unit: Unit, error: BaseException | None) -> None:
+        """Count a unit that was handled, or failed with this error."""
+        if error is None:
+            self.handled += 1
+        elif judge(DEAD_LETTER, error, 1).state == "skip":
+            self.skipped += 1
+        else:
+            self.failed += 1
+            if len(self.failures) < FAILURES_SHOWN:
+                self.failures.append(
+                    FailedUnit(
+                        topic=unit.topic,
+                        partition=unit.partition,
+                        offset=unit.first_offset,
+                        error=str(Failure(error=error).params()["reason"]),
+                    )
+                )
+
+    def result(self) -> ReplayTrial:
+        """Return what was counted."""
+        return ReplayTrial(
+            events=self.events,
+            handled=self.handled,
+            skipped=self.skipped,
+            failed=self.failed,
+            failures=self.failures,
+        )

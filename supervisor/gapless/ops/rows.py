@@ -1,0 +1,51 @@
+"""Run a named query and get records; what the database refuses is a RefusedError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+
+import psycopg
+from psycopg.rows import class_row, tuple_row
+
+from gapless.errors import RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+Row = TypeVar("Row")
+
+
+def rows(
+    conn: Connection[Any], kind: type[Row], query: LiteralString, **params: object
+) -> list[Row]:
+    """Return all rows of a query, each as a record of that class. Raises RefusedError."""
+    with refused(), conn.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(query, params).fetchall()
+
+
+def row(conn: Connection[Any], query: LiteralString, **params: object) -> tuple[Any, ...]:
+    """Return the only row of a query, whatever rows `conn` makes. Raises RefusedError."""
+    with refused(), conn.cursor(row_factory=tuple_row) as cursor:
+        found = cursor.execute(query, params).fetchone()
+    assert found is not None
+    return found
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Turn an error that a function of gapless raises (GL…) into RefusedError, with its text."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not (error.sqlstate or "").startswith("GL"):
+            raise
+        text = error.diag.message_primary or str(error)
+        raise RefusedError(text, sqlstate=error.sqlstate or "") from error
+
+
+def require_autocommit(conn: Connection[Any], what: str) -> None:
+    """Raise UsageError for a connection that holds back what is to be committed step by step."""
+    if not conn.autocommit:
+        raise UsageError(f"{what} commits by itself: give it a connection in autocommit")

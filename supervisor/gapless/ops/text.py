@@ -1,0 +1,93 @@
+"""Write values for people and as JSON, harmless on a terminal whatever is in an event."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from uuid import UUID
+
+# What could move the cursor, change colours or turn the direction of text: C0, C1, DEL, marks and
+# overrides of direction, line and paragraph separators, lone surrogates (which no encoding takes).
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+ONLY_JSON = {"only_json": True}
+"""Of a field: a number for programs; another one of the record says it to people, in units."""
+
+_AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
+_AGE_S_MAX = 36_500 * 86_400
+_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+def plain(text: str) -> str:
+    """Return text harmless on a terminal and on one line; escapes show what was there."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """Write a value as JSON that is harmless on a terminal, too."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_as_json)
+    return safe_json(text)
+
+
+def safe_json(text: str) -> str:
+    """Escape what is unsafe inside the strings of a JSON text; between them only blanks change."""
+    # Raw line breaks and tabs can stand only between the tokens of a JSON text.
+    return _UNSAFE.sub(lambda c: c[0] if c[0] in "\n\r\t" else f"\\u{ord(c[0]):04x}", text)
+
+
+def stamp(moment: datetime) -> str:
+    """Write a time in UTC, to the millisecond: the same on every machine."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def quantity(number: int, noun: str) -> str:
+    """Write a number with its noun: `1 event`, `1,000 events`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration so that its size is seen at once."""
+    if seconds < 1:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 2 * 86400:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86400:.0f} days"
+
+
+def age_text(seconds: float | None) -> str:
+    """Write a retention as it is given: 7d; with all units that it takes."""
+    if seconds is None:
+        return "forever"
+    left = round(seconds)
+    parts = []
+    for unit, unit_s in _UNITS.items():
+        number, left = divmod(left, unit_s)
+        parts += [f"{number}{unit}"] if number else []
+    return "".join(parts) or f"{seconds:g}s"
+
+
+def whole_seconds(text: str) -> int | None:
+    """Read an age of 1 second to 100 years: 90s, 15m, 12h, 7d; None for anything else."""
+    found = _AGE.fullmatch(text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    return seconds if 0 < seconds <= _AGE_S_MAX else None
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return short.get(match[0]) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return stamp(value)
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

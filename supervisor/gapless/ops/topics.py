@@ -1,0 +1,145 @@
+"""Topics: list them, show one, change one; and events of ids that nobody made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.log.retention import Retention, set_retention
+from gapless.log.topics import require_topic, set_dedupe_window, set_partitions
+from gapless.ops.rows import require_autocommit, rows
+from gapless.ops.text import ONLY_JSON
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo:
+    """A topic; events: those in the log; groups: how many consume it.
+
+    retention_s: so long it keeps its events, at least, in seconds; None is for ever. retention,
+    dedupe_window: in words; for as long as the window dedupe keys are remembered.
+    """
+
+    topic: str
+    partitions: int
+    events: int
+    groups: int
+    retention: str
+    dedupe_window: str
+    retention_s: float | None = field(metadata=ONLY_JSON)
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartition:
+    """A partition: its oldest offset, the offset that the next event gets, events between.
+
+    state: active, or old for one it had before its number was lowered.
+    """
+
+    topic: str
+    partition: int
+    log_start_offset: int
+    log_end_offset: int
+    events: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChange:
+    """A group that has yet to finish `events` of an earlier number of partitions, in these."""
+
+    group: str
+    topic: str
+    partitions_before: int
+    partitions: int
+    unfinished: Sequence[int]
+    events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnroutedId:
+    """Events of an id that nobody made, and since when; id 0: of all further ids."""
+
+    topic_id: int
+    events: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredTopic:
+    """What a topic is now, of what was changed; the rest is None.
+
+    changes: groups that finish what is in the partitions it had, before they continue.
+    """
+
+    topic: str
+    retention: Retention | None = None
+    dedupe_window_s: float | None = None
+    partitions_before: int | None = None
+    partitions: int | None = None
+    changes: Sequence[TopicChange] = ()
+
+
+def list_topics(conn: Connection[Any]) -> list[TopicInfo]:
+    """Return all topics, by name."""
+    return rows(conn, TopicInfo, query("cli", "topics"))
+
+
+def show_topic(conn: Connection[Any], name: str) -> list[TopicPartition]:
+    """Return the partitions of a topic. Raises UsageError when there is no such topic."""
+    require_topic(conn, name)
+    return rows(conn, TopicPartition, query("cli", "topic_partitions"), topic=name)
+
+
+def list_changes(conn: Connection[Any], topic: str | None = None) -> list[TopicChange]:
+    """Return which groups are not done with a change of partitions; None: of all topics."""
+    return rows(conn, TopicChange, query("cli", "changes"), topic=topic)
+
+
+def list_unrouted(conn: Connection[Any]) -> list[UnroutedId]:
+    """Return the topic ids that have events and no topic; adopt_topic() makes one of an id."""
+    return rows(conn, UnroutedId, query("cli", "unrouted"))
+
+
+def alter_topic(
+    conn: Connection[Any],
+    name: str,
+    *,
+    partitions: int | None = None,
+    retention: Retention | None = None,
+    dedupe_window_s: float | None = None,
+) -> AlteredTopic:
+    """Change what is said of a topic while everything runs; None: it stays.
+
+    Before: `conn` is in autocommit. partitions: 1 to 4096, more or fewer. retention: all of it
+    (find_retention() gives what holds). dedupe_window_s: seconds, more than none.
+    Raises UsageError for an unknown topic, a number out of bounds, or nothing to change; what was
+    changed before that, in the order retention, window, partitions, stays.
+    """
+    require_autocommit(conn, "alter_topic()")
+    if partitions is None and retention is None and dedupe_window_s is None:
+        raise UsageError(f"topic {name}: what is to change?")
+    before, changes = None, list[TopicChange]()
+    if retention is not None:
+        set_retention(conn, name, retention)
+    if dedupe_window_s is not None:
+        set_dedupe_window(conn, name, dedupe_window_s)
+    if partitions is not None:
+        before = require_topic(conn, name).partitions
+        partitions = set_partitions(conn, name, partitions).partitions
+        changes = list_changes(conn, name)
+    return AlteredTopic(
+        topic=name,
+        retention=retention,
+        dedupe_window_s=dedupe_window_s,
+        partitions_before=before,
+        partitions=partitions,
+        changes=changes,
+    )
