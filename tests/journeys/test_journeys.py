@@ -16,10 +16,10 @@ from gapless.consume.drive import Driver
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
 from gapless.lease import hold
-from gapless.worker.bell import Bell
+from gapless.worker.bell import Wakeup
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
-from gapless.worker.service import Desk
+from gapless.worker.service import Shared
 from gapless.worker.spec import WorkerSpec
 from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
@@ -179,7 +179,7 @@ def lease_no(group: Group) -> int:
     return found
 
 
-def desk(group: Group) -> Desk:
+def desk(group: Group) -> Shared:
     """What a worker of this partition alone has."""
     worker = make_handler(nothing)
     spec = WorkerSpec(
@@ -200,4 +200,4 @@ def desk(group: Group) -> Desk:
         statement_timeout_ms=0,
         zombie_after_s=60.0,
     )
-    return Desk(spec, group.conn, Board(1), Bell())
+    return Shared(spec, group.conn, Board(1), Wakeup())

@@ -11,7 +11,7 @@ from gapless.consume.handler import Handler
 from gapless.consume.policy import Policy
 from gapless.consume.step import Step, step, step_alone
 from gapless.consume.terms import Terms, agree
-from gapless.consume.turn import Turn
+from gapless.consume.turn import Job
 from gapless.keys import Assignment
 from gapless.settings import Settings
 
@@ -38,10 +38,10 @@ def turn(
     handler: Handler,
     ahead: Backlog | None = None,
     **said: Any,
-) -> Turn:
+) -> Job:
     """What a step is called with."""
     own = {name: said.pop(name) for name in _TURN if name in said}
-    return Turn(
+    return Job(
         conn=conn,
         assignment=assignment,
         handler=handler,

@@ -85,7 +85,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class Redo:
     """These units were not committed: try them again, with more care.
 
     failed: the first that failed, if that is known; those before it ran without an error.
@@ -102,7 +102,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Job:
     """What a step was called with.
 
     parked: some unit is parked, though the policy parks none: later ones go behind it all the same.

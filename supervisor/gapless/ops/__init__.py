@@ -121,7 +121,7 @@ if TYPE_CHECKING:
         list_unrouted,
         show_topic,
     )
-    from gapless.spark.pipeline.position import Standing
+    from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
     "EARLIEST",
@@ -152,6 +152,7 @@ __all__ = [
     "ParkedAhead",
     "ParkedBehind",
     "Paused",
+    "PipelineStanding",
     "Point",
     "PublishedLines",
     "RefusedError",
@@ -169,7 +170,6 @@ __all__ = [
     "SameTransaction",
     "SeekStage",
     "Skipped",
-    "Standing",
     "Topic",
     "TopicChange",
     "TopicInfo",
@@ -277,6 +277,6 @@ if not TYPE_CHECKING:
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
             ),
-            "gapless.spark.pipeline.position": "Standing",
+            "gapless.spark.pipeline.position": "PipelineStanding",
         },
     )

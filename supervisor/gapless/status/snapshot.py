@@ -202,7 +202,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldLog:
     """Why the oldest chunk of the log stays although its topics have had enough of it."""
 
     reason: str
@@ -247,7 +247,7 @@ class Snapshot:
     partitions: tuple[Standing, ...]
     letters: tuple[RecentLetter, ...]
     changes: tuple[Change, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()

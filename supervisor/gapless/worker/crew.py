@@ -64,7 +64,7 @@ class Ended:
     unasked: bool
 
 
-class Crew:
+class Roster:
     """All workers; a partition is served by one at most."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from gapless.consume.call import call
 from gapless.consume.claim import Wanted, claim
 from gapless.consume.reader import load_units
 from gapless.consume.session import allow_commit, transaction
-from gapless.consume.turn import Retry, Step, Turn
+from gapless.consume.turn import Job, Redo, Step
 from gapless.consume.unit import Span
 from gapless.db.connect import connect
 from gapless.db.listen import listen
@@ -27,7 +27,7 @@ Make = Callable[[Any], Any]
 def offset_first(_: Any) -> Any:
     """The offset is committed, and then the units are handled, in a transaction of their own."""
 
-    def fast(turn: Turn, batch_size: int, *_: object) -> Step | Retry:
+    def fast(turn: Job, batch_size: int, *_: object) -> Step | Redo:
         with transaction(turn.conn):
             claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome != "claimed":
@@ -44,7 +44,7 @@ def offset_first(_: Any) -> Any:
 def effects_first(_: Any) -> Any:
     """The units are handled and committed, and then the offset moves."""
 
-    def fast(turn: Turn, batch_size: int, *_: object) -> Step | Retry:
+    def fast(turn: Job, batch_size: int, *_: object) -> Step | Redo:
         with contextlib.suppress(psycopg.Rollback), transaction(turn.conn):
             claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome == "claimed":
@@ -68,7 +68,7 @@ def effects_first(_: Any) -> Any:
     return fast
 
 
-def _handle(turn: Turn, claimed: Any) -> None:
+def _handle(turn: Job, claimed: Any) -> None:
     with transaction(turn.conn):
         _, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.terms)
         for unit in units:
@@ -117,11 +117,11 @@ def goes_on(run: Any) -> Any:
             except psycopg.OperationalError:
                 conn = connect(worker._spec.dsn, role="worker reconnected")
                 worker._conn = conn
-                object.__setattr__(worker._desk, "conn", conn)
+                object.__setattr__(worker._shared, "conn", conn)
                 for channel, leased in worker._leased.items():
                     listen(conn, channel)
                     if leased.driver is not None:
-                        object.__setattr__(leased.driver._turn, "conn", conn)
+                        object.__setattr__(leased.driver._job, "conn", conn)
 
     return run_on
 

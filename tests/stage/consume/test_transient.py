@@ -14,7 +14,7 @@ from psycopg import Connection
 
 from gapless.consume.patience import Patience
 from gapless.consume.policy import Policy
-from gapless.consume.redrive import redrive
+from gapless.consume.redrive import retry_aside
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect, is_transient
 from gapless.errors import BlockedError, ConnectError, UnreadyError
@@ -503,11 +503,11 @@ class TestFromTheServer:
 
         one = turn(group.conn, group.assignment, make_handler(handle))
         with pytest.raises(psycopg.errors.SerializationFailure):
-            redrive(one, 1)
+            retry_aside(one, 1)
         assert group.states() == {1: "waiting"}
         look = "select attempts, crashes from gapless.dead_letter where group_id = %s"
         assert world.rows(look, group.name) == [(1, 0)], "neither a failure nor a death"
-        assert redrive(one, 1) == "handled"
+        assert retry_aside(one, 1) == "handled"
         assert (group.effects(), group.states()) == ([1], {1: "redriven"})
 
     def test_the_offsets_row_is_locked(self, world: World, group: Group) -> None:

@@ -37,7 +37,7 @@ class ReplayTrial:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class TrialTally:
     """Counts what becomes of each unit of a dry run."""
 
     events: int = 0

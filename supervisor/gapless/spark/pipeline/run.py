@@ -21,7 +21,7 @@ from gapless.spark.pipeline.delta import Delta, require_delta
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.files import Files
 from gapless.spark.pipeline.position import (
-    Batch,
+    MicroBatch,
     end_batch,
     lock,
     next_batch,
@@ -114,7 +114,7 @@ class _Run:
             if wait is not None and not wait(0.0 if batch.events else _FIRST_POLL_S):
                 return done
 
-    def _do(self, batch: Batch) -> None:
+    def _do(self, batch: MicroBatch) -> None:
         target = self._pipeline.target
         if self._files is not None:
             if state(self._conn, self._pipeline.name).files is None:
@@ -137,7 +137,7 @@ class _Run:
             end_batch(self._conn, self._pipeline.name, batch)
         hit("pipeline.done")
 
-    def _frame(self, batch: Batch) -> DataFrame:
+    def _frame(self, batch: MicroBatch) -> DataFrame:
         """Return the batch's events, transformed."""
         options = {
             "url": self._where.dsn,  # Spark redacts it

@@ -17,7 +17,7 @@ from psycopg import Connection, sql
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
-from gapless.spark.pipeline.position import Batch, end_batch
+from gapless.spark.pipeline.position import MicroBatch, end_batch
 from gapless.spark.pipeline.rows import stage_rows
 from gapless.spark.reach import Reached
 from gapless.spark.sink import Staged
@@ -53,7 +53,7 @@ class Table:
         return stage_rows(df, where, self._stage)
 
     def finish(
-        self, conn: Connection[Any], batch: Batch, columns: Sequence[str], staged: list[Staged]
+        self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
     ) -> None:
         """Bring the rows into the table and move the pipeline, in one transaction."""
         copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
