@@ -17,9 +17,9 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
+from gapless.consume.job import Job
 from gapless.consume.terms import Terms, agree, require_fit
-from gapless.consume.turn import Job
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.errors import UsageError

@@ -16,11 +16,11 @@ from gapless.consume.drive import Driver
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
 from gapless.lease import hold
-from gapless.worker.bell import Wakeup
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
 from gapless.worker.service import Shared
 from gapless.worker.spec import WorkerSpec
+from gapless.worker.wakeup import Wakeup
 from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
 from stage.consume.world import Group, World, make_handler

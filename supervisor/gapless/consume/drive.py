@@ -15,12 +15,12 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.agenda import Agenda
-from gapless.consume.claim import forget_attempt, skip_overrun, stop_beyond
-from gapless.consume.deliver import Outside, forget_deliveries
-from gapless.consume.redrive import due_letters, forget_try, retry_aside
-from gapless.consume.sieve import holds_keys
+from gapless.consume.aside.parking import holds_keys
+from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
+from gapless.consume.job import Job, Step
+from gapless.consume.outside.delivery import Outside, forget_deliveries
+from gapless.consume.read.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.step import step, step_alone
-from gapless.consume.turn import Job, Step
 from gapless.errors import BeyondError, HoleError, OverrunError
 from gapless.keys import Assignment
 

@@ -16,24 +16,24 @@ from functools import partial
 
 import psycopg
 
-from gapless.consume.backlog import Backlog
-from gapless.consume.call import UnitFailedError, call, call_each
-from gapless.consume.careful import give_up, isolate
-from gapless.consume.chain import learn
-from gapless.consume.claim import Claim, Wanted, claim, forget_attempt, record_attempt
-from gapless.consume.crash import crash_reason
-from gapless.consume.letters import Failure
-from gapless.consume.policy import Verdict
-from gapless.consume.reader import wary
+from gapless.consume.aside.parking import Parking, parking_for, settle_parking
+from gapless.consume.isolate import give_up, isolate
+from gapless.consume.job import Job, Redo, Step, offsets
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Claim, Wanted, claim, forget_attempt, record_attempt
+from gapless.consume.read.units import wary
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
     commit_and_begin,
     transaction,
 )
-from gapless.consume.sieve import Parking, parking_for, settle_parking
-from gapless.consume.turn import Job, Redo, Step, offsets
 from gapless.consume.unit import NOTHING, Batch, Spans, Unit
+from gapless.consume.user.call import UnitFailedError, call, call_each
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit

@@ -21,10 +21,10 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
-from gapless.consume.load import load_handlers
+from gapless.consume.job import Job
 from gapless.consume.terms import Terms, serves
-from gapless.consume.turn import Job
+from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema

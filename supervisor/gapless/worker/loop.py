@@ -16,13 +16,13 @@ from gapless.db.listen import Notifications, listen, readable, unlisten
 from gapless.db.queries import query
 from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
-from gapless.worker.bell import Wakeup
 from gapless.worker.board import Board
 from gapless.worker.forgive import Loss, forgive
 from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.service import Shared
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
+from gapless.worker.wakeup import Wakeup
 
 log = logging.getLogger("gapless.worker")
 

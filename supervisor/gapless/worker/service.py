@@ -15,10 +15,10 @@ from gapless.db.connect import is_revoked, why_of
 from gapless.errors import BlockedError, HoleError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
-from gapless.worker.bell import Wakeup
 from gapless.worker.board import Board
 from gapless.worker.retries import Retries
 from gapless.worker.spec import WorkerSpec
+from gapless.worker.wakeup import Wakeup
 
 log = logging.getLogger("gapless.worker")
 

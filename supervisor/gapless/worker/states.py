@@ -17,8 +17,8 @@ from typing import Protocol
 import psycopg
 
 from gapless.consume.drive import Driver
-from gapless.consume.patience import Patience
-from gapless.consume.turn import Job, Step
+from gapless.consume.job import Job, Step
+from gapless.consume.verdict.patience import Patience
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.keys import Assignment
 from gapless.lease import hold

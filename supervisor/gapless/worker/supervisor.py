@@ -14,15 +14,15 @@ from typing import Protocol
 
 import psycopg
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms, agree, require_fit
+from gapless.consume.user.handler import Handler
 from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
 from gapless.settings import Settings
+from gapless.worker.children import Children
 from gapless.worker.control import Control, Plan
-from gapless.worker.nursery import Children
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
 from gapless.worker.start import join_when_there

@@ -11,12 +11,12 @@ from typing import Any
 
 import psycopg
 
-from gapless.consume.call import call
-from gapless.consume.claim import Wanted, claim
-from gapless.consume.reader import load_units
+from gapless.consume.job import Job, Redo, Step
+from gapless.consume.read.claim import Wanted, claim
+from gapless.consume.read.units import load_units
 from gapless.consume.session import allow_commit, transaction
-from gapless.consume.turn import Job, Redo, Step
 from gapless.consume.unit import Span
+from gapless.consume.user.call import call
 from gapless.db.connect import connect
 from gapless.db.listen import listen
 from gapless.failpoints import hit
@@ -148,19 +148,19 @@ PATCHES: dict[str, dict[str, Make]] = {
     "offset committed before the effects": {"gapless.consume.step:_fast": offset_first},
     "effects committed before the offset": {"gapless.consume.step:_fast": effects_first},
     "only the first event of a failed unit dead-lettered": {
-        "gapless.consume.careful:set_aside": first_event_only
+        "gapless.consume.isolate:set_aside": first_event_only
     },
     "a failed unit passed without a dead letter": {
-        "gapless.consume.careful:set_aside": forgotten_letter
+        "gapless.consume.isolate:set_aside": forgotten_letter
     },
     "batch not extended to the unit's end": {
-        "gapless.consume.claim:split": cut_units,
-        "gapless.consume.claim:_require_whole": all_is_whole,
+        "gapless.consume.read.claim:split": cut_units,
+        "gapless.consume.read.claim:_require_whole": all_is_whole,
     },
     "a worker that reconnects and goes on": {"gapless.worker.loop:_Worker.run": goes_on},
     "an error that passes counted against the unit": {
-        "gapless.consume.call:is_passing": nothing_passes,
-        "gapless.consume.careful:is_passing": nothing_passes,
+        "gapless.consume.user.call:is_passing": nothing_passes,
+        "gapless.consume.isolate:is_passing": nothing_passes,
     },
     "a producer that retries without a key": {"chaos.producer:Producer._first": no_key},
 }

@@ -15,8 +15,8 @@ import pytest
 from psycopg import Connection
 
 from gapless import failpoints
-from gapless.consume.careful import isolate
-from gapless.consume.claim import forget_attempt, record_attempt
+from gapless.consume.isolate import isolate
+from gapless.consume.read.claim import forget_attempt, record_attempt
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect

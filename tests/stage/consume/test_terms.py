@@ -11,10 +11,10 @@ from psycopg import Connection
 
 import gapless.testing
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler, handler
-from gapless.consume.policy import Policy
+from gapless.consume.job import Job
 from gapless.consume.terms import Terms, agree
-from gapless.consume.turn import Job
+from gapless.consume.user.handler import Handler, handler
+from gapless.consume.verdict.policy import Policy
 from gapless.errors import UsageError
 from gapless.ops.replay.plan import replay_terms as terms_of_replay
 from gapless.settings import Settings

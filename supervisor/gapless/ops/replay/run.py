@@ -16,10 +16,10 @@ from uuid import uuid4
 import psycopg
 import tenacity
 
-from gapless.consume.handler import Handler
+from gapless.consume.job import Job
 from gapless.consume.step import step, step_alone
 from gapless.consume.terms import Terms
-from gapless.consume.turn import Job
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError

@@ -10,14 +10,14 @@ from typing import Any, Literal, Self
 
 from psycopg import Connection
 
-from gapless.consume.backlog import Backlog
-from gapless.consume.call import unready_cause
-from gapless.consume.handler import Handler
-from gapless.consume.letters import Fate
-from gapless.consume.patience import Patience
-from gapless.consume.policy import BLOCK_RETRY_S, Verdict, judge
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
+from gapless.consume.user.call import unready_cause
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import Fate
+from gapless.consume.verdict.patience import Patience
+from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment

@@ -19,12 +19,11 @@ from time import perf_counter
 
 import psycopg
 
-from gapless.consume.call import UnitFailedError, call, require_transaction
-from gapless.consume.chain import learn
-from gapless.consume.claim import Claim, Wanted, claim
-from gapless.consume.letters import Failure, set_aside
-from gapless.consume.policy import Verdict
-from gapless.consume.reader import read_units, under_settings, wary
+from gapless.consume.aside.letters import set_aside
+from gapless.consume.aside.parking import Parking, settle_parking
+from gapless.consume.job import Job, Redo, Step, offsets
+from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.units import read_units, under_settings, wary
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
@@ -32,10 +31,12 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.sieve import Parking, settle_parking
-from gapless.consume.turn import Job, Redo, Step, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
-from gapless.consume.wish import Retry
+from gapless.consume.user.call import UnitFailedError, call, require_transaction
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
+from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
 

@@ -17,17 +17,18 @@ from typing import Any, Literal
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.ahead import Lookahead
-from gapless.consume.calls import Calls, Ended
-from gapless.consume.crash import crash_reason
-from gapless.consume.letters import Failure, Fate, set_aside, settle_parked
-from gapless.consume.policy import Verdict, judge
-from gapless.consume.reader import read_units
+from gapless.consume.aside.letters import set_aside, settle_parked
+from gapless.consume.aside.parking import BEHIND
+from gapless.consume.job import STATES, Job, Step
+from gapless.consume.outside.calls import Calls, Ended
+from gapless.consume.outside.lookahead import Lookahead
+from gapless.consume.read.units import read_units
 from gapless.consume.session import run, transaction
-from gapless.consume.sieve import BEHIND
-from gapless.consume.turn import STATES, Job, Step
 from gapless.consume.unit import Span, Spans
-from gapless.consume.wish import Retry
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.policy import Verdict, judge
+from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment

@@ -16,12 +16,8 @@ from typing import Any, Literal, NamedTuple
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.call import UnitFailedError, call, call_outside
-from gapless.consume.chain import learn
-from gapless.consume.crash import crash_reason
-from gapless.consume.letters import Failure
-from gapless.consume.policy import Verdict, judge
-from gapless.consume.reader import FETCH_EVENTS
+from gapless.consume.job import Job
+from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
     run,
@@ -29,8 +25,12 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.turn import Job
 from gapless.consume.unit import Batch, Source, Unit
+from gapless.consume.user.call import UnitFailedError, call, call_outside
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict, judge
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit

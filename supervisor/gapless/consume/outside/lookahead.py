@@ -10,12 +10,12 @@ from typing import Literal
 
 import psycopg
 
-from gapless.consume.claim import Claim, Wanted, claim
+from gapless.consume.aside.parking import Parking
+from gapless.consume.job import Job
+from gapless.consume.outside.window import Window
+from gapless.consume.read.claim import Claim, Wanted, claim
 from gapless.consume.session import run, transaction
-from gapless.consume.sieve import Parking
-from gapless.consume.turn import Job
 from gapless.consume.unit import Span, Spans
-from gapless.consume.window import Window
 from gapless.errors import HoleError
 from gapless.keys import partition_params
 

@@ -9,16 +9,16 @@ from functools import partial
 from time import monotonic
 from uuid import UUID
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
-from gapless.worker.crew import Ended, Roster, Worker
 from gapless.worker.loop import run_worker
 from gapless.worker.reconcile import Running
+from gapless.worker.roster import Ended, Roster, Worker
 from gapless.worker.sequencer import run_sequencer
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
 

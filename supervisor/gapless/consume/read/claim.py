@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from gapless.consume.handler import GroupBy
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
+from gapless.consume.user.handler import GroupBy
 from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.claim import Claim, before_hole
-from gapless.consume.handler import Handler
+from gapless.consume.read.claim import Claim, before_hole
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Fetch, Source, Spans, Unit, units_of
+from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.event import Row

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gapless.consume.letters import Failure, Fate, set_aside, settle_parked
+from gapless.consume.aside.letters import set_aside, settle_parked
+from gapless.consume.job import NONE, Job
 from gapless.consume.session import run
-from gapless.consume.turn import NONE, Job
 from gapless.consume.unit import Span, Unit
+from gapless.consume.verdict.failure import Failure, Fate
 from gapless.keys import partition_params
 
 BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
