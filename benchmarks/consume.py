@@ -20,11 +20,11 @@ from benchmarks.drain import decoding, drain, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.server import Setup
+from gapless.consume.batch import Batch
 from gapless.consume.drive import GOES_ON_S
 from gapless.consume.job import Job, Step
 from gapless.consume.step import step
 from gapless.consume.terms import agree
-from gapless.consume.unit import Batch
 from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.lease import hold

@@ -131,7 +131,7 @@ def test_a_query_that_a_step_runs_exists(path: Path) -> None:
 def test_a_query_that_exists_is_asked_for(stage: str) -> None:
     users = [path for path in SOURCES if stage in _stages_of(path)]
     assert users, "no module asks for this stage"
-    beside = {path for user in users for path in user.parent.glob("*.py")}
+    beside = {path for user in users for path in user.parent.rglob("*.py")}
     assert set(queries(stage)) - set().union(*map(_words_of, beside)) == set()
 
 

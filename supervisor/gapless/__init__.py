@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from gapless.lazily import attributes
 
 if TYPE_CHECKING:
-    from gapless.consume.unit import Batch, Unit
+    from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
     from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
     from gapless.db.find import connect

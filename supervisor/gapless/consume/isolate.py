@@ -21,6 +21,7 @@ import psycopg
 
 from gapless.consume.aside.letters import set_aside
 from gapless.consume.aside.parking import Parking, settle_parking
+from gapless.consume.batch import Batch
 from gapless.consume.job import Job, Redo, Step, offsets
 from gapless.consume.read.claim import Claim, Wanted, claim
 from gapless.consume.read.units import read_units, under_settings, wary
@@ -31,7 +32,7 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.unit import Batch, Span, Spans, Unit
+from gapless.consume.unit import Span, Spans, Unit
 from gapless.consume.user.call import UnitFailedError, call, require_transaction
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.failure import Failure

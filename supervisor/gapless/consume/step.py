@@ -17,6 +17,7 @@ from functools import partial
 import psycopg
 
 from gapless.consume.aside.parking import Parking, parking_for, settle_parking
+from gapless.consume.batch import Batch
 from gapless.consume.isolate import give_up, isolate
 from gapless.consume.job import Job, Redo, Step, offsets
 from gapless.consume.read.backlog import Backlog
@@ -28,7 +29,7 @@ from gapless.consume.session import (
     commit_and_begin,
     transaction,
 )
-from gapless.consume.unit import NOTHING, Batch, Spans, Unit
+from gapless.consume.unit import NOTHING, Spans, Unit
 from gapless.consume.user.call import UnitFailedError, call, call_each
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason

@@ -101,7 +101,7 @@ class TestOneCommit:
                     "select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid]
                 )
 
-        for room in ("backlog", "step"):
+        for room in ("read.backlog", "step"):
             monkeypatch.setattr(f"gapless.consume.{room}.hit", lose)
         with pytest.raises(psycopg.OperationalError):
             group.step()

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import psycopg
 from psycopg import Connection
 
+from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
@@ -25,7 +26,7 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.unit import Batch, Source, Unit
+from gapless.consume.unit import Source, Unit
 from gapless.consume.user.call import UnitFailedError, call, call_outside
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason

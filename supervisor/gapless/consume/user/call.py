@@ -11,12 +11,13 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
+from gapless.consume.batch import Batch
 from gapless.consume.session import (
     TransactionBrokenError,
     require_usable,
     restore_settings,
 )
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.unit import Unit
 from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Failure

@@ -15,7 +15,8 @@ from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
 
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
