@@ -19,7 +19,7 @@ from gapless.lazily import attributes
 
 if TYPE_CHECKING:
     from gapless.consume.batch import Batch
-from gapless.consume.unit import Unit
+    from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
     from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
     from gapless.db.find import connect
@@ -53,7 +53,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.consume.user.handler": "Handler handler",
-            "gapless.consume.unit": "Batch Unit",
+            "gapless.consume.batch": "Batch",
+            "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
             "gapless.consume.verdict.wish": "DeadLetter Retry Skip",
             "gapless.db.find": "connect",
