@@ -30,7 +30,7 @@ EVENTS = 10
 WARM = 3
 # functions, files, changes of file: at most
 CHANGED_MAX = 13
-TWICE_MAX = 24
+TWICE_MAX = 0
 BOUNDS = {
     "a turn: 10 events, and rest": (42, 10, 40),
     "a step of 10 events": (40, 8, 30),

@@ -16,7 +16,7 @@ from gapless.settings.document import Document, Nested, SettingEntry
 from gapless.settings.kinds import RefusedValueError
 from gapless.settings.placeholder import PlaceholderError, expand, names_in
 from gapless.settings.record import CATALOG, Setting, Settings
-from gapless.settings.source import Outside
+from gapless.settings.source import Surroundings
 from gapless.settings.stranger import (
     closest,
     hint,
@@ -74,7 +74,7 @@ def load(
     flags, by attribute or key; None means that the flag was not given.
     """
     config = _read(path) if path else Document()
-    outside = Outside(environ=environ, values=_read_values(path, values))
+    outside = Surroundings(environ=environ, values=_read_values(path, values))
     refuse_unknown_keys(config)
     flags = _flags(overrides)
     found = {key: _find(setting, flags, outside, config) for key, setting in CATALOG.items()}
@@ -119,7 +119,7 @@ def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
 
 
 def _find(
-    setting: Setting, flags: Mapping[str, object], outside: Outside, config: Document
+    setting: Setting, flags: Mapping[str, object], outside: Surroundings, config: Document
 ) -> _Expanded:
     """Find the value with the highest precedence."""
     if setting.key in flags:
@@ -143,7 +143,7 @@ def _mentioned(entry: SettingEntry) -> set[str]:
     return {name for text in texts for name in names_in(text)}
 
 
-def _expanded(entry: SettingEntry, place: str, outside: Outside) -> _Expanded:
+def _expanded(entry: SettingEntry, place: str, outside: Surroundings) -> _Expanded:
     """Expand what the file says; the source is the file unless one placeholder was all of it."""
     if entry.raw is None or isinstance(entry.raw, Nested):
         return _Expanded(raw=entry.raw, source=place, place=place)
@@ -181,7 +181,7 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         )
 
 
-def _warnings(config: Document, outside: Outside, sources: Mapping[str, str]) -> tuple[str, ...]:
+def _warnings(config: Document, outside: Surroundings, sources: Mapping[str, str]) -> tuple[str, ...]:
     mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
     warnings = [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]
     for key, setting in CATALOG.items():

@@ -26,7 +26,7 @@ def environment_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Surroundings:
     """The environment and the values file as one source of values; a Lookup when called."""
 
     environ: Mapping[str, str]
