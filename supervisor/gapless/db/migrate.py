@@ -51,7 +51,7 @@ def migrate(conn: Connection) -> list[SchemaChange]:
     try:
         changes = _migrate(conn)
     except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-        changes = _migrate(conn)  # another session has made the schema meanwhile
+        changes = _migrate(conn)  # another session has just made the schema
     return [SchemaChange(kind=file.kind, name=file.name) for file in changes]
 
 

@@ -181,7 +181,9 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         )
 
 
-def _warnings(config: Document, outside: Surroundings, sources: Mapping[str, str]) -> tuple[str, ...]:
+def _warnings(
+    config: Document, outside: Surroundings, sources: Mapping[str, str]
+) -> tuple[str, ...]:
     mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
     warnings = [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]
     for key, setting in CATALOG.items():

@@ -127,7 +127,7 @@ class Standing:
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
     missing from the log. waiting, parked: events set aside for another attempt, or behind one.
     waits_for: the partitions of an earlier number of them that are to be finished before this one
-    goes on. paused_ts: since when it is paused; pause: by whom, why.
+    continues. paused_ts: since when it is paused; pause: by whom, why.
     """
 
     group_id: str

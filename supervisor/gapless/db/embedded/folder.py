@@ -5,7 +5,7 @@
     server.log    what the server and its keeper have to say
     users.lock    every user holds it shared; who has it exclusively knows that nobody is there
     keeper.lock   the keeper holds it as long as it lives; its process id is in it
-    start.lock    whoever looks for the server, and starts it if need be, holds it meanwhile
+    start.lock    whoever looks for the server, and starts it if need be, holds it until then
     state.json    the server's DSN once it takes connections, or why it did not start
     stay          is there while the server is to run although nobody uses it
 
