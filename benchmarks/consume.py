@@ -66,25 +66,25 @@ def run(setup: Setup) -> list[Figure]:
     with setup.database("consume") as dsn, connect(dsn, role="bench") as conn:
         counters.create(dsn, 1)
         counters.fill(dsn, partitions=1, events=events, payload_bytes=PAYLOAD_BYTES)
-        for unit_size in UNIT_SIZES:
-            topic = ensure_topic(conn, f"units-of-{unit_size}", partitions=1)
-            _fill(dsn, topic, events, unit_size)
+        for unit_events in UNIT_SIZES:
+            topic = ensure_topic(conn, f"units-of-{unit_events}", partitions=1)
+            _fill(dsn, topic, events, unit_events)
             for batch in BATCHES:
                 results = alternate(
-                    setup.rounds, _ways(setup, dsn, topic, batch, events, unit_size)
+                    setup.rounds, _ways(setup, dsn, topic, batch, events, unit_events)
                 )
-                figures += _figures(results, f"units of {unit_size}, batch {batch}")
+                figures += _figures(results, f"units of {unit_events}, batch {batch}")
     return figures
 
 
-def _fill(dsn: str, topic: Topic, events: int, unit_size: int) -> None:
+def _fill(dsn: str, topic: Topic, events: int, unit_events: int) -> None:
     fill_outbox(
-        dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=unit_size
+        dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=unit_events
     )
 
 
 def _ways(
-    setup: Setup, dsn: str, topic: Topic, batch: int, events: int, unit_size: int
+    setup: Setup, dsn: str, topic: Topic, batch: int, events: int, unit_events: int
 ) -> dict[str, Callable[[], _Rate]]:
     """Return the ways to read a topic that are compared; the slower ones for one size only."""
     ways: dict[str, Callable[[], _Rate]] = {
@@ -95,7 +95,7 @@ def _ways(
         STEP_DECODED: partial(_steps, dsn, topic, batch, decoding),
         RAW_DECODED: partial(_raw, dsn, topic, batch, is_decoded=True),
     }
-    if unit_size == UNIT_SIZES[0]:
+    if unit_events == UNIT_SIZES[0]:
         ways |= {
             COUNTERS_DECODED: partial(_counters, dsn, batch, events, is_decoded=True),
             COUNTERS_PUBLISHED: partial(_counters, dsn, batch, events, is_published=True),
@@ -219,7 +219,7 @@ def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: boo
         turn = Turn(conn=conn, assignment=held.assignment, handler=handler, terms=terms)
         for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
             step(turn, batch_size=1)
-        turn.ahead.forget()
+        turn.backlog.forget()
         events = 0
         meter, began_s = Meter(dsn), monotonic()
         while (done := _turn(turn)).outcome == "done":

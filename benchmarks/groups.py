@@ -10,23 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
-from psycopg import Connection
 
 import gapless
 from benchmarks import counters
 from benchmarks.bare import COMMITTED, begin_offsets, reading, tailing
 from benchmarks.cost import Cost, cost_figures
-from benchmarks.crew import Cue, Job, crew
+from benchmarks.crew import Job, crew
 from benchmarks.drain import PATIENCE_S, Drained, drain, drain_counters, new_group, noop_handler
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox, sequence_all
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
-from gapless import NewEvent
+from benchmarks.writers import PAYLOAD_BYTES, WRITE_BATCH, write_bare, write_ours, write_rival
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
@@ -34,10 +33,7 @@ from gapless.log.topics import ensure_topic
 PARTITIONS = 4
 GROUPS = 5
 WRITERS = 10
-WRITE_BATCH = 100
 READ_BATCH = 200
-PAYLOAD_BYTES = 1000
-PAYLOAD = b'{"pad":"' + b"x" * (PAYLOAD_BYTES - 10) + b'"}'
 
 RIVAL = counters.NAME
 WELL = counters.WELL
@@ -197,7 +193,7 @@ def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id:
         supervised(dsn, noop_handler("quiet", READ_BATCH), total_partitions=1),
         crew(readers) as tails,
     ):
-        jobs: list[Job] = [partial(_write_bare, dsn, topic_id)] * writers
+        jobs: list[Job] = [partial(write_bare, dsn, topic_id)] * writers
         live = _measure(dsn, duration_s, jobs, ["bare"] * groups, "committed_progress")
         tails.stop()
     return live
@@ -208,7 +204,7 @@ def _live_ours(dsn: str, writers: int, groups: int, duration_s: float) -> _Live:
     handlers = [_latest(noop_handler("live", READ_BATCH)) for _ in range(groups)]
     with supervised(dsn, *handlers, total_partitions=PARTITIONS):
         names = [handler.group or "" for handler in handlers]
-        jobs: list[Job] = [partial(_write_ours, dsn)] * writers
+        jobs: list[Job] = [partial(write_ours, dsn)] * writers
         return _measure(dsn, duration_s, jobs, names, "progress_of_groups")
 
 
@@ -231,7 +227,9 @@ def _live_rival(dsn: str, writers: int, groups: int, duration_s: float) -> _Live
         for partition_id in range(PARTITIONS)
     ]
     with crew(pollers) as reading:
-        jobs: list[Job] = [partial(_write_rival, dsn, number) for number in range(writers)]
+        jobs: list[Job] = [
+            partial(write_rival, dsn, PARTITIONS, number) for number in range(writers)
+        ]
         live = _measure(dsn, duration_s, jobs, names, "counters_progress")
         reading.stop()
     return live
@@ -264,43 +262,3 @@ def _measure(
         writing.done / through_s,
         writing.meter.of(max(writing.done, 1)),
     )
-
-
-def _write_ours(dsn: str, cue: Cue) -> int:
-    def write(conn: Connection[Any], batch: int) -> None:
-        events = [
-            NewEvent(payload=PAYLOAD, key=f"{batch}-{n}", event_type="bench")
-            for n in range(WRITE_BATCH)
-        ]
-        gapless.publish(conn, "live", events)
-
-    return _write(dsn, cue, write)
-
-
-def _write_bare(dsn: str, topic_id: int, cue: Cue) -> int:
-    payloads = [PAYLOAD.decode()] * WRITE_BATCH
-
-    def write(conn: Connection[Any], batch: int) -> None:
-        keys = [f"{batch}-{n}" for n in range(WRITE_BATCH)]
-        conn.execute(
-            query("bare_write"), {"topic_id": topic_id, "keys": keys, "payloads": payloads}
-        )
-
-    return _write(dsn, cue, write)
-
-
-def _write_rival(dsn: str, first_partition: int, cue: Cue) -> int:
-    def write(conn: Connection[Any], batch: int) -> None:
-        counters.write(conn, (first_partition + batch) % PARTITIONS, [PAYLOAD] * WRITE_BATCH)
-
-    return _write(dsn, cue, write)
-
-
-def _write(dsn: str, cue: Cue, write: Any) -> int:
-    batches = 0
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        cue.begin()
-        while cue.going():
-            write(conn, batches)
-            batches += 1
-    return batches * WRITE_BATCH

@@ -72,7 +72,10 @@ def run(setup: Setup) -> list[Figure]:
                 "ours": partial(_watch_supervised, dsn, ours_s, settle_s),
             },
         )
+    return _figures(results, list(pollers))
 
+
+def _figures(results: dict[str, tuple[_Activity, ...]], pollers: list[str]) -> list[Figure]:
     def figure(
         what: str,
         unit: str,

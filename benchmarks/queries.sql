@@ -302,7 +302,7 @@ from reserved r
 cross join unnest(%(payloads)b::bytea[]) with ordinality u (payload, n)
 
 -- name: counters_claim
--- Raise the group's offset by what there is, at most so many; the range is the claimer's.
+-- Raise the group's offset by what there is, up to a limit; the range is the claimer's.
 with tip as (
   select t.next_offset from baseline.partition_counter t where t.partition_id = %(partition_id)s
 ),

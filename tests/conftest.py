@@ -27,6 +27,7 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
+from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
 from support.skips import StrictSkips, expected
 
 SERVER_OPTIONS = {
@@ -50,6 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="run the tests marked long too, as CI does"
     )
     parser.addoption("--soak", action="store_true", help="run the tests marked soak too (minutes)")
+    parser.addoption(
+        "--fast", action="store_true", help="only one test an invariant, and what needs no database"
+    )
     parser.addoption(
         "--strict-skips", action="store_true", help="fail for a skip that tests/skips.toml lacks"
     )
@@ -87,6 +91,8 @@ TAKES = {"long": "takes minutes: run with --long", "soak": "takes minutes: run w
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--fast"):
+        choose(config, items)
     for name, reason in TAKES.items():
         skip = pytest.mark.skip(reason=reason)
         for item in items:

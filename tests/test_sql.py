@@ -26,6 +26,8 @@ from gapless.db.queries import queries, query, sql_root
 STAGES = sorted(path.stem for path in (sql_root() / "queries").glob("*.sql"))
 NAMED = [(stage, name) for stage in STAGES for name in queries(stage)]
 SOURCES = sorted(Path(gapless.__file__).parent.rglob("*.py"))
+FUNCTIONS = sorted((sql_root() / "functions").rglob("*.sql"), key=lambda path: path.stem)
+_MAKES = re.compile(r"^create (?:or replace )?(?:function|procedure) gapless\.(\w+)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%(?:\((\w+)\)[sbt]|(%))")
 _RETURNS = re.compile(r"^-- returns: ([\w.]+):(\w+)$", re.MULTILINE)
 
@@ -147,9 +149,33 @@ def test_a_file_says_what_it_is_for(path: Path) -> None:
         assert len(" ".join(header)) > 40
 
 
-@pytest.mark.parametrize(
-    "path", sorted((sql_root() / "functions").glob("*.sql")), ids=lambda p: p.name
-)
+# Two signatures of one name stay together: whoever reads one must know of the other.
+OVERLOADED = {
+    "create_topic": "both are public, and the one with two arguments does the work of the other",
+}
+
+
+@pytest.mark.parametrize("path", FUNCTIONS, ids=lambda p: p.name)
+def test_a_function_has_a_file_of_its_own_and_its_name(path: Path) -> None:
+    made = _MAKES.findall(path.read_text())
+    assert set(made) == {path.stem}
+    assert len(made) == 1 or path.stem in OVERLOADED
+    assert len(path.relative_to(sql_root()).parts) == 3, "functions/<noun>/<function>.sql"
+
+
+def test_no_name_is_used_twice() -> None:
+    """What was applied is remembered by the name of its file, whatever folder that is in."""
+    names = [path.stem for path in FUNCTIONS]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_noun_is_in_the_readme() -> None:
+    text = (sql_root() / "README.md").read_text()
+    nouns = {path.parent.name for path in FUNCTIONS}
+    assert {noun for noun in nouns if f"`{noun}/`" not in text} == set()
+
+
+@pytest.mark.parametrize("path", FUNCTIONS, ids=lambda p: p.name)
 def test_a_function_file_can_be_applied_again(server: Connection, path: Path) -> None:
     with server.transaction(force_rollback=True):
         server.execute("set local check_function_bodies = on")

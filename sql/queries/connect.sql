@@ -1,5 +1,5 @@
 -- name: guard_session
--- A lock or an open transaction must not outlive its client (LEASING.md, E1 and E5): keepalives find a
+-- A lock or an open transaction must not outlive its client (docs/leases.md): keepalives find a
 -- dead host, user_timeout a cut with data in flight, the check interval a client gone mid-query.
 do $$
 begin

@@ -1,5 +1,5 @@
 -- Partitions in which a group has no place from which it could go on, and what helps: its offset is beyond
--- the end of the log, or its row is gone. They stand still, whoever works on them (functions/claim_at.sql).
+-- the end of the log, or its row is gone. They stand still, whoever works on them (functions/consume/claim_at.sql).
 -- index: log_segment_pkey, a look-up for each partition
 create or replace view gapless.astray as
 select

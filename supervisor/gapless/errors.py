@@ -54,7 +54,7 @@ class RefusedError(UsageError):
 
 
 class PublishError(UsageError):
-    """An event cannot be stored as it is; nothing was written for it."""
+    """An event cannot be stored as it is, or there is no such topic; nothing was written for it."""
 
 
 class WaitError(GaplessError):

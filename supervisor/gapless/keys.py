@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 
@@ -30,11 +31,12 @@ class Assignment:
     partition: Partition
     epoch: int
     token: UUID
+    params: Mapping[str, object] = field(init=False, repr=False, compare=False)
+    """The parameters that every fenced query takes."""
 
-    @property
-    def params(self) -> dict[str, object]:
-        """The parameters that every fenced query takes."""
-        return {**partition_params(self.partition), "epoch": self.epoch, "token": self.token}
+    def __post_init__(self) -> None:
+        fence = {"epoch": self.epoch, "token": self.token}
+        object.__setattr__(self, "params", {**partition_params(self.partition), **fence})
 
 
 def partition_params(partition: Partition) -> dict[str, object]:

@@ -46,7 +46,13 @@ class Drained:
 
 
 def install(dsn: str, *, topics: Mapping[str, int] | None = None) -> None:
-    """Install the schema and create topics (name: number of partitions). Repeat freely."""
+    """Install the schema and create topics. Repeat freely.
+
+    dsn: of the database, as libpq takes it; its role must be allowed to make a schema there.
+    topics: the number of partitions, 1 to 4096, by name; one that is there must have that many.
+    Raises ConnectError when the database refuses, SchemaError when a newer gapless made its schema,
+    UsageError for a topic that exists with another number or whose name cannot be one.
+    """
     with connect(dsn, role="testing") as conn:
         migrate(conn)
         create_chunks(conn)
@@ -60,11 +66,14 @@ def drain(
     """Sequence what was published and run `handler` over all of it, in this process.
 
     It takes part as a member of the group like a supervisor, so the fence and the offsets are real.
+    group: the consumer group; default the handler's, else that of the settings, else "testing".
     settings: what `gapless run` would be configured with (default: the defaults); the handler's own
     options come first, as there.
     What fails is set aside as the handler's policy says; retries that are due are done as well.
-    Raises UsageError when another member of the group owns a partition, or when the handler's
-    options do not fit together.
+    Returns when nothing is left that is due; it waits for no retry.
+    Raises UsageError for an unknown topic, when another member of the group owns a partition, or
+    when the handler's options do not fit together; ConnectError when the database refuses.
+    KeyboardInterrupt (Ctrl-C) goes through; any other error of the handler is one of its unit.
     """
     terms = agree(handler, settings or Settings())
     require_fit(handler, terms)

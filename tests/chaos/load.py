@@ -109,15 +109,17 @@ class Producer:
 
     def make_order(self) -> Order:
         random = self._random
-        size = MANY_EVENTS if random.random() < 0.004 else random.randint(1, EVENTS_MAX)
+        unit_events = MANY_EVENTS if random.random() < 0.004 else random.randint(1, EVENTS_MAX)
         number = next(self._numbers)
         deed = self._deeds.deal(number)
-        keys = self._keys(deed, number, min(3, size))
+        keys = self._keys(deed, number, min(3, unit_events))
         explicit = str(uuid4()) if random.random() < 0.15 else None
         parts: list[Part] = []
-        left = size
+        left = unit_events
         while left:
-            some = min(left, random.randint(1, EVENTS_MAX) if size < MANY_EVENTS else size)
+            some = min(
+                left, random.randint(1, EVENTS_MAX) if unit_events < MANY_EVENTS else unit_events
+            )
             left -= some
             parts.append(self._part(len(parts), some, keys, explicit, "" if left else deed))
         return Order(
@@ -136,15 +138,15 @@ class Producer:
         return random.sample(RISKY_KEYS if risky else KEYS, k=count)
 
     def _part(
-        self, number: int, size: int, keys: list[str], explicit: str | None, deed: str
+        self, number: int, unit_events: int, keys: list[str], explicit: str | None, deed: str
     ) -> Part:
         """Make neighbouring events; the last of them has the deed."""
         random = self._random
         savepoint = f"part_{number}" if random.random() < 0.25 else None
         undone = savepoint is not None and random.random() < 0.5
         events, payloads = [], []
-        for n in range(size):
-            does = deed if n == size - 1 else ""
+        for n in range(unit_events):
+            does = deed if n == unit_events - 1 else ""
             what = {"do": does} if does else {}
             text = json.dumps({"n": n, **what, "pad": "x" * random.choice((0, 10, 400))})
             payloads.append(text)

@@ -73,8 +73,11 @@ def test_the_site_builds(tmp_path: Path) -> None:
         [ROOT / "bin" / "docs", tmp_path / "site"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for page in ("index.html", "operations/index.html", "python/index.html", "sql/index.html"):
-        assert (tmp_path / "site" / page).is_file()
+    for page in ("", "operations", "states", "contributing", "python", "sql", "commands"):
+        assert (tmp_path / "site" / page / "index.html").is_file()
+    drawn = (tmp_path / "site" / "states" / "index.html").read_text()
+    assert "letter_failed(): ───────► dead" in re.sub("<[^>]+>", "", drawn)
+    assert "gapless dlq redrive" in (tmp_path / "site" / "commands" / "index.html").read_text()
     assert "gapless.publish" in (tmp_path / "site" / "sql" / "index.html").read_text()
     assert "memberTtlMs" in (tmp_path / "site" / "settings" / "index.html").read_text()
     assert "connect" in (tmp_path / "site" / "python" / "index.html").read_text()

@@ -43,7 +43,7 @@ def test_it_installs_everything_once(empty: Connection) -> None:
     files = {
         Change(kind=kind, name=path.stem)
         for kind in ("migrations", "functions", "views", "roles")
-        for path in (sql_root() / kind).glob("*.sql")
+        for path in (sql_root() / kind).rglob("*.sql")
     }
     assert set(changes) == files
     assert len(changes) == len(files)

@@ -80,6 +80,18 @@ _READ = (
     "stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
 )
 
+_PLAN = (
+    f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
+    " stage/worker/test_kill.py stage/worker/test_wakeups.py stage/cli/test_topics_groups.py"
+)
+_REPLAY = "stage/cli/test_replay.py stage/retention"
+_PLACE = f"{_READ} stage/control stage/retention stage/cli/test_publish.py"
+
+
+def _files(folder: str, names: str, tests: str) -> dict[str, str]:
+    return dict.fromkeys((f"sql/functions/{folder}/{name}.sql" for name in names.split()), tests)
+
+
 TABLE = {
     "*/gapless/consume/deliver.py": _DELIVER,
     "*/gapless/consume/calls.py": _DELIVER,
@@ -121,90 +133,60 @@ TABLE = {
     "*/gapless/log/topics.py": _TOPICS,
     "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/*": f"{_SEQUENCE} {_PUBLISH}",
-    "sql/functions/acquire.sql": f"{_LEASE} stage/consume/test_fence.py"
+    "sql/functions/aside/*": f"{_LETTERS} stage/consume/test_deliver.py stage/partitions"
+    " stage/cli/test_dlq.py stage/control/test_pause.py",
+    **_files("chain", "close_chain refuse_untold", f"{_STEP} stage/consume/test_misbehaving.py"),
+    **_files("chain", "locate timeline_of xid_of", _PLACE),
+    "sql/functions/chain/transaction_*.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/functions/chain/*": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
+    "sql/functions/consume/*_constraints.sql": "stage/consume/test_deferred.py",
+    "sql/functions/consume/*_attempt.sql": f"{_LEASE} stage/consume/test_deaths.py",
+    "sql/functions/consume/*_deliveries.sql": f"{_PLACES} {_DELIVER}",
+    "sql/functions/consume/*_settings.sql": f"stage/consume/test_misbehaving.py {_STEP}",
+    "sql/functions/consume/settings_*.sql": f"stage/consume/test_misbehaving.py {_STEP}",
+    **_files("consume", "claim claim_at", f"{_PLACES} {_STEP} stage/control stage/partitions"),
+    "sql/functions/consume/lock_fence.sql": f"{_LETTERS} {_DELIVER}",
+    **_files(
+        "consume",
+        "skip_hole torn_unit",
+        f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
+    ),
+    "sql/functions/consume/skip_overrun.sql": f"stage/retention {_STEP}",
+    "sql/functions/consume/stop_*.sql": _CONTROL,
+    "sql/functions/consume/user_*.sql": f"stage/consume/test_group_by.py {_STEP}",
+    "sql/functions/consume/*": f"{_PLACES} {_STEP} stage/partitions"
+    " stage/consume/test_misbehaving.py",
+    "sql/functions/dedupe/*": _DEDUPE,
+    "sql/functions/group/create_group.sql": _PLAN,
+    **_files("group", "create_replay create_trial take_replay", _REPLAY),
+    "sql/functions/group/drop_group.sql": f"{_REPLAY} stage/cli/test_topics_groups.py",
+    "sql/functions/group/*": f"{_CONTROL} stage/test_status.py stage/cli/test_topics_groups.py",
+    "sql/functions/lease/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
+    "sql/functions/lease/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
+    **_files("lease", "end_squatters may_lease", f"stage/attack {_LEASE}"),
+    **_files("lease", "plan sync", _PLAN),
+    "sql/functions/lease/*": f"{_LEASE} stage/consume/test_fence.py"
     " stage/consume/test_deaths.py stage/worker/test_wakeups.py",
-    "sql/functions/plan.sql": f"{_LEASE}",
-    "sql/functions/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
-    "sql/functions/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
-    **dict.fromkeys(
-        (
-            f"sql/functions/{name}.sql"
-            for name in ("evict", "watch", "sync", "join_group", "create_group", "retire")
-        ),
-        f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
-        " stage/worker/test_kill.py stage/worker/test_wakeups.py stage/cli/test_topics_groups.py",
+    "sql/functions/member/*": _PLAN,
+    **_files("partitions", "add_partitions set_partitions", f"stage/partitions {_TOPICS}"),
+    "sql/functions/partitions/*": f"{_PLACES} {_PLAN}",
+    "sql/functions/pipeline/*": f"{_SPARK} stage/retention",
+    "sql/functions/publish/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
+    "sql/functions/publish/transaction_uuid.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/functions/publish/*": f"{_PUBLISH} {_DEDUPE}",
+    "sql/functions/read/read.sql": _READ,
+    **_files("read", "last_base unit_end", f"{_RETENTION} stage/log/test_unrouted.py"),
+    "sql/functions/read/*": _PLACE,
+    "sql/functions/retention/*": f"{_RETENTION} stage/log/test_unrouted.py",
+    "sql/functions/seek/*": f"{_CONTROL} stage/partitions",
+    **_files(
+        "sequence",
+        "break_sequencer stands_still",
+        f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
     ),
-    "sql/functions/note_deliveries.sql": f"{_PLACES} {_DELIVER}",
-    "sql/functions/claim_*t.sql": f"{_PLACES} {_STEP} stage/control stage/partitions",
-    "sql/functions/claim_letter.sql": f"{_LETTERS} stage/control/test_pause.py",
-    "sql/functions/claim_*.sql": f"{_PLACES} {_STEP} stage/partitions",
-    "sql/functions/finish_batch.sql": f"{_STEP} stage/consume/test_misbehaving.py",
-    "sql/functions/user_units.sql": f"stage/consume/test_group_by.py {_STEP}",
-    "sql/functions/skip_hole.sql": f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
-    "sql/functions/skip_overrun.sql": f"stage/retention {_STEP}",
-    "sql/functions/stop_beyond.sql": _CONTROL,
-    "sql/functions/check_constraints.sql": "stage/consume/test_deferred.py",
-    **dict.fromkeys(
-        (
-            f"sql/functions/{name}.sql"
-            for name in (
-                "redrive_letter",
-                "release_keys",
-                "set_aside",
-                "dead_letter",
-                "mend_letter",
-                "letters_due",
-            )
-        ),
-        f"{_LETTERS} stage/consume/test_deliver.py stage/partitions stage/cli/test_dlq.py",
-    ),
-    "sql/functions/barrier.sql": f"{_PLACES} stage/partitions stage/consume/test_letters_and_barriers.py",
-    "sql/functions/set_partitions.sql": f"stage/partitions {_TOPICS}",
-    "sql/functions/pause.sql": f"{_CONTROL} stage/test_status.py",
-    "sql/functions/seek*.sql": f"{_CONTROL} stage/partitions",
-    "sql/functions/replay.sql": "stage/cli/test_replay.py stage/retention",
-    "sql/functions/group_partitions.sql": f"{_CONTROL} stage/cli/test_topics_groups.py",
-    **dict.fromkeys(
-        (
-            f"sql/functions/{name}.sql"
-            for name in (
-                "close_chunks",
-                "create_chunks",
-                "drop_chunk",
-                "retention_plan",
-                "set_retention",
-                "purge_history",
-            )
-        ),
-        f"{_RETENTION} stage/log/test_unrouted.py",
-    ),
-    **dict.fromkeys(
-        (
-            f"sql/functions/{name}.sql"
-            for name in ("dedupe_find", "turn_dedupe_slots", "set_dedupe_window", "publish_once")
-        ),
-        _DEDUPE,
-    ),
-    "sql/functions/publish*.sql": f"{_PUBLISH} {_DEDUPE}",
-    "sql/functions/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
-    "sql/functions/*cause.sql": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
-    "sql/functions/chain_*.sql": f"{_WAIT} {_TRACE}",
-    "sql/functions/t*ace.sql": f"{_TRACE} {_WAIT}",
-    "sql/functions/unit_state.sql": f"{_TRACE} {_WAIT}",
-    "sql/functions/transaction_*.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
-    "sql/functions/timeline.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
-    **dict.fromkeys(
-        (f"sql/functions/{name}.sql" for name in ("locate", "log_places", "ends", "offsets_of")),
-        f"{_READ} stage/control stage/retention stage/cli/test_publish.py",
-    ),
-    "sql/functions/read.sql": _READ,
-    **dict.fromkeys(
-        (f"sql/functions/{name}.sql" for name in ("cut", "stage", "record_position", "pipeline")),
-        f"{_SPARK} stage/retention",
-    ),
-    "sql/functions/*topic*.sql": _TOPICS,
-    "sql/functions/end_squatters.sql": "stage/attack",
-    "sql/functions/break_sequencer.sql": f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
+    "sql/functions/sequence/timeline*.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
+    **_files("topic", "order_key partition_of", f"{_SEQUENCE} stage/worker/test_sequencer.py"),
+    "sql/functions/topic/*": _TOPICS,
     "sql/functions/*": f"{_SEQUENCE} stage/worker/test_sequencer.py",
 }
 

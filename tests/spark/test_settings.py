@@ -62,29 +62,7 @@ def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_pa
     folder.mkdir()
     log = f"spark.eventLog.dir {(tmp_path / 'log').as_uri()}\n"
     (folder / "spark-defaults.conf").write_text(DEFAULTS + log)
-    said = conninfo_to_dict(dsn)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "gapless", "pipeline", "run", "seen", "--once"),
-            *("--master", "local[2]", "--conf", "spark.sql.session.timeZone=Asia/Tokyo"),
-        ],
-        env={
-            **kept,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "SPARK_CONF_DIR": str(folder),
-            "PGHOST": str(said["host"]),
-            "PGPORT": str(said["port"]),
-            "PGUSER": str(said["user"]),
-            "PGDATABASE": str(said["dbname"]),
-            "PGPASSWORD": "PWenvWP",
-        },
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=800,
-    )
+    done = _run_pipeline(dsn, tmp_path, folder)
     assert done.returncode == 0, done.stderr
     assert "Stage 0:" not in done.stderr, "no bar where nobody asked for one"
     (file,) = (tmp_path / "log").iterdir()
@@ -107,6 +85,32 @@ def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_pa
     ).fetchone()
     assert wrong == (0,), "the same moments, whatever the session's time zone"
     assert conn.execute("select count(*) from seen").fetchone() == (EVENTS,)
+
+
+def _run_pipeline(dsn: str, cwd: Path, conf: Path) -> subprocess.CompletedProcess[str]:
+    said = conninfo_to_dict(dsn)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "gapless", "pipeline", "run", "seen", "--once"),
+            *("--master", "local[2]", "--conf", "spark.sql.session.timeZone=Asia/Tokyo"),
+        ],
+        env={
+            **kept,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "SPARK_CONF_DIR": str(conf),
+            "PGHOST": str(said["host"]),
+            "PGPORT": str(said["port"]),
+            "PGUSER": str(said["user"]),
+            "PGDATABASE": str(said["dbname"]),
+            "PGPASSWORD": "PWenvWP",
+        },
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=800,
+    )
 
 
 def _settings(file: Path) -> dict[str, str]:

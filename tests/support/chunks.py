@@ -8,14 +8,14 @@ from psycopg import Connection, sql
 
 from gapless.log.sequence import configure_chunks, create_chunks
 
-SIZE = 1000
+CHUNK_EVENTS = 1000
 
 
 def small_chunks(conn: Connection[Any], *, ahead: int = 2) -> None:
-    """Let the chunks of an empty log hold SIZE ids, from the first on."""
+    """Let the chunks of an empty log hold CHUNK_EVENTS ids, from the first on."""
     for (chunk,) in conn.execute("select chunk from gapless.chunk").fetchall():
         conn.execute(sql.SQL("drop table gapless.{}").format(sql.Identifier(chunk)))
-    configure_chunks(conn, chunk_events=SIZE, chunks_ahead=ahead)
+    configure_chunks(conn, chunk_events=CHUNK_EVENTS, chunks_ahead=ahead)
     create_chunks(conn)
 
 

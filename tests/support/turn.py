@@ -6,9 +6,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.backlog import Backlog
 from gapless.consume.handler import Handler
 from gapless.consume.policy import Policy
-from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Step, step, step_alone
 from gapless.consume.terms import Terms, agree
 from gapless.consume.turn import Turn
@@ -36,7 +36,7 @@ def turn(
     conn: Connection[Any],
     assignment: Assignment,
     handler: Handler,
-    ahead: Prefetch | None = None,
+    ahead: Backlog | None = None,
     **said: Any,
 ) -> Turn:
     """What a step is called with."""
@@ -46,7 +46,7 @@ def turn(
         assignment=assignment,
         handler=handler,
         terms=terms(handler, **said),
-        ahead=ahead or Prefetch(),
+        backlog=ahead or Backlog(),
         **own,
     )
 
@@ -55,7 +55,7 @@ def one_step(
     conn: Connection[Any],
     assignment: Assignment,
     handler: Handler,
-    ahead: Prefetch | None = None,
+    ahead: Backlog | None = None,
     **said: Any,
 ) -> Step:
     """Take one step, without going on."""

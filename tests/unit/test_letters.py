@@ -49,9 +49,9 @@ def test_any_text(words: str) -> None:
     assert text.startswith("ValueError")
 
 
-@pytest.mark.parametrize("length", [EXCEPTION_CHARS_MAX + n for n in range(-40, 100)])
-def test_both_ends_are_kept(length: int) -> None:
-    text = describe(ValueError("<" + "x" * length + ">"))
+@pytest.mark.parametrize("characters", [EXCEPTION_CHARS_MAX + n for n in range(-40, 100)])
+def test_both_ends_are_kept(characters: int) -> None:
+    text = describe(ValueError("<" + "x" * characters + ">"))
     assert storable(text)
     assert text.startswith("ValueError: <x")
     assert text.endswith("x>")

@@ -10,11 +10,11 @@ from gapless.log.tail import _SLICE_EVENTS_MAX, Entry, _Pace
 BYTES_MAX = 1_000_000
 
 
-def entries(count: int, size: int) -> list[Entry]:
+def entries(count: int, characters: int) -> list[Entry]:
     """Events with payloads of so many characters."""
     names = get_type_hints(Entry)
     filled = dict.fromkeys(names) | {
-        "payload": "x" * size,
+        "payload": "x" * characters,
         "created_ts": datetime(2026, 1, 1, tzinfo=UTC),
     }
     return [Entry(**filled) for _ in range(count)]  # type: ignore[arg-type]
@@ -41,6 +41,6 @@ def test_it_shrinks_in_proportion_to_one_at_least() -> None:
 
 def test_between_a_quarter_and_the_whole_it_stays() -> None:
     pace = _Pace(BYTES_MAX)
-    for size in (BYTES_MAX // 40, BYTES_MAX // 20, BYTES_MAX // 10):
-        pace.adapt(entries(10, size - 200))
+    for characters in (BYTES_MAX // 40, BYTES_MAX // 20, BYTES_MAX // 10):
+        pace.adapt(entries(10, characters - 200))
         assert pace.events == 10

@@ -26,7 +26,7 @@ def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: int =
 
 
 def spans_of(sizes: list[int], first_offset: int = 1) -> Spans:
-    ends = "".join("0" * (size - 1) + "1" for size in sizes)
+    ends = "".join("0" * (unit_events - 1) + "1" for unit_events in sizes)
     return split(first_offset, list(range(100, 100 + sum(sizes))), ends)
 
 
@@ -71,14 +71,18 @@ class TestUnit:
         raise AssertionError("it has its rows")
 
     @given(st.integers(1, 50), st.integers(1, 60))
-    def test_read_in_slices_or_held_it_is_the_same(self, size: int, slice_: int) -> None:
-        ids = list(range(5, 5 + size))
+    def test_read_in_slices_or_held_it_is_the_same(self, unit_events: int, slice_: int) -> None:
+        ids = list(range(5, 5 + unit_events))
         streamed, asked = self.fetched(ids, slice_)
         held = Unit(Source(PARTITION, self.never, slice_), 11, [row(id_) for id_ in ids])
         for unit in (streamed, held):
             for _ in range(2):
                 assert [(e.offset, e.id) for e in unit] == [*enumerate(ids, 11)]
-            assert (len(unit), unit.first_offset, unit.last_offset) == (size, 11, 10 + size)
+            assert (len(unit), unit.first_offset, unit.last_offset) == (
+                unit_events,
+                11,
+                10 + unit_events,
+            )
             assert unit.transaction_id == transaction_uuid(7)
             assert (unit.span.first_offset, [*unit.span.ids]) == (11, ids)
         assert max(asked) <= slice_

@@ -135,7 +135,7 @@ def _be_console(dsn: str, lines: LogPipe, supervisor_pid: int) -> NoReturn:
     """Be the console's process until the log's lines end; then say the last of them."""
     code = 1
     try:
-        # For the supervisor alone to act upon; a terminal that is gone ends the console too.
+        # For the supervisor alone to act on; a terminal that is gone ends the console too.
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_IGN)
         lines.read_here(supervisor_pid)

@@ -23,6 +23,7 @@ from gapless.consume.unit import Batch, Unit
 from gapless.consume.wish import WISHES
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
+from gapless.log.cause import Handling, handling
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
 _WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
@@ -48,29 +49,31 @@ def call_each(
     function, pgconn = handler.function, conn.pgconn
     tells, sets = handler.habits.publishes, handler.habits.sets
     at = 0
+    now = Handling()
+    token = handling.set(now)
     try:
-        with handled() as now:
-            for at, unit in numbered:  # noqa: B007 - read when one raised
-                now.origin = unit
-                if tells:
-                    tell(conn, unit)
-                try:
-                    result = function(unit, conn)
-                except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-                    _blame(error, conn, handler)
-                # Nearly always all is well; what is not costs as much to find out as to read an
-                # event.
-                if (
-                    result is not None
-                    or pgconn.transaction_status != _IN_TRANSACTION
-                    or pgconn.pipeline_status != _NO_PIPELINE
-                ):
-                    _require_good(result, conn)
-                if sets:
-                    restore_settings(conn)
+        for at, unit in numbered:  # noqa: B007 - read when one raised
+            now.origin = unit
+            if tells:
+                tell(conn, unit)
+            try:
+                result = function(unit, conn)
+            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+                _blame(error, conn, handler)
+            # Nearly always all is well; what is not costs as much to find out as to read an event.
+            if (
+                result is not None
+                or pgconn.transaction_status != _IN_TRANSACTION
+                or pgconn.pipeline_status != _NO_PIPELINE
+            ):
+                _require_good(result, conn)
+            if sets:
+                restore_settings(conn)
     except UnitFailedError as failed:
         failed.at = at
         raise
+    finally:
+        handling.reset(token)
 
 
 def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:

@@ -27,12 +27,13 @@ from gapless.consume.policy import Verdict
 from gapless.consume.reader import read_units, under_settings, wary
 from gapless.consume.session import (
     TransactionBrokenError,
+    allow_commit,
     run,
     settings_before,
     transaction,
 )
 from gapless.consume.sieve import Sieve, settle
-from gapless.consume.turn import Retry, Step, Turn, finish, offsets
+from gapless.consume.turn import Retry, Step, Turn, offsets
 from gapless.consume.unit import Batch, Span, Spans, Unit
 from gapless.consume.wish import Retry as AskedToRetry
 from gapless.db.connect import is_passing
@@ -76,7 +77,7 @@ def careful(turn: Turn, retry: Retry) -> Step | Retry:
             at = None
             handled = True
             aside.update(settle(sieve))
-            finish(turn, claimed, len(chosen))
+            allow_commit(turn.conn, claimed.claim_xid, len(chosen))
     except (UnitFailedError, TransactionBrokenError) as error:
         if learn(turn.handler, error):
             return Retry(spans=chosen, learned=True)
@@ -110,7 +111,7 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
         hit("bury.claimed")
         _put(turn, span, failure, verdict, aside)
         hit("bury.lettered")
-        finish(turn, claimed, 1)
+        allow_commit(turn.conn, claimed.claim_xid, 1)
         return Step.after(spans, aside)
     return Step(outcome="idle")
 

@@ -19,12 +19,11 @@ from gapless.log.cause import Handling, Origin, handling, told_of
 
 
 @contextmanager
-def handled(origin: Origin | None = None) -> Iterator[Handling]:
-    """Within the block, what is published is published for the `origin` of what is returned."""
-    now = Handling(origin)
-    token = handling.set(now)
+def handled(origin: Origin) -> Iterator[None]:
+    """Within the block, what is published is published for `origin`."""
+    token = handling.set(Handling(origin))
     try:
-        yield now
+        yield
     finally:
         handling.reset(token)
 

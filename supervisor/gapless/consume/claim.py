@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,9 +10,8 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from gapless.consume.handler import GroupBy
-from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import run, transaction
-from gapless.consume.unit import FIRST_TIMELINE, Spans, Timelines, Unit, split
+from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
@@ -20,21 +19,21 @@ from gapless.log.read import fetch_rows, in_order
 
 _SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
 
-Made = tuple[Spans, Iterator[Unit]]
-Make = Callable[[Spans, list[Row]], Made]
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """How much to claim: `batch_size` events, extended to the end of the last unit.
 
-    events_max: at most N events are read in the claim's own round trip, unless what is read ahead
-    says that more is worth reading at once. group_by "user" merges neighbouring units of one user.
+    events_max: at most N events are read in the claim's own round trip. group_by "user" merges
+    neighbouring units of one user. read_ahead: so many events are looked for, `batch_size` of them
+    claimed. place: where the claim before left the group's row (Claim.place); only a hint.
     """
 
     batch_size: int
     events_max: int = 0
     group_by: GroupBy = "transaction"
+    read_ahead: int = 0
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ class Claim:
     """What was claimed. `spans` are its units in offset order; empty unless claimed.
 
     rows: their events, if they were read with the claim, or ahead of it. beyond: the units after
-    them, to be read ahead. made: what was made of them meanwhile.
+    them, to be read ahead. place: where the claim left the group's row.
     """
 
     outcome: Literal["claimed", "idle", "fenced"]
@@ -52,92 +51,32 @@ class Claim:
     spans: Spans = NOTHING
     rows: list[Row] | None = None
     beyond: Spans = NOTHING
-    made: Made | None = None
+    place: str | None = None
 
 
-def claim(
-    conn: Connection[Any],
-    assignment: Assignment,
-    wanted: Wanted,
-    ahead: Prefetch | None = None,
-    make: Make | None = None,
-) -> Claim:
+def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
     """Claim the next range of whole units.
 
-    make: called with what was read ahead, while the database is asked whether it is ours; it MUST
-    NOT use the connection.
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
     dropped its beginning, BeyondError or UnplacedError when the group has no place in the log.
     """
-    ahead = ahead or Prefetch()
-    return claim_ahead(conn, assignment, wanted.batch_size, ahead, make) or _claim(
-        conn, assignment, wanted, ahead
-    )
-
-
-def claim_ahead(
-    conn: Connection[Any],
-    assignment: Assignment,
-    batch_size: int,
-    ahead: Prefetch,
-    make: Make | None = None,
-) -> Claim | None:
-    """Claim units that were read ahead; None unless there are any, and they are what comes next.
-
-    Before and after: as for claim(). Without units the database is not asked.
-    """
-    spans, events = ahead.take(batch_size)
-    if not spans:
-        return None
-    made: Made | None = None
-
-    def meanwhile() -> None:
-        nonlocal made
-        made = make(spans, events) if make else None
-
-    first, last = spans.first_offset, spans.first_offset + len(spans.ids) - 1
-    params = {"first_offset": first, "last_offset": last, "place": ahead.place}
-    rows = run(conn, "claim_ahead", {**assignment.params, **params}, meanwhile=meanwhile)
-    if not rows:
-        ahead.forget()
-        return None
-    xid, ahead.place = rows[0]
-    return Claim(
-        outcome="claimed",
-        first_offset=first,
-        last_offset=last,
-        claim_xid=xid,
-        spans=spans,
-        rows=events,
-        made=made,
-    )
-
-
-def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead: Prefetch) -> Claim:
-    most = 0 if ahead.events else wanted.events_max
-    segments, found = _ask(conn, assignment, wanted, ahead, most)
+    segments, found = _ask(conn, assignment, wanted)
     outcome, first, last, xid, place = segments[0][:5]
-    _refuse(outcome, assignment, first, last)
     if outcome != "claimed":
+        _refuse(outcome, assignment, first, last)
         return Claim(outcome=outcome)
-    ahead.place = place
-    ids, marks = _join(segments, last, max(last, first + ahead.events - 1))
-    lines = _timelines(segments)
+    ids, marks, lines = _join(segments, last, max(last, first + wanted.read_ahead - 1))
     events = last - first + 1
-    _require_whole(ids, marks, first, last)
-    whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
-    beyond = (
-        split(last + 1, ids[events:whole], marks[events:whole], lines)
-        if whole > events
-        else NOTHING
-    )
     spans = split(first, ids[:events], marks[:events], lines)
     rows: list[Row] | None = None
-    if events <= most:
+    if events <= wanted.events_max:
         with before_hole(spans):
             rows = in_order(found, spans.ids)
-        ahead.gauge(rows, wanted.batch_size, most)
+    whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
+    beyond = NOTHING
+    if whole > events:
+        beyond = split(last + 1, ids[events:whole], marks[events:whole], lines)
     return Claim(
         outcome="claimed",
         first_offset=first,
@@ -146,6 +85,7 @@ def _claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead:
         spans=spans,
         rows=rows,
         beyond=beyond,
+        place=place,
     )
 
 
@@ -170,34 +110,36 @@ def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None
 
 
 def _ask(
-    conn: Connection[Any], assignment: Assignment, wanted: Wanted, ahead: Prefetch, events_max: int
+    conn: Connection[Any], assignment: Assignment, wanted: Wanted
 ) -> tuple[list[Any], list[Row]]:
     """Claim in the database; return the segments, or why there are none, and the events."""
     params = {
         **assignment.params,
         "batch_size": wanted.batch_size,
         "group_by": wanted.group_by,
-        "place": ahead.place,
+        "place": wanted.place,
     }
-    if not events_max:
-        return fetch_rows(conn, "consume", "claim", {**params, "read_ahead": ahead.events}), []
+    if not wanted.events_max:
+        return fetch_rows(conn, "consume", "claim", {**params, "read_ahead": wanted.read_ahead}), []
     answer: list[Any] = fetch_rows(
-        conn, "consume", "claim_events", {**params, "events_max": events_max}
+        conn, "consume", "claim_events", {**params, "events_max": wanted.events_max}
     )
     segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
     return segments, [row[_SEGMENT_COLUMNS:] for row in answer[len(segments) :]]
 
 
-def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
-    """Return the ids from the first offset claimed to `until`, and a mark for each: 1 ends a unit.
+def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str, Timelines]:
+    """Return the ids from the first offset claimed to `until`, a mark for each: 1 ends a unit.
 
-    last: the last that is claimed; a hole before it is a HoleError, one behind it the end.
+    And from which offset on which timeline gave them. last: the last offset that is claimed; a hole
+    before it is a HoleError, one behind it the end. So is a claim that does not end with a unit.
     """
     ids: list[int] = []
     ends: list[str] = []
+    lines: list[tuple[int, int]] = []
     first = segments[0][1]
     expected = segments[0][5]
-    for *_, base, message_ids, unit_ends, _ in segments:
+    for *_, base, message_ids, unit_ends, line in segments:
         if base != expected:
             if expected > last:
                 break  # the hole is not in our way yet
@@ -207,30 +149,26 @@ def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str]:
         low, high = max(first - base, 0), until - base + 1
         ids += message_ids[low:high]
         ends.append(unit_ends[low:high])
-    return ids, "".join(ends)
+        if not lines or lines[-1][1] != (line or 1):  # null in the database counts as 1
+            lines.append((base if lines else 0, line or 1))
+    marks = "".join(ends)
+    events = last - first + 1
+    if len(ids) < events or not marks.endswith("1", 0, events):
+        raise _not_whole(ids, marks, first, last)
+    return ids, marks, FIRST_TIMELINE if lines == [(0, 1)] else tuple(lines)
 
 
-def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
-    """Raise HoleError unless the range is there, up to the end of a unit."""
+def _not_whole(ids: list[int], marks: str, first: int, last: int) -> HoleError:
+    """Return what is wrong with a range that is not there, up to the end of a unit."""
     events = last - first + 1
     if len(ids) < events:
-        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
-    if not marks.endswith("1", 0, events):
-        raise HoleError(
-            f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
-            "restore it, then the partition goes on",
-            whole=marks.rfind("1", 0, events) + 1,
-            first_offset=first,
-        )
-
-
-def _timelines(segments: list[Any]) -> Timelines:
-    """Return from which offset on which timeline gave them; null in the database counts as 1."""
-    lines = [(0, segments[0][8] or 1)]
-    for *_, base, _, _, line in segments[1:]:
-        if (line or 1) != lines[-1][1]:
-            lines.append((base, line or 1))
-    return FIRST_TIMELINE if lines == [(0, 1)] else tuple(lines)
+        return HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
+    return HoleError(
+        f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
+        "restore it, then the partition goes on",
+        whole=marks.rfind("1", 0, events) + 1,
+        first_offset=first,
+    )
 
 
 def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:

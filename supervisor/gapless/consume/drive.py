@@ -1,13 +1,12 @@
 """Drive one partition: turns over its log, and over what was set aside and is due.
 
-A driver is what a worker calls again and again while it owns the partition. It remembers when to
-look at what was set aside; an idle one looks rarely, and writes nothing.
+A driver is what a worker calls again and again while it owns the partition. What is next, and when
+to look, its agenda knows; an idle one looks rarely, and writes nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
@@ -15,6 +14,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.agenda import Agenda
 from gapless.consume.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.deliver import Delivery, forget_deliveries
 from gapless.consume.redrive import due_letters, forget_try, redrive
@@ -27,20 +27,6 @@ from gapless.keys import Assignment
 log = logging.getLogger("gapless.worker")
 
 GOES_ON_S = 0.02  # so long one turn takes batch after batch of what was read ahead
-LOOK_S = 5.0  # with nothing to do and no notification
-LOOK_BUSY_S = 0.25
-EARLY = 0.9  # called again after less than this part of the wait: there was a notification
-# After a claim that took all there was. The next event comes with a notification: what commits
-# after a claim has looked notifies after it. So late a worker notices what none tells of: that it
-# had only come to the end of a layout.
-DOZE_S = 0.05
-# Where several events come at once, again and again, a few more are let gather: a turn costs more
-# than they do. 8 workers behind 16 single publishers: 6 500 -> 8 500 events/s.
-SEVERAL_EVENTS = 4
-REST_S_MAX = 0.01
-RESTS_PER_TURN = 3
-
-LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is going on
 
 
 class Driver:
@@ -62,16 +48,8 @@ class Driver:
         if turn.terms.delivery == "at-least-once":
             self._delivery = Delivery(turn, wake)
         self._wait_period_s = wait_period_s
-        self._due: deque[int] = deque()
-        self._look_at_s = 0.0
-        self._next_due_s: float | None = None
-        self._woken_before_s = 0.0
-        self._is_at_end = False  # the last turn took all there was
-        self._is_stream = False  # several events came with the last turn, and were all there was
-        self._log_is_next = False  # a unit that was set aside has just had its turn
-        self._log_was_idle = False  # then all that is due comes before another look at the log
-        self._log_until_s = 0.0  # at least once: so long the log is next
-        self._in_hand: int | None = None  # the unit set aside that has its turn
+        self._agenda = Agenda()
+        self._aside: int | None = None  # the unit set aside that has its turn
         self._has_attempt = False  # a turn began that wrote an attempt down, and has not ended
 
     @property
@@ -105,26 +83,22 @@ class Driver:
 
         alone: take one unit of the log, its attempt written down before.
         """
-        woken = monotonic() < self._woken_before_s
-        self._woken_before_s = 0.0
-        self._is_at_end = False
-        self._look()
-        rests = bool(self._due) and not self._log_is_next and monotonic() >= self._log_until_s
+        agenda, began_s = self._agenda, monotonic()
+        if agenda.wants_look(began_s):
+            self._look(began_s)
+        rests = agenda.is_aside_next(began_s)
         if rests and not self.going_on:
-            self._log_is_next = not self._log_was_idle
-            return self._letter()
-        self._log_is_next = False
+            return self._turn_of_aside()
         done = self._turn_of_log(batch_size, alone=alone, rests=rests)
-        self._log_was_idle = done.outcome == "idle"
-        if self._log_was_idle and woken:
-            self._look(at_once=True)  # it was not the log: perhaps somebody redrives a unit
-        if self._log_was_idle and self._due and not self.going_on:
-            return self._letter()
-        if not self._log_was_idle:
-            self._look_soon(0.0 if done.waiting else LOOK_BUSY_S)
-        size = batch_size or self._turn.terms.batch_size
-        self._is_at_end = self._delivery is None and not alone and self._took_all(done, size)
-        return done
+        idle = done.outcome == "idle"
+        is_end = not alone and self._took_all(done, batch_size or self._turn.terms.batch_size)
+        now_s = monotonic()
+        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
+        if not idle:
+            return done
+        if agenda.pace.is_woken(began_s) and not agenda.due:
+            self._look(now_s)  # it was not the log: perhaps somebody redrives a unit
+        return self._turn_of_aside() if agenda.due and not self.going_on else done
 
     def rest(self) -> Step:
         """Take a turn that begins nothing; as long as calls are `going_on`, take another."""
@@ -132,36 +106,32 @@ class Driver:
 
     def wait_s(self, done: Step) -> float:
         """Return how long to sleep at most after this turn, the last one; 0: not at all."""
-        if done.outcome != "idle" and not self._is_at_end:
+        wait_s = self._agenda.pace.doze_s(self._wait_period_s, idle=done.outcome == "idle")
+        if not wait_s:
             return 0.0
-        wait_s = DOZE_S if self._is_at_end else self._wait_period_s
-        if self._next_due_s is not None:
-            wait_s = min(wait_s, max(0.0, self._next_due_s - monotonic()))
+        now_s = monotonic()
+        wait_s = self._agenda.wait_s(now_s, wait_s)
         if self._delivery is not None and self.going_on:
             wait_s = min(wait_s, self._delivery.wait_s)
-        self._woken_before_s = monotonic() + EARLY * wait_s
+        self._agenda.pace.sleep(now_s, wait_s)
         return wait_s
 
     def rest_s(self, done: Step, took_s: float) -> float:
         """Return how long to let events gather after a turn that took_s, whatever notifies."""
-        was_stream = self._is_stream
-        self._is_stream = self._is_at_end and done.events >= SEVERAL_EVENTS
-        if was_stream and self._is_stream:
-            return min(RESTS_PER_TURN * took_s, REST_S_MAX)
-        return 0.0
+        return self._agenda.pace.rest_s(done.events, took_s)
 
     def has_due(self) -> bool:
         """Tell whether a unit that was set aside is due now. Looks at once."""
-        self._look_at_s = 0.0
-        self._look()
-        return bool(self._due)
+        if not self._agenda.due:
+            self._look(monotonic())
+        return self._agenda.due
 
     def forgive(self, conn: Connection[Any]) -> None:
         """Take back the attempt of a turn that lost its session, from a new one."""
         if self._delivery is not None:
             forget_deliveries(conn, self._turn.assignment)
-        if self._in_hand is not None:
-            forget_try(conn, self._turn.assignment, self._in_hand)
+        if self._aside is not None:
+            forget_try(conn, self._turn.assignment, self._aside)
         elif self._delivery is None:
             forget_attempt(conn, self._turn.assignment)
 
@@ -185,7 +155,7 @@ class Driver:
         self, batch_size: int | None, *, alone: bool = False, rests: bool = False
     ) -> Step:
         turn = self._turn
-        self._in_hand = None
+        self._aside = None
         if self._delivery is not None:
             size = batch_size or turn.terms.batch_size
             terms = replace(turn.terms, batch_size=size)
@@ -213,15 +183,13 @@ class Driver:
         )
         return Step(outcome="done")
 
-    def _letter(self) -> Step:
-        self._in_hand, self._has_attempt = self._due[0], True
-        outcome = redrive(self._turn, self._due[0])
+    def _turn_of_aside(self) -> Step:
+        """Handle the unit that was set aside, and is due."""
+        self._aside, self._has_attempt = self._agenda.take_aside(), True
+        outcome = redrive(self._turn, self._aside)
         self._has_attempt = False
-        self._due.popleft()
-        self._log_was_idle &= bool(self._due)
-        if self._delivery is not None and not self._log_was_idle:
-            self._log_until_s = monotonic() + LETTERS_EVERY_S
-        self._look_soon(0.0 if outcome == "waiting" or not self._due else LOOK_BUSY_S)
+        yields = self._delivery is not None
+        self._agenda.aside_taken(monotonic(), waits=outcome == "waiting", yields=yields)
         if outcome == "fenced":
             return Step(outcome="fenced")
         return Step(
@@ -233,24 +201,13 @@ class Driver:
 
     def _took_all(self, done: Step, batch_size: int) -> bool:
         """Tell whether a turn claimed from the log what there was, and that was not much."""
-        is_behind = self._turn.ahead.events > 0
-        return not (is_behind or done.failed) and 0 < done.events < batch_size
+        if self._delivery is not None or self._turn.backlog.events or done.dead or done.waiting:
+            return False
+        return 0 < done.events < batch_size
 
-    def _look(self, *, at_once: bool = False) -> None:
-        now = monotonic()
-        if self._due or (now < self._look_at_s and not at_once):
-            return
-        self._look_for_parked()
-        found, wait_s = due_letters(self._turn)
-        self._due.extend(found)
-        self._next_due_s = None if wait_s is None else now + wait_s
-        self._look_at_s = now + (LOOK_S if wait_s is None else min(LOOK_S, wait_s))
-
-    def _look_for_parked(self) -> None:
-        """Remember whether units are parked, in a group that parks none any more."""
+    def _look(self, now_s: float) -> None:
+        """Ask the database what is due, and whether units are parked that this policy parks not."""
         turn = self._turn
-        if not turn.terms.policy.parks and (turn.parked or self._look_at_s == 0.0):
-            self._turn = replace(turn, parked=holds_keys(turn))
-
-    def _look_soon(self, seconds: float) -> None:
-        self._look_at_s = min(self._look_at_s, monotonic() + seconds)
+        if not turn.terms.policy.parks and (turn.parked or self._agenda.is_new):
+            self._turn = turn = replace(turn, parked=holds_keys(turn))
+        self._agenda.looked(now_s, *due_letters(turn))

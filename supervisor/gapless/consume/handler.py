@@ -47,6 +47,8 @@ class Handler:
     """A handler function with what it serves. Still callable, so that it can be tested by hand.
 
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
+    batch_size: events of a claim, 1 to 100 000. concurrency: calls at a time, 1 to 1000.
+    retry_delays_s: seconds until the second, third, … attempt.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
@@ -124,11 +126,15 @@ def handler(
     same, and later units of its keys wait behind it), or "block" (tried again in place).
 
     batch: call it once per claim with a Batch of units instead.
-    batch_size: events per claim (a unit is never cut); group_by "user" merges neighbouring units of
-    the same (host_id, user_id); start: where a new group begins.
+    batch_size: events per claim, 1 to 100 000 (a unit is never cut); group_by "user" merges
+    neighbouring units of the same (host_id, user_id); start: where a new group begins.
+    retry_delays_s: seconds, or timedeltas, until the second, third, … attempt, 0 to 366 days each.
     delivery "at-least-once": for effects outside the database. It is called with the Unit alone,
-    outside any transaction, `concurrency` calls at a time, in order for each key; a unit that was
-    in hand when the worker died is given to it again (`unit.attempt`, `unit.idempotency_key`).
+    outside any transaction, `concurrency` calls (1 to 1000) at a time, in order for each key; a
+    unit that was in hand when the worker died is given to it again (`unit.attempt`,
+    `unit.idempotency_key`).
+    Raises UsageError for an option that is out of its range or does not fit another one; the
+    decorator raises it for a function that cannot be called so.
     """
     _check_options({**options, "delivery": delivery})
     if (delays := options.get("retry_delays_s")) is not None:

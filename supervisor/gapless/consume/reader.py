@@ -12,10 +12,9 @@ from psycopg import Connection
 
 from gapless.consume.claim import Claim, before_hole
 from gapless.consume.handler import Handler
-from gapless.consume.prefetch import NOTHING, Prefetch
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import FIRST_TIMELINE, Fetch, Source, Spans, Unit
+from gapless.consume.unit import Fetch, Source, Spans, Unit, units_of
 from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.event import Row
@@ -32,47 +31,16 @@ def at_once(terms: Terms) -> int:
 
 
 def load_units(
-    conn: Connection[Any],
-    partition: Partition,
-    claimed: Claim,
-    terms: Terms,
-    ahead: Prefetch | None = None,
+    conn: Connection[Any], partition: Partition, claimed: Claim, terms: Terms
 ) -> tuple[Spans, Iterator[Unit]]:
-    """Return the units of a claim: their places, and an iterator that reads them as it goes.
+    """Return the units of a claim: their places, and themselves, read while iterating if need be.
 
-    What lies beyond the claim is read with it, and kept in `ahead`.
-    Raises HoleError, here or while iterating, when an event is missing (I3).
+    Raises HoleError while iterating when an event is missing (I3).
     """
-    spans, rows = claimed.spans, claimed.rows
-    if rows is None and len(spans.ids) <= at_once(terms):
-        with before_hole(spans):
-            rows = _fetch_ahead(conn, claimed, terms, ahead or Prefetch())
-    if rows is None:
-        return spans, _Reader(conn, partition, terms).units(spans)
-    return units_of(conn, partition, terms, spans, rows)
-
-
-def units_of(
-    conn: Connection[Any], partition: Partition, terms: Terms, spans: Spans, rows: list[Row]
-) -> tuple[Spans, Iterator[Unit]]:
-    """Make the units of events that are read; return what load_units() does. Asks no database."""
-    return spans, iter([*_Reader(conn, partition, terms).from_rows(spans, rows)])
-
-
-def _fetch_ahead(conn: Connection[Any], claimed: Claim, terms: Terms, ahead: Prefetch) -> list[Row]:
-    """Return the events of a claim; keep those beyond it in `ahead`."""
-    ids, beyond = claimed.spans.ids, claimed.beyond
-    try:
-        rows = fetch(conn, [*ids, *beyond.ids])
-    except HoleError:
-        if not beyond:
-            raise
-        beyond = NOTHING  # what is missing may not be in our way yet
-        rows = fetch(conn, ids)
-    ahead.keep(beyond, rows[len(ids) :])
-    del rows[len(ids) :]
-    ahead.gauge(rows, terms.batch_size, terms.stream_above_events)
-    return rows
+    reader = _Reader(conn, partition, terms)
+    if claimed.rows is not None:
+        return claimed.spans, iter(units_of(reader.source, claimed.spans, claimed.rows))
+    return claimed.spans, reader.units(claimed.spans)
 
 
 def read_units(
@@ -122,23 +90,12 @@ class _Reader:
             if len(group.ids) > self._stream_above:
                 with before_hole(spans):
                     self._require(group.ids)
-                yield Unit(self._source_of(group), group.first_offset, None, group.ids)
+                source = replace(self.source, timelines=group.timelines)
+                yield Unit(source, group.first_offset, None, group.ids)
             else:
                 with before_hole(spans):
                     rows = self.fetch(group.ids)
-                yield from self.from_rows(group, rows)
-
-    def from_rows(self, spans: Spans, rows: list[Row]) -> Iterator[Unit]:
-        source, first_offset = self._source_of(spans), spans.first_offset
-        start = 0
-        for end in spans.ends:
-            yield Unit(source, first_offset + start, rows[start:end])
-            start = end
-
-    def _source_of(self, spans: Spans) -> Source:
-        if spans.timelines is FIRST_TIMELINE:
-            return self.source
-        return replace(self.source, timelines=spans.timelines)
+                yield from units_of(self.source, group, rows)
 
     def _groups(self, spans: Spans) -> Iterator[Spans]:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""

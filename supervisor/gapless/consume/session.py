@@ -16,7 +16,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from gapless.db.wire import drop_later, fetch_all, later, trust
+from gapless.db.wire import distrust, drop_later, fetch_all, later
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
@@ -66,8 +66,7 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
         raise psycopg.OperationalError("the connection is closed")
     autocommit = conn.autocommit
     conn.autocommit = False
-    trust(conn, kept)
-    later(conn, "consume", "begin")
+    later(conn, "consume", "begin", trusted=kept)
     try:
         if conn not in _settings:
             _settings[conn] = _Settings(*run(conn, "settings")[0])
@@ -88,7 +87,7 @@ def run(
     name: str,
     params: Mapping[str, object] = {},
     *,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
     """Run a named query of `sql/queries/consume.sql`; return its rows as tuples.
 
@@ -116,7 +115,17 @@ def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]
     later(conn, "consume", name, params)
 
 
-def commit_and_begin(conn: Connection[Any], then: Callable[[], None]) -> None:
+def allow_commit(conn: Connection[Any], claim_xid: str, calls: int) -> None:
+    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over.
+
+    calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
+    """
+    known = _settings[conn].watched  # since transaction() of the claim
+    params = {"claim_xid": claim_xid, "units": calls, "settings": known}
+    later(conn, "consume", "finish_units", params)
+
+
+def commit_and_begin(conn: Connection[Any], then: Callable[[], object]) -> None:
     """Within transaction(): end it and begin the next one, in the round trip of the next run().
 
     then: called once the first is committed, whatever becomes of what is behind it.
@@ -174,7 +183,7 @@ def _require_no_block(conn: Connection[Any]) -> None:
 def _roll_back(conn: Connection[Any]) -> None:
     """Undo what was done; a session that does not let us is closed by _make_idle()."""
     drop_later(conn)
-    trust(conn, trusted=False)  # a savepoint was rolled back, perhaps, with all that was prepared
+    distrust(conn)  # a savepoint was rolled back, perhaps, with all that was prepared
     if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
         with suppress(psycopg.Error):
             run(conn, "rollback")

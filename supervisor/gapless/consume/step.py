@@ -10,49 +10,38 @@ committed, call it again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import psycopg
 
+from gapless.consume.backlog import Backlog
 from gapless.consume.call import UnitFailedError, call, call_each
 from gapless.consume.careful import bury, careful
 from gapless.consume.chain import learn
-from gapless.consume.claim import (
-    Claim,
-    Made,
-    Wanted,
-    claim,
-    claim_ahead,
-    forget_attempt,
-    record_attempt,
-)
+from gapless.consume.claim import Claim, Wanted, claim, forget_attempt, record_attempt
 from gapless.consume.crash import crash_reason
 from gapless.consume.letters import Failure
 from gapless.consume.policy import Verdict
-from gapless.consume.prefetch import NOTHING, Prefetch
-from gapless.consume.reader import at_once, load_units, units_of, wary
+from gapless.consume.reader import wary
 from gapless.consume.session import (
     TransactionBrokenError,
+    allow_commit,
     commit_and_begin,
     transaction,
 )
 from gapless.consume.sieve import Sieve, settle, sieve_for
-from gapless.consume.turn import (
-    NONE,
-    Retry,
-    Step,
-    Turn,
-    finish,
-    offsets,
-)
-from gapless.consume.unit import Batch, Spans, Unit
+from gapless.consume.turn import Retry, Step, Turn, offsets
+from gapless.consume.unit import NOTHING, Batch, Spans, Unit
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
-from gapless.log.event import Row
 
 __all__ = ["Step", "step", "step_alone"]
+
+Done = tuple[Spans, int]
+"""A batch that was handled: its units, and how many of them were parked."""
 
 
 def step(
@@ -61,7 +50,7 @@ def step(
     """Handle the next units of a partition, and commit.
 
     batch_size: events to claim, if not as agreed. goes_on: asked after each batch; as long as it
-    says so, and units are read ahead (`turn.ahead`), the next batch follows, a commit for each.
+    says so, and units are read ahead (`turn.backlog`), the next batch follows, a commit for each.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
     Raises HoleError (the log is damaged where the group is), psycopg's transient errors, and, under
@@ -75,7 +64,7 @@ def step(
             raise
         whole = error.whole
     # What stands before a hole is handled; at the hole itself the next step stops.
-    turn.ahead.forget()
+    turn.backlog.forget()
     return _step(turn, whole, lambda: False)
 
 
@@ -93,7 +82,7 @@ def _step(turn: Turn, batch_size: int, goes_on: Callable[[], bool]) -> Step:
 def step_alone(turn: Turn) -> Step:
     """Handle one unit, its attempt written down before: finds a unit that kills its worker (I8)."""
     conn, assignment = turn.conn, turn.assignment
-    turn = replace(turn, ahead=Prefetch())  # what was read ahead is claimed by batches
+    turn = replace(turn, backlog=Backlog())  # what was read ahead is claimed by batches
     with contextlib.suppress(psycopg.Rollback), transaction(conn):
         peek = claim(conn, assignment, Wanted(1, group_by=turn.terms.group_by))
         if peek.outcome == "claimed":
@@ -132,116 +121,88 @@ def _again(turn: Turn, retry: Retry) -> Step | Retry:
 
 def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: False) -> Step | Retry:
     """Handle a batch, and what was read ahead as long as `goes_on`, a commit for each."""
-    hand = _Hand(turn)
-    if turn.handler.habits.defers:
-        batch_size = 1
-    wanted = Wanted(batch_size, at_once(turn.terms), turn.terms.group_by)
+    conn, backlog = turn.conn, turn.backlog
+    batch_size = 1 if turn.handler.habits.defers else batch_size
+    committed: list[Done] = []
+    handled: Done | None = None  # the last one; its COMMIT is next, unless it is committed
+    spans = NOTHING
     try:
-        with transaction(turn.conn, kept=True):
-            claimed = claim(turn.conn, turn.assignment, wanted, turn.ahead, hand.make)
+        with transaction(conn, kept=True):
+            claimed, units = backlog.claim(conn, turn.assignment, turn.terms, batch_size)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
-            hand.handle(claimed)
-            while turn.ahead.units and goes_on():
-                commit_and_begin(turn.conn, hand.put_down)
-                following = claim_ahead(
-                    turn.conn, turn.assignment, batch_size, turn.ahead, hand.make
-                )
+            spans = claimed.spans
+            handled = _handle(turn, claimed, units)
+            while backlog.units and goes_on():
+                # COMMIT, BEGIN and the next claim are one round trip.
+                commit_and_begin(conn, partial(committed.append, handled))
+                following = backlog.claim_read(conn, turn.assignment, batch_size)
                 if following is None:  # why not, the next step finds out: what is done counts
-                    return hand.done
+                    return _all_of(committed)
                 hit("step.next")
-                hand.handle(following)
+                claimed, units = following
+                spans = claimed.spans
+                handled = _handle(turn, claimed, units)
     except (UnitFailedError, TransactionBrokenError) as error:
-        return hand.retry(error)
+        return _retry(turn, spans, error, committed)
     except psycopg.Error as error:
-        return hand.retry_ours(error)
-    hand.put_down()
+        if handled is None or handled in committed:
+            raise
+        # It is our own check or the COMMIT, and fails for something a handler did.
+        retry = _retry(turn, spans, error, committed)
+        if is_passing(error) and not retry.learned:
+            raise
+        return retry
     hit("step.committed")
-    return hand.done
+    return _all_of([*committed, handled])
 
 
-class _Hand:
-    """The batch in hand, and what was committed before it."""
-
-    def __init__(self, turn: Turn) -> None:
-        self.spans = NOTHING
-        self.is_handled = False
-        self._parked: Mapping[str, int] = NONE
-        self._turn = turn
-        # Counted, not a Step for each batch: to make and add them takes as long as a statement.
-        self._events = self._units = self._set_aside = self._next_offset = 0
-
-    def make(self, spans: Spans, rows: list[Row]) -> Made:
-        """Make the units of what was read ahead, while the database is asked whether it is ours."""
-        turn = self._turn
-        return units_of(turn.conn, turn.assignment.partition, turn.terms, spans, rows)
-
-    def handle(self, claimed: Claim) -> None:
-        """Call the handler with each unit, and allow the COMMIT, which is next."""
-        turn = self._turn
-        hit("step.claimed")
-        self.spans, units = claimed.made or load_units(
-            turn.conn, turn.assignment.partition, claimed, turn.terms, turn.ahead
-        )
-        hit("step.fetched")
-        sieve = sieve_for(turn, self.spans)
-        if turn.handler.batch:
-            _call_batch(turn, sieve, units)
-        else:
-            numbered = enumerate(units) if sieve is None else sieve.numbered(units)
-            if sieve is not None or len(self.spans.ids) > at_once(turn.terms):
-                numbered = wary(turn.handler, numbered)
-            call_each(turn.handler, numbered, turn.conn)
-        hit("step.handled")
-        self.is_handled = True
-        self._parked = settle(sieve)
-        finish(turn, claimed, 1 if turn.handler.batch else len(self.spans))
-
-    def put_down(self) -> None:
-        """Note that it is committed."""
-        self._events += len(self.spans.ids)
-        self._units += len(self.spans)
-        self._set_aside += self._parked.get("parked", 0)
-        self._next_offset = offsets(self.spans)[1] + 1
-        self.spans = NOTHING
-        self.is_handled = False
-
-    @property
-    def done(self) -> Step:
-        """What was committed."""
-        if not self._units:
-            return Step(outcome="idle")
-        return Step(
-            outcome="done",
-            events=self._events,
-            units=self._units,
-            parked=self._set_aside,
-            handled=self._units - self._set_aside,
-            next_offset=self._next_offset,
-        )
-
-    def retry(self, error: Exception) -> Retry:
-        """Return what is to be tried again."""
-        return Retry(
-            spans=self.spans,
-            failed=error.at if isinstance(error, UnitFailedError) else None,
-            done=self.done,
-            learned=learn(self._turn.handler, error),
-        )
-
-    def retry_ours(self, error: psycopg.Error) -> Retry:
-        """Return what is to be tried again when a statement of ours failed; or raise the error.
-
-        Once handled, it is our own check or the COMMIT, and fails for something a handler did.
-        """
-        if self.is_handled:
-            retry = self.retry(error)
-            if retry.learned or not is_passing(error):
-                return retry
-        raise error
+def _handle(turn: Turn, claimed: Claim, units: Iterable[Unit]) -> Done:
+    """Call the handler with each unit, and allow the COMMIT, which is next."""
+    hit("step.fetched")
+    handler, spans = turn.handler, claimed.spans
+    sieve = sieve_for(turn, spans) if turn.parks else None
+    if handler.batch:
+        _call_batch(turn, sieve, units)
+    else:
+        numbered = enumerate(units) if sieve is None else sieve.numbered(units)
+        if sieve is not None or claimed.rows is None:
+            numbered = wary(handler, numbered)
+        call_each(handler, numbered, turn.conn)
+    hit("step.handled")
+    parked = settle(sieve).get("parked", 0) if sieve is not None else 0
+    allow_commit(turn.conn, claimed.claim_xid, 1 if handler.batch else len(spans.ends))
+    return spans, parked
 
 
-def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterator[Unit]) -> None:
+def _all_of(batches: Sequence[Done]) -> Step:
+    """Return what was done with batches that were committed, one after the other."""
+    if not batches:
+        return Step(outcome="idle")
+    units = sum(len(spans.ends) for spans, _ in batches)
+    parked = sum(parked for _, parked in batches)
+    last = batches[-1][0]
+    return Step(
+        outcome="done",
+        events=sum(len(spans.ids) for spans, _ in batches),
+        units=units,
+        parked=parked,
+        handled=units - parked,
+        next_offset=last.first_offset + len(last.ids),
+    )
+
+
+def _retry(turn: Turn, spans: Spans, error: Exception, committed: Sequence[Done]) -> Retry:
+    """Return what is to be tried again, and what was committed before it."""
+    return Retry(
+        spans=spans,
+        failed=error.at if isinstance(error, UnitFailedError) else None,
+        done=_all_of(committed),
+        learned=learn(turn.handler, error),
+    )
+
+
+def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
     batch = Batch(units if sieve is None else (unit for _, unit in sieve.numbered(units)))
     if batch:
         call(turn.handler, batch, turn.conn)

@@ -10,14 +10,12 @@ from typing import Any, Literal, Self
 
 from psycopg import Connection
 
+from gapless.consume.backlog import Backlog
 from gapless.consume.call import unready_cause
-from gapless.consume.claim import Claim
 from gapless.consume.handler import Handler
 from gapless.consume.letters import Fate
 from gapless.consume.patience import Patience
 from gapless.consume.policy import BLOCK_RETRY_S, Verdict, judge
-from gapless.consume.prefetch import Prefetch
-from gapless.consume.session import run_at_commit, settings_before
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
 from gapless.db.connect import is_transient
@@ -116,15 +114,14 @@ class Turn:
     assignment: Assignment
     handler: Handler
     terms: Terms
-    ahead: Prefetch = field(default_factory=Prefetch)
+    backlog: Backlog = field(default_factory=Backlog)
     parked: bool = False
     former_end: str = ""
     patience: Patience | None = None
+    parks: bool = field(init=False)  # whether a unit may have to go behind one that was set aside
 
-    @property
-    def parks(self) -> bool:
-        """Whether a unit may have to go behind one that was set aside."""
-        return self.parked or self.terms.policy.parks
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parks", self.parked or self.terms.policy.parks)
 
     @property
     def units_per_commit(self) -> int:
@@ -170,16 +167,3 @@ class Turn:
 def offsets(spans: Spans) -> tuple[int, int]:
     """Return the first and the last offset of neighbouring units, both inclusive."""
     return spans.first_offset, spans.first_offset + len(spans.ids) - 1
-
-
-def finish(turn: Turn, claimed: Claim, calls: int) -> None:
-    """Allow the COMMIT of a claim, which is next; it fails if its transaction is over.
-
-    calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
-    """
-    params = {
-        "claim_xid": claimed.claim_xid,
-        "units": calls,
-        "settings": settings_before(turn.conn),
-    }
-    run_at_commit(turn.conn, "finish_units", params)

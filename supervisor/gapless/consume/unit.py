@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
 from uuid import UUID
@@ -34,7 +34,7 @@ class Span:
     """A unit's place in the log, before its events are read.
 
     ids: its events in offset order, never empty; the first is at `first_offset`.
-    timeline: of the server that gave the first offset (sql/functions/timeline.sql).
+    timeline: of the server that gave the first offset (sql/functions/sequence/timeline.sql).
     """
 
     first_offset: int
@@ -94,6 +94,9 @@ class Spans(Sequence[Span]):
         return Spans(self.first_offset + start, ids, ends, self.timelines)
 
 
+NOTHING = Spans(0, (), ())
+
+
 def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
     if isinstance(ends, range):  # units of one event
         return range(ends.start - start, ends.stop - start)
@@ -123,8 +126,10 @@ class Source:
 class Unit:
     """The events of one unit, in offset order. Iterate as often as you like.
 
-    A unit with more events than memory should hold reads them in slices while you iterate; it is
-    read by the handler's own transaction, so it must not be kept after the handler returned.
+    A unit with more events than memory should hold (streamAboveEvents) reads them in slices while
+    you iterate, in the handler's own transaction, so it must not be kept after the handler
+    returned; then iterating raises HoleError when an event is not there any more.
+    first_offset: of its first event, inclusive. len(unit): how many events it has, 1 or more.
     """
 
     __slots__ = ("_head", "_ids", "_rows", "first_offset", "source")
@@ -155,10 +160,12 @@ class Unit:
 
     @property
     def topic(self) -> str:
+        """The name of its topic."""
         return self.source.partition.topic
 
     @property
     def partition(self) -> int:
+        """The number of its partition, from 0."""
         return self.source.partition.partition_id
 
     @property
@@ -264,6 +271,18 @@ class Batch(tuple[Unit, ...]):  # noqa: SLOT001 - it keeps its correlation
         """All events of all units, in offset order."""
         for unit in self:
             yield from unit
+
+
+def units_of(source: Source, spans: Spans, rows: list[Row]) -> list[Unit]:
+    """Return the units of events that are read: `rows`, in offset order."""
+    if spans.timelines is not FIRST_TIMELINE:
+        source = replace(source, timelines=spans.timelines)
+    first_offset, start = spans.first_offset, 0
+    units = []
+    for end in spans.ends:
+        units.append(Unit(source, first_offset + start, rows[start:end]))
+        start = end
+    return units
 
 
 def split(

@@ -1,6 +1,6 @@
 """Read your writes: wait until a group has handled what was published, or several have, in a chain.
 
-The server waits (sql/functions/chain_state.sql), in short calls, so that no snapshot is held
+The server waits (sql/functions/chain/chain_state.sql), in short calls, so that no snapshot is held
 for long and Ctrl-C is heard; the connection may be of either kind.
 """
 

@@ -8,7 +8,9 @@ from datetime import timedelta
 class Retry(Exception):  # noqa: N818 - a wish, not an error
     """Undo what I wrote, and call me again with this unit in `after` seconds, whatever the policy.
 
+    after: seconds, or a timedelta, from 0 to 366 days. reason: kept with the unit, for people.
     As often as the handler likes: `unit.attempt` tells how often it was called.
+    Raises TypeError or ValueError when it is made with another delay.
     """
 
     def __init__(
@@ -28,7 +30,10 @@ class Retry(Exception):  # noqa: N818 - a wish, not an error
 
 
 class DeadLetter(Exception):  # noqa: N818
-    """Undo what I wrote, and put this unit into the dead letter queue now, whatever the policy."""
+    """Undo what I wrote, and put this unit into the dead letter queue now, whatever the policy.
+
+    reason: kept with the unit, for people.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -165,7 +165,7 @@ def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) 
     """Tell apart the poolers that are in the way: two clients must never share a server session.
 
     A pooler invents its backend pid, which is how we know that there is one. In session mode all is
-    well; in transaction mode one lock is granted twice, and LISTEN hears nothing (LEASING.md, E6).
+    well; in transaction mode one lock is granted twice, and LISTEN hears nothing (docs/leases.md).
     """
     with _open(dsn, "self-test", connect_timeout_s) as other:
         ours = {_backend_pid(conn)}

@@ -46,7 +46,9 @@ def connect(
     (and its values.yml), libpq's own environment (PGHOST, PGSERVICE, ...). Without any, it is the
     embedded server's, which is started if need be, and runs at least until this process ends.
     In `with`, the transaction commits at the end, and the connection is closed.
-    Raises ConfigError or ConnectError with one line.
+    autocommit: each statement is a transaction of its own, except in `conn.transaction()`.
+    Raises, each with one line: ConfigError for a DSN or a file that cannot be read, ConnectError
+    when the database refuses, UnreachableError (a ConnectError) when it cannot be reached now.
     """
     path = None if config is None else Path(config)
     settings = load(path, environ=os.environ, overrides={"dsn": dsn}).settings

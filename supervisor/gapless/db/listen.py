@@ -48,7 +48,10 @@ class Ear:
 
 
 def hand_over_notifies(pgconn: PGconn) -> None:
-    """Give psycopg what libpq was notified of: it looks at what comes from the socket, no more."""
+    """Give psycopg what libpq was notified of: it looks at what comes from the socket, no more.
+
+    What db.wire has read from the socket, psycopg has not seen.
+    """
     while notify := pgconn.notifies():
         if pgconn.notify_handler is not None:
             pgconn.notify_handler(notify)
@@ -59,6 +62,7 @@ def heard(conn: Connection[Any]) -> list[str]:
 
     Those that arrived while statements ran count too, so look here before going to sleep.
     """
+    hand_over_notifies(conn.pgconn)
     return [notify.payload for notify in conn.notifies(timeout=0)]
 
 

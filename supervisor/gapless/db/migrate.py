@@ -1,8 +1,9 @@
 """Install, upgrade and remove the schema.
 
 Migrations run once, in the order of their numbers; functions, views and roles are applied again
-whenever their file changed. All of it in one transaction that locks the table of what was applied,
-so two that start at once are one after the other, and one that is killed leaves nothing behind.
+whenever their file changed, in the order of their names; the folders among them are for people.
+All of it in one transaction that locks the table of what was applied, so two that start at once are
+one after the other, and one that is killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -113,16 +114,17 @@ def uninstall(conn: Connection) -> None:
 
 
 def _files() -> list[_File]:
-    found = [_read(path) for path in sorted((sql_root() / "migrations").glob("*.sql"))]
-    for kind in _REPEATABLE:
-        found += [_read(path) for path in sorted((sql_root() / kind).glob("*.sql"))]
-    return found
+    return [
+        _read(kind, path)
+        for kind in ("migrations", *_REPEATABLE)
+        for path in sorted((sql_root() / kind).rglob("*.sql"), key=lambda path: path.stem)
+    ]
 
 
-def _read(path: Path) -> _File:
+def _read(kind: str, path: Path) -> _File:
     text = path.read_text()
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return _File(kind=path.parent.name, name=path.stem, text=text, digest=digest)
+    return _File(kind=kind, name=path.stem, text=text, digest=digest)
 
 
 def _applied(conn: Connection) -> dict[tuple[str, str], str]:

@@ -11,6 +11,7 @@ and a handler may do so as well. Outside a transaction that is noticed and mende
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from gapless.db.listen import hand_over_notifies, readable, writable
+from gapless.db.listen import writable
 from gapless.db.queries import Statement, statement
 
 ADAPTERS = AdaptersMap(psycopg.adapters)  # a handler may change those of its connection
@@ -42,7 +43,7 @@ class _Call(NamedTuple):
 
     statement: Statement
     params: Mapping[str, object]
-    then: Callable[[], None]
+    then: Callable[[], object] | None
 
 
 class Form(NamedTuple):
@@ -56,7 +57,7 @@ _TEXT = Form(ADAPTERS, Format.TEXT)
 _Values = Sequence[Buffer | None]
 _Answer = list[PGresult]  # one, but for the rows that follow a stream: single
 _Packed = Sequence[tuple[_Call, _Values]]
-_Sent = list[Callable[[], None]]  # what is to be done for each good answer
+_Sent = list[Callable[[], object] | None]  # what is to be done for each good answer
 
 
 @dataclass(slots=True)
@@ -85,37 +86,36 @@ class _Context:
 _sessions: WeakKeyDictionary[Connection[Any], _Session] = WeakKeyDictionary()
 
 
-def _nothing() -> None:
-    pass
-
-
-def trust(conn: Connection[Any], trusted: bool) -> None:  # noqa: FBT001 - it is what is said
-    """Say whether nobody is expected to deallocate anything during the transaction that is next.
-
-    If it happens all the same, a query of that transaction fails, and this is not believed again.
-    """
-    session = _session(conn)
-    session.trusted = trusted and not session.robbed
-
-
 def later(
     conn: Connection[Any],
     stage: str,
     name: str,
     params: Mapping[str, object] = _NONE,
     *,
-    then: Callable[[], None] = _nothing,
+    then: Callable[[], object] | None = None,
+    trusted: bool | None = None,
 ) -> None:
     """Send a named query along with the next one, in front of it; nobody asks for its rows.
 
     then: called when it was run, whatever becomes of those behind it; it MUST NOT raise.
+    trusted: said of the one that begins a transaction: whether nobody is expected to deallocate
+    anything in it. If it happens all the same, a query of that transaction fails, and this is not
+    believed again.
     """
-    _session(conn).waiting.append(_Call(statement(stage, name), params, then))
+    session = _sessions.get(conn) or _sessions.setdefault(conn, _Session())
+    session.waiting.append(_Call(statement(stage, name), params, then))
+    if trusted is not None:
+        session.trusted = trusted and not session.robbed
+
+
+def distrust(conn: Connection[Any]) -> None:
+    """Expect that something was deallocated in the transaction that is open."""
+    _sessions.setdefault(conn, _Session()).trusted = False
 
 
 def drop_later(conn: Connection[Any]) -> None:
     """Do not send what was to be sent with the next query."""
-    _session(conn).waiting.clear()
+    _sessions.setdefault(conn, _Session()).waiting.clear()
 
 
 def fetch_all(
@@ -125,7 +125,7 @@ def fetch_all(
     params: Mapping[str, object] = _NONE,
     *,
     form: Form = _TEXT,
-    meanwhile: Callable[[], None] = _nothing,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
     """Run a named query, and in front of it what was said later(); return its rows as tuples.
 
@@ -137,8 +137,8 @@ def fetch_all(
     if conn.pgconn.pipeline_status != PipelineStatus.OFF:
         with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
             pass
-    session = _session(conn)
-    calls = [*session.waiting, _Call(statement(stage, name), params, _nothing)]
+    session = _sessions.get(conn) or _sessions.setdefault(conn, _Session())
+    calls = [*session.waiting, _Call(statement(stage, name), params, None)]
     session.waiting.clear()
     transformer = Transformer(_Context(form.adapters, conn))
     packed = [(call, _pack(transformer, call)) for call in calls]
@@ -149,13 +149,6 @@ def fetch_all(
         transformer.set_pgresult(result)
         rows += transformer.load_rows(0, result.ntuples, tuple)
     return rows
-
-
-def _session(conn: Connection[Any]) -> _Session:
-    found = _sessions.get(conn)
-    if found is None:
-        found = _sessions[conn] = _Session()
-    return found
 
 
 def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
@@ -171,7 +164,7 @@ def _ask(
     session: _Session,
     calls: _Packed,
     result_format: Format,
-    meanwhile: Callable[[], None],
+    meanwhile: Callable[[], None] | None,
 ) -> _Answer:
     """Do as _exchange() with what is prepared, as long as that is there."""
     is_first = conn.pgconn.transaction_status == TransactionStatus.IDLE
@@ -182,7 +175,7 @@ def _ask(
         session.prepared.clear()
         session.losses += 1
         if is_first and conn.pgconn.transaction_status == TransactionStatus.IDLE:
-            return _exchange(conn, session, calls, result_format, _nothing, kept=True)
+            return _exchange(conn, session, calls, result_format, None, kept=True)
         session.robbed = True
         session.trusted = False
         raise psycopg.OperationalError(f"a handler deallocated our statements: {error}") from error
@@ -193,7 +186,7 @@ def _exchange(
     session: _Session,
     calls: _Packed,
     result_format: Format,
-    meanwhile: Callable[[], None],
+    meanwhile: Callable[[], None] | None,
     *,
     kept: bool,
 ) -> _Answer:
@@ -211,21 +204,29 @@ def _exchange(
             sent = _send_kept(pgconn, session, calls, result_format)
         else:
             sent = _send(pgconn, calls, result_format)
-        _sync(pgconn)
-        meanwhile()
+        pgconn.pipeline_sync()
+        if pgconn.flush():
+            _send_rest(pgconn)
+        if meanwhile is not None:
+            meanwhile()
         answers = _receive(pgconn)
-        hand_over_notifies(pgconn)
         if is_ours and pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()
     except BaseException:
         conn.close()  # an answer that is on its way must not be taken for the next one's
         raise
+    return _last_of(conn, sent, answers)
+
+
+def _last_of(conn: Connection[Any], sent: _Sent, answers: list[_Answer]) -> _Answer:
+    """Return the answer to the last call; `then` of each good one is called before an error."""
     for then, answer in zip(sent, answers, strict=False):
         if answer[-1].status not in _GOOD:
             raise _error(conn, answer[-1])
-        then()
+        if then is not None:
+            then()
     if len(answers) < len(sent):
-        raise psycopg.OperationalError(pgconn.get_error_message())
+        raise psycopg.OperationalError(conn.pgconn.get_error_message())
     return answers[len(sent) - 1]  # a loss right behind it is an answer to nothing
 
 
@@ -249,8 +250,7 @@ def _send_kept(pgconn: PGconn, session: _Session, calls: _Packed, result_format:
     return sent
 
 
-def _sync(pgconn: PGconn) -> None:
-    pgconn.pipeline_sync()
+def _send_rest(pgconn: PGconn) -> None:
     while pgconn.flush():
         writable(pgconn.socket)
 
@@ -282,7 +282,9 @@ def _await(pgconn: PGconn) -> None:
     """
     with suppress(psycopg.OperationalError):  # of a connection that is lost get_result() tells
         while pgconn.is_busy():
-            readable(None, pgconn.socket)
+            poll = select.poll()
+            poll.register(pgconn.socket, select.POLLIN)
+            poll.poll()
             pgconn.consume_input()
 
 

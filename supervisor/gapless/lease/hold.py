@@ -36,7 +36,8 @@ def announce(conn: Connection[Any], partition: Partition) -> None:
 def lock(conn: Connection[Any], lease_no: int) -> bool:
     """Queue for the partition's advisory lock, READY_EVERY_MS at most.
 
-    It means: one running handler at a time. A session that waits holds back vacuum: hence a limit.
+    It means: one running handler at a time. A session that waits holds back vacuum, so its wait
+    has a limit.
     """
     try:
         with lock_timeout(conn, READY_EVERY_MS):

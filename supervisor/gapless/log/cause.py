@@ -1,13 +1,14 @@
 """What an event came of: the unit that was handled when it was published (I10).
 
 Whoever handles a unit says so here, and publish() asks. The database has the same in settings of a
-transaction, for what is published without publish(): sql/functions/cause.sql.
+transaction, for what is published without publish(): sql/functions/chain/tell_cause.sql.
 """
 
 from __future__ import annotations
 
 import re
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -35,13 +36,11 @@ class Origin(Protocol):
     def correlation(self) -> UUID | None: ...
 
 
+@dataclass(slots=True)
 class Handling:
     """What is being handled now; `origin` changes from unit to unit."""
 
-    __slots__ = ("origin",)
-
-    def __init__(self, origin: Origin | None = None) -> None:
-        self.origin = origin
+    origin: Origin | None = None
 
 
 # A variable of the context, not of the thread: each task of an event loop has its own.

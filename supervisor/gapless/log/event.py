@@ -39,8 +39,10 @@ class NewEvent:
 
     payload: anything json.dumps takes; `bytes` are JSON text already and stored as they are.
     key: orders events, same key same partition; default host_id, else the transaction.
+    event_type, headers (a JSON object), host_id, user_id: for those who read it; stored as given.
     transaction_id: makes a unit of its own; default the publishing database transaction.
     dedupe_key: 1 to 500 characters; the topic takes one event with it within its dedupe window.
+    Nothing is looked at before publish(), which raises PublishError for what cannot be stored.
     """
 
     payload: object
@@ -54,7 +56,10 @@ class NewEvent:
 
 
 class Event:
-    """One event of the log, read-only. `payload` and `headers` are decoded when first asked for."""
+    """One event of the log, read-only. `payload` and `headers` are decoded when first asked for.
+
+    topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
+    """
 
     __slots__ = ("_headers", "_payload", "_row", "_timeline", "offset", "partition", "topic")
 
@@ -75,10 +80,12 @@ class Event:
 
     @property
     def key(self) -> str | None:
+        """What keeps it in order, as it was published; None if it was published without one."""
         return self._row[1]
 
     @property
     def event_type(self) -> str | None:
+        """Its type, as it was published."""
         return self._row[2]
 
     @property
@@ -96,6 +103,7 @@ class Event:
 
     @property
     def headers(self) -> dict[str, Any]:
+        """The decoded JSON object; empty if there is none. Raises ValueError as `payload` does."""
         if self._headers is _UNREAD:
             raw = self._row[4]
             self._headers = {} if raw is None else _decode(raw.decode())
@@ -104,10 +112,12 @@ class Event:
 
     @property
     def host_id(self) -> str | None:
+        """Whose event it is, as it was published; a UUID in lower case."""
         return self._row[5]
 
     @property
     def user_id(self) -> str | None:
+        """Whose event it is within `host_id`, as it was published."""
         return self._row[6]
 
     @property

@@ -1,7 +1,8 @@
 """Events with a dedupe_key: which keys there can be, and what their publisher is told.
 
-A key and its event are stored by one SQL function (sql/functions/publish_once.sql), so nobody ever
-finds one without the other. Many events go in blocks, a statement each: COPY knows no duplicates.
+A key and its event are stored by one SQL function (sql/functions/publish/publish_once.sql), so
+nobody ever finds one without the other. Many events go in blocks, a statement each: COPY knows no
+duplicates.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Published(UUID):
     Of one event that is a duplicate it is that of the event that came first; of many, all of them
     duplicates, that of the first one's. Else it is what publish() always returns.
     duplicates: how many events were duplicates, and not stored. duplicate: all were.
+    stored: how many events were stored.
     """
 
     __slots__ = ("duplicate", "duplicates")

@@ -71,8 +71,9 @@ def publish(
     which tells duplicates. For a unit it follows from the unit, the same at every attempt. With an
     async connection, `await` it. On an autocommit connection outside a transaction, all of `what`
     is one transaction.
-    Raises PublishError for what cannot be stored (nothing was written), UsageError for an unknown
-    topic. The caller's transaction is then aborted, as by any failed statement.
+    Raises PublishError for what cannot be stored and for an unknown topic (nothing was written);
+    psycopg.Error for what is the database's trouble. What the server refused has aborted the
+    caller's transaction, as any failed statement does.
     """
     events = _events(what, fields)
     told = told_of(cause or current_origin())

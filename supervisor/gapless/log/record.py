@@ -23,7 +23,8 @@ _UUID = re.compile(r"(\{)?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1
 def _encoder() -> Callable[[object], str]:
     """Return what json.dumps() does, made once.
 
-    It makes an encoder for each call, and encode() one of C for each: as dear as 500 bytes of text.
+    It makes an encoder for each call, and encode() one of C for each, which costs as much as 500
+    bytes of text.
     What contains itself ends in a RecursionError instead of a ValueError.
     """
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

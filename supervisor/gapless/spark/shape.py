@@ -28,7 +28,8 @@ _DIGITS = [n for n in range(_UUID_CHARS) if n not in (8, 13, 18, 23)]
 class Slice:
     """The places of some events, in the order they are handed out.
 
-    Range, offset and id, and the timeline that gave the offset (sql/functions/timeline.sql).
+    Range, offset and id, and the timeline that gave the offset
+    (sql/functions/sequence/timeline.sql).
     """
 
     ranges: Sequence[Range]

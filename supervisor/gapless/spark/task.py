@@ -30,8 +30,9 @@ from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
 from gapless.spark.reach import connect_task
-from gapless.worker.forgive import FORGIVEN_OF, SHUTDOWN_STATES
+from gapless.worker.forgive import Loss, forgive
 
+RECONNECT_S = 10.0  # after a lost session; then its attempt counts
 PAUSE_S = 0.05  # after what passes by itself; twice as long each time
 
 
@@ -90,11 +91,19 @@ def work_on(work: Work) -> Report:
         driver = Driver(
             Turn(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
         )
+        began_s = monotonic()
         with _watched(work):
             try:
                 return _turns(work, driver)
             except psycopg.Error as error:
-                _acquit(work, driver, error)
+                # Spark tries again under the same epoch, in another process.
+                loss = Loss(error=error, began_s=began_s, draw=os.getpid())
+                forgive(
+                    driver,
+                    loss,
+                    lambda: connect(work.dsn, role=role),
+                    patience_s=RECONNECT_S,
+                )
                 raise
 
 
@@ -161,17 +170,6 @@ def _arm_watch(work: Work, oldest_s: float | None = None) -> None:
 
 def _is_sound(conn: Connection[Any]) -> bool:
     return not conn.closed and conn.info.transaction_status == TransactionStatus.IDLE
-
-
-def _acquit(work: Work, driver: Driver, error: psycopg.Error) -> None:
-    """Take the attempt back that a restart of the server, or an operator, has ended (I8).
-
-    Not always: a unit may know how to make the server do it.
-    """
-    is_forgiven = os.getpid() % FORGIVEN_OF != 0
-    if driver.has_attempt and error.sqlstate in SHUTDOWN_STATES and is_forgiven:
-        with closing(connect(work.dsn, role=_role(work.assignment))) as conn:
-            driver.forgive(conn)
 
 
 def _role(assignment: Assignment) -> str:

@@ -1,59 +1,67 @@
-"""A lost session that was not the unit's fault: its attempt does not count (I8)."""
+"""A lost session that was not the unit's fault: its attempt does not count (I8).
+
+One rule for workers and for Spark's tasks.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from time import monotonic
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import Any
 
 import psycopg
 import tenacity
+from psycopg import Connection
 
 from gapless.consume.drive import Driver
-from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import ConnectError
-from gapless.worker.spec import WorkerSpec
 
 FORGIVEN_OF = 5  # lost sessions: one of so many counts against the unit all the same
 # An operator ended the session, or the server stopped: not what the handler did.
 SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A session that was lost. began_s (time.monotonic): since when it was there.
+
+    draw: a number, another one at the next loss.
+    """
+
+    error: psycopg.Error
+    began_s: float
+    draw: int
+
+
 def forgive(
-    spec: WorkerSpec,
     driver: Driver,
-    error: psycopg.Error,
-    began_s: float,
-    stop: Callable[[], bool],
-    sleep: Callable[[float], None],
+    loss: Loss,
+    connect: Callable[[], Connection[Any]],
+    *,
+    patience_s: float,
+    stop: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], None] = sleep,
 ) -> None:
     """Take the unit's last attempt back, from a new session, if it is not to blame for the loss.
 
-    An operator or a restart of the server is; a session lost for no known reason counts as a death.
-    So does one loss of FORGIVEN_OF: a unit may know how to make the server do it.
+    An operator or a restart of the server is; a session lost for no known reason counts as a
+    death. So does one loss of FORGIVEN_OF: a unit may know how to make the server do it.
+    connect: opens the new session; tried again for patience_s seconds, unless told to `stop`.
     """
-    assignment = driver.assignment
-    if assignment.epoch % FORGIVEN_OF == 0:
+    if not driver.has_attempt or loss.draw % FORGIVEN_OF == 0:
         return
     for attempt in tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((ConnectError, psycopg.OperationalError)),
         wait=tenacity.wait_random_exponential(multiplier=0.05, max=1),
-        stop=lambda state: (state.seconds_since_start or 0) > spec.connect_timeout_s or stop(),
+        stop=lambda state: (state.seconds_since_start or 0) > patience_s or stop(),
         sleep=sleep,
         retry_error_callback=lambda _: None,
     ):
-        with (
-            attempt,
-            contextlib.closing(
-                connect(
-                    spec.dsn,
-                    role=f"worker {assignment.partition}",
-                    connect_timeout_s=spec.connect_timeout_s,
-                )
-            ) as conn,
-        ):
-            age_s = monotonic() - began_s
+        with attempt, contextlib.closing(connect()) as conn:
+            age_s = monotonic() - loss.began_s
             restarted = conn.execute(query("lease", "restarted"), {"age_s": age_s}).fetchone()
-            if error.sqlstate in SHUTDOWN_STATES or restarted == (True,):
+            if loss.error.sqlstate in SHUTDOWN_STATES or restarted == (True,):
                 driver.forgive(conn)

@@ -18,9 +18,10 @@ from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
 from gapless.worker.bell import Bell
 from gapless.worker.board import Board
-from gapless.worker.forgive import forgive
-from gapless.worker.leased import Desk, Leased
+from gapless.worker.forgive import Loss, forgive
+from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
+from gapless.worker.service import Desk
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 
 log = logging.getLogger("gapless.worker")
@@ -120,13 +121,18 @@ class _Worker:
 
     def forgive(self, error: psycopg.OperationalError) -> None:
         """Acquit the unit in hand, as far as it is not to blame for the loss of the session."""
+        spec = self._spec
         for leased in self._leased.values():
-            if leased.driver is not None and leased.driver.has_attempt:
+            if leased.driver is not None:
+                # The next owner draws another number: its epoch is another.
+                draw = leased.driver.assignment.epoch
                 forgive(
-                    self._spec,
                     leased.driver,
-                    error,
-                    self._began_s,
+                    Loss(error=error, began_s=self._began_s, draw=draw),
+                    lambda: connect(
+                        spec.dsn, role=_role(spec), connect_timeout_s=spec.connect_timeout_s
+                    ),
+                    patience_s=spec.connect_timeout_s,
                     stop=self._is_to_go,
                     sleep=self._nap,
                 )

@@ -158,7 +158,7 @@ class _Turn:
         if sequenced or is_asleep:
             self._doze_s = 0.0
         else:
-            # A publisher is in mid-transaction and believes us awake: look again soon (DESIGN 3).
+            # A publisher is in mid-transaction and believes us awake: look again soon.
             self._doze_s = min(max(self._doze_s * 2, 0.0005), DOZE_S_MAX)
             readable(self._doze_s, self._pipe.fileno())
 

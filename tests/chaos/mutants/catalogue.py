@@ -33,7 +33,7 @@ MUTANTS = (
                 new="false",
             ),
             Edit(
-                file="claim_ahead",
+                file="advance_offset",
                 old="and c.epoch = advance_offset.epoch and c.token = advance_offset.token",
             ),
         ),
@@ -44,7 +44,7 @@ MUTANTS = (
         caught_as=frozenset({"epoch fell"}),
         edits=(
             Edit(
-                file="acquire",
+                file="install_fence",
                 old="and (c.epoch < install_fence.epoch or c.token = install_fence.token)",
             ),
         ),
@@ -59,7 +59,7 @@ MUTANTS = (
         name="position not compared when the offset moves",
         play=two_at_once,
         caught_as=frozenset({"handled twice"}),
-        edits=(Edit(file="claim_ahead", old="and c.next_offset = advance_offset.first_offset"),),
+        edits=(Edit(file="advance_offset", old="and c.next_offset = advance_offset.first_offset"),),
     ),
     Mutant(
         name="offset committed before the effects",
@@ -139,7 +139,7 @@ MUTANTS = (
         caught_as=frozenset({"effect lost"}),
         edits=(
             Edit(
-                file="finish_batch",
+                file="refuse_early_commit",
                 old="if new.next_offset > old.next_offset",
                 new="if false and new.next_offset > old.next_offset",
             ),
@@ -149,7 +149,10 @@ MUTANTS = (
         name="SET CONSTRAINTS left out",
         play=deferred,
         caught_as=frozenset({"handled too often"}),
-        edits=(Edit(file="check_constraints", old="set constraints all immediate;"),),
+        edits=tuple(
+            Edit(file=file, old="set constraints all immediate;")
+            for file in ("check_constraints", "apply_constraints")
+        ),
     ),
     Mutant(
         name="an error that passes counted against the unit",
@@ -171,7 +174,7 @@ MUTANTS = (
         caught_as=frozenset({"chain mixed", "wrong cause"}),
         edits=(
             Edit(
-                file="finish_batch",
+                file="close_chain",
                 old="if current_setting('gapless.chain', true) = 'untold' then",
                 new="if false then",
             ),

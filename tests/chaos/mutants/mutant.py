@@ -18,14 +18,14 @@ Play = Callable[[Theatre], list[Violation]]
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """Replace `old`, all of it, in the file of a SQL function."""
+    """Replace `old`, all of it, in the file of a SQL function, whatever folder it is in."""
 
     file: str
     old: str
     new: str = ""
 
     def apply(self, text: str) -> str:
-        assert self.old in text, f"sql/functions/{self.file}.sql has changed: mend the mutant"
+        assert self.old in text, f"{self.file}.sql has changed: mend the mutant"
         return text.replace(self.old, self.new)
 
 
@@ -45,7 +45,8 @@ class Mutant:
     def infect(self, theatre: Theatre) -> None:
         """Change the functions of the theatre's database."""
         for file in dict.fromkeys(edit.file for edit in self.edits):
-            text = (sql_root() / "functions" / f"{file}.sql").read_text()
+            (path,) = (sql_root() / "functions").rglob(f"{file}.sql")
+            text = path.read_text()
             for edit in self.edits:
                 if edit.file == file:
                     text = edit.apply(text)

@@ -12,7 +12,7 @@ POLICIES = (
         caught_as=frozenset({"held key passed"}),
         edits=(
             Edit(
-                file="release_keys",
+                file="unit_keys",
                 old="""gapless.is_behind(
       unit_keys.group_id, unit_keys.topic_id, unit_keys.partition_id, t.unit, t.digest
     )""",
@@ -26,7 +26,7 @@ POLICIES = (
         caught_as=frozenset({"parked behind nobody"}),
         edits=(
             Edit(
-                file="claim_letter",
+                file="finish_letter",
                 old="""  perform gapless.release_keys(
     finish_letter.group_id, finish_letter.topic_id, finish_letter.partition_id,
     finish_letter.first_offset
@@ -53,7 +53,7 @@ POLICIES = (
         caught_as=frozenset({"tried too early"}),
         edits=(
             Edit(file="letters_due", old=" and d.next_attempt_ts <= now_ts"),
-            Edit(file="claim_letter", old=" and d.next_attempt_ts <= clock_timestamp()"),
+            Edit(file="record_try", old=" and d.next_attempt_ts <= clock_timestamp()"),
             Edit(file="claim_letter", old=" and w.next_attempt_ts <= clock_timestamp()"),
         ),
     ),
@@ -63,7 +63,7 @@ POLICIES = (
         caught_as=frozenset({"not given up", "given up too early", "retried too early"}),
         edits=(
             Edit(
-                file="claim_letter",
+                file="letter_failed",
                 old="attempts = d.attempts + letter_failed.counted::int",
                 new="attempts = d.attempts + 2 * letter_failed.counted::int",
             ),
@@ -73,7 +73,7 @@ POLICIES = (
         name="a redrive without its lock",
         play=redriven_in_hand,
         caught_as=frozenset({"handled twice", "state out of turn"}),
-        edits=(Edit(file="redrive_letter", old="  for update skip locked"),),
+        edits=(Edit(file="lock_letter", old="  for update skip locked"),),
     ),
     Mutant(
         name="trouble counted as the death of a worker",
@@ -81,7 +81,7 @@ POLICIES = (
         caught_as=frozenset({"trouble counted"}),
         edits=(
             Edit(
-                file="claim_letter",
+                file="forget_try",
                 old="set crashes = d.crashes - 1",
                 new="set crashes = d.crashes",
             ),
@@ -93,7 +93,7 @@ POLICIES = (
         caught_as=frozenset({"not delivered"}),
         edits=(
             Edit(
-                file="acquire",
+                file="record_attempt",
                 old="case when c.attempt_offset = c.next_offset then c.attempts + 1 else 1 end",
                 new="1",
             ),

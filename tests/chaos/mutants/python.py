@@ -14,8 +14,8 @@ import psycopg
 from gapless.consume.call import call
 from gapless.consume.claim import Wanted, claim
 from gapless.consume.reader import load_units
-from gapless.consume.session import transaction
-from gapless.consume.turn import Retry, Step, Turn, finish
+from gapless.consume.session import allow_commit, transaction
+from gapless.consume.turn import Retry, Step, Turn
 from gapless.consume.unit import Span
 from gapless.db.connect import connect
 from gapless.db.listen import listen
@@ -32,7 +32,7 @@ def offset_first(_: Any) -> Any:
             claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
-            finish(turn, claimed, len(claimed.spans))
+            allow_commit(turn.conn, claimed.claim_xid, len(claimed.spans))
         hit("step.claimed")
         _handle(turn, claimed)
         hit("step.committed")
@@ -61,7 +61,7 @@ def effects_first(_: Any) -> Any:
             )
             if again.outcome != "claimed":
                 return Step(outcome=again.outcome)
-            finish(turn, again, len(again.spans))
+            allow_commit(turn.conn, again.claim_xid, len(again.spans))
         hit("step.committed")
         return Step.after(claimed.spans)
 

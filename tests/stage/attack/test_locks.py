@@ -34,6 +34,7 @@ def holds(dsn: str, *locks: tuple[int, int], mode: str = "") -> Iterator[Connect
         yield conn
 
 
+@pytest.mark.invariant("I11")
 @pytest.mark.parametrize("grant", [(), ("gapless_producer",), ("gapless_consumer",)], ids=str)
 @pytest.mark.parametrize("table", GUARDS)
 def test_a_guard_can_be_locked_by_nobody(
@@ -45,6 +46,7 @@ def test_a_guard_can_be_locked_by_nobody(
                 stranger.execute(f"lock table gapless.guard_{table} in {mode} mode".encode())
 
 
+@pytest.mark.invariant("I11")
 def test_what_one_session_does_at_a_time_hangs_on_no_advisory_lock(
     role: Role, conn: Connection, topic: Topic
 ) -> None:

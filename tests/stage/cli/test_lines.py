@@ -124,14 +124,14 @@ class _Ready:
     st.sets(st.integers(1, 40)),
     st.integers(1, 10),
 )
-def test_batches(units: list[str | None], pauses: set[int], size: int) -> None:
+def test_batches(units: list[str | None], pauses: set[int], batch_lines: int) -> None:
     source = _Ready(units, pauses)
-    batches = [list(batch) for batch in Batches(source, size)]  # type: ignore[arg-type]
+    batches = [list(batch) for batch in Batches(source, batch_lines)]  # type: ignore[arg-type]
     assert [line.number for batch in batches for line in batch] == [*range(1, len(units) + 1)]
     for batch, following in pairwise(batches):
         cut = batch[-1].unit is not None and batch[-1].unit == following[0].unit
         assert not cut, "a unit is never cut"
-        assert len(batch) >= size or batch[-1].number in pauses
+        assert len(batch) >= batch_lines or batch[-1].number in pauses
     for batch in batches:
-        beyond = batch[size:]
+        beyond = batch[batch_lines:]
         assert all(line.unit is not None and line.unit == batch[-1].unit for line in beyond)

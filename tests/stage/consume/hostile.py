@@ -66,9 +66,9 @@ def endless_recursion() -> Exception:
     raise AssertionError
 
 
-def chain(length: int) -> Exception:
+def chain(errors: int) -> Exception:
     error = ValueError("0")
-    for n in range(1, length):
+    for n in range(1, errors):
         following = ValueError(str(n))
         following.__cause__ = error
         error = following

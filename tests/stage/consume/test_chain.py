@@ -442,6 +442,7 @@ def test_two_partitions_and_two_topics(world: World, group: Group, below: World)
         assert all(len(set(unit)) == 1 for unit in seen)
 
 
+@pytest.mark.invariant("I10")
 @pytest.mark.parametrize("batch_size", [1, 100])
 def test_three_orders_are_refused_by_themselves(
     dsn: str, conn: Connection[Any], batch_size: int

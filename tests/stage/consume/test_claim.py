@@ -81,6 +81,7 @@ class TestIdle:
             assert group.conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
+@pytest.mark.invariant("I5")
 class TestUnitsAreNeverCut:
     SIZES = (3, 1, 5, 2, 9, 1, 1, 30, 4)
 
@@ -147,6 +148,7 @@ class TestUnitsAreNeverCut:
         assert firsts(group) == [1, 3, 4]
 
 
+@pytest.mark.invariant("I3")
 class TestHole:
     def test_a_missing_event(self, world: World, group: Group) -> None:
         world.units(2, 2, 2)

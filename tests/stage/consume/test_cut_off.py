@@ -14,7 +14,7 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.consume.prefetch import Prefetch
+from gapless.consume.backlog import Backlog
 from gapless.consume.session import transaction
 from gapless.consume.step import Step, step
 from gapless.db.connect import connect
@@ -100,7 +100,7 @@ def test_what_was_answered_is_not_taken_for_nothing(
     handler = make_handler(lambda unit, _: handled.append(unit.first_offset))
 
     def take(conn: Connection[Any]) -> Step:
-        ahead = Prefetch()
+        ahead = Backlog()
         ahead.events = int(answers is IS_BEHIND)
         return one_step(conn, group.assignment, handler, ahead, batch_size=1)
 

@@ -33,6 +33,7 @@ def world(shared_world: World) -> World:
     return shared_world.another_topic()
 
 
+@pytest.mark.invariant("I9")
 class TestLetter:
     def test_a_unit_is_dead_as_a_whole(self, world: World, group: Group) -> None:
         """All its events, with all that is needed to try again by hand; its effects are gone."""

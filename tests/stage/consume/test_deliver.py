@@ -440,8 +440,8 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the window slides on, a person discards the unit that held the key."""
-    monkeypatch.setattr("gapless.consume.drive.LOOK_BUSY_S", 0.0)
-    monkeypatch.setattr("gapless.consume.drive.LETTERS_EVERY_S", 0.0)
+    monkeypatch.setattr("gapless.consume.agenda.LOOK_BUSY_S", 0.0)
+    monkeypatch.setattr("gapless.consume.agenda.LETTERS_EVERY_S", 0.0)
     monkeypatch.setattr("gapless.consume.ahead.LOOK_S", 60.0)  # reads no more than is wanted
     many(world, [*"a" * 5, *(f"b{n}" for n in range(300)), *"a" * 5])
     group.failing = {1}

@@ -65,6 +65,7 @@ class Pause:
                 self.go_on.set()
 
 
+@pytest.mark.invariant("I6")
 class TestOneCommit:
     POINTS = ("step.claimed", "step.fetched", "step.handled")
 
@@ -100,7 +101,8 @@ class TestOneCommit:
                     "select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid]
                 )
 
-        monkeypatch.setattr("gapless.consume.step.hit", lose)
+        for room in ("backlog", "step"):
+            monkeypatch.setattr(f"gapless.consume.{room}.hit", lose)
         with pytest.raises(psycopg.OperationalError):
             group.step()
         assert (group.next_offset(), group.effects(), group.letters()) == (1, [], {})
@@ -127,6 +129,7 @@ class TestOneCommit:
         group.assert_all_once(1)
 
 
+@pytest.mark.invariant("I7")
 class TestOneOwner:
     def test_a_former_owner_is_fenced(
         self, world: World, group: Group, other: Connection[Any]

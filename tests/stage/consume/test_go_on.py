@@ -10,10 +10,9 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.claim import claim_ahead
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler
-from gapless.consume.session import run
+from gapless.consume.session import commit_and_begin, run
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
@@ -165,12 +164,12 @@ def before_claim_ahead(
     """Act when a batch is about to be committed, and the next one claimed; once."""
     acts = [act]
 
-    def acting(conn: Connection[Any], *rest: Any) -> Any:
+    def acting(conn: Connection[Any], then: Callable[[], object]) -> None:
+        commit_and_begin(conn, then)
         if acts:
             acts.pop()(conn)
-        return claim_ahead(conn, *rest)
 
-    monkeypatch.setattr("gapless.consume.step.claim_ahead", acting)
+    monkeypatch.setattr("gapless.consume.step.commit_and_begin", acting)
 
 
 def test_a_former_owner_is_fenced_between_two_batches(

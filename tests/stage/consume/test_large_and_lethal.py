@@ -105,6 +105,7 @@ class TestLarge:
         assert group.letters() == {}
 
 
+@pytest.mark.invariant("I8")
 class TestLethal:
     def test_is_known_by_its_attempts(self, world: World, group: Group) -> None:
         """I8: SIGKILL at the third event, three times; then it is dead unseen, and all goes on."""

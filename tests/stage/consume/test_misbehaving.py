@@ -130,6 +130,7 @@ MISDEEDS: dict[str, tuple[Misdeed, str]] = {
 }
 
 
+@pytest.mark.invariant("I6")
 class TestDeadLetter:
     @pytest.mark.parametrize("name", MISDEEDS)
     @pytest.mark.parametrize("batch_size", [1, 100])

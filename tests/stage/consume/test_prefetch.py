@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg import ClientCursor, Connection, IsolationLevel
 
-from gapless.consume import claim, reader
-from gapless.consume.prefetch import BYTES_MAX, EVENTS_MAX, Prefetch
+from gapless.consume import backlog, claim, reader
+from gapless.consume.backlog import BYTES_MAX, EVENTS_MAX, Backlog
 from gapless.consume.session import transaction
 from gapless.consume.unit import Spans, Unit
 from gapless.db import wire
@@ -62,6 +62,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return count
 
     monkeypatch.setattr(reader, "fetch", counted(reader.fetch))
+    monkeypatch.setattr(backlog, "fetch", counted(backlog.fetch))
     monkeypatch.setattr(claim, "in_order", counted(claim.in_order))
     return sizes
 
@@ -127,17 +128,17 @@ class TestReadAhead:
         read.group.assert_all_once(101)
 
     def test_no_more_than_fits(self) -> None:
-        ahead = Prefetch()
+        ahead = Backlog()
         row: Any = (1, None, None, b"x" * (BYTES_MAX // 50))
-        ahead.gauge([row] * 10, 10, EVENTS_MAX)
+        ahead._gauge([row] * 10, 10, EVENTS_MAX)
         assert ahead.events == 49
-        ahead.gauge([row] * 9, 10, EVENTS_MAX)
+        ahead._gauge([row] * 9, 10, EVENTS_MAX)
         assert ahead.events == 0
-        ahead.gauge([(1, None, None, None)] * 10, 10, EVENTS_MAX)  # type: ignore[list-item]
+        ahead._gauge([(1, None, None, None)] * 10, 10, EVENTS_MAX)  # type: ignore[list-item]
         assert ahead.events == EVENTS_MAX
 
     def test_units_are_given_once(self) -> None:
-        ahead = Prefetch()
+        ahead = Backlog()
         rows: list[Any] = [(n,) for n in range(10)]
         ahead.keep(Spans(5, list(range(10)), [1, 4, 9, 10]), rows)
         taken = []

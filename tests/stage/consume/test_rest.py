@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.consume.drive import REST_S_MAX, Driver
+from gapless.consume.agenda import REST_S_MAX
+from gapless.consume.drive import Driver
 from stage.consume.world import Group, World, make_handler
 from support.turn import turn
 

@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
+from gapless.consume.backlog import Backlog
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
-from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Step, step
 from gapless.consume.unit import Batch, Unit
 from gapless.db.connect import connect
@@ -197,7 +197,7 @@ class Reader:
     def __init__(self, group: Group, *, goes_on: bool = True) -> None:
         self.group = group
         self.goes_on = goes_on
-        self.ahead = Prefetch()
+        self.ahead = Backlog()
 
     def step(self, batch_size: int = 10, what: Handler | None = None, **limits: Any) -> Step:
         group = self.group

@@ -16,14 +16,14 @@ from gapless.log.topics import Topic
 from support.group import owner
 from support.log import assert_gapless, placed, tags
 
-SIZE = 1000
+CHUNK_EVENTS = 1000
 AHEAD = 2
 
 
 @pytest.fixture
 def small(conn: Connection, topic: Topic) -> Connection:
-    """A log whose chunks hold SIZE ids; the one in use has 10 ids left, and is the last."""
-    configure_chunks(conn, chunk_events=SIZE, chunks_ahead=AHEAD)
+    """A log whose chunks hold CHUNK_EVENTS ids; the one in use has 10 ids left, and is the last."""
+    configure_chunks(conn, chunk_events=CHUNK_EVENTS, chunks_ahead=AHEAD)
     _jump(conn, _covered(conn) - 10)
     return conn
 
@@ -54,9 +54,9 @@ def _in_default(conn: Connection) -> int:
 
 
 def test_chunks_are_made_ahead_and_only_then(conn: Connection, topic: Topic) -> None:
-    configure_chunks(conn, chunk_events=SIZE, chunks_ahead=AHEAD)
+    configure_chunks(conn, chunk_events=CHUNK_EVENTS, chunks_ahead=AHEAD)
     assert create_chunks(conn) == 0
-    next_id = _covered(conn) - SIZE
+    next_id = _covered(conn) - CHUNK_EVENTS
     _jump(conn, next_id)
     assert create_chunks(conn) > 0
     assert create_chunks(conn) == 0
@@ -65,7 +65,7 @@ def test_chunks_are_made_ahead_and_only_then(conn: Connection, topic: Topic) -> 
     assert all(
         upto == following[0] for (_, upto), following in zip(chunks, chunks[1:], strict=False)
     )
-    assert next_id + AHEAD * SIZE < _covered(conn) <= next_id + (AHEAD + 2) * SIZE
+    assert next_id + AHEAD * CHUNK_EVENTS < _covered(conn) <= next_id + (AHEAD + 2) * CHUNK_EVENTS
 
 
 def test_a_chunk_has_the_indexes_of_the_others(small: Connection) -> None:
@@ -116,7 +116,9 @@ def test_events_past_the_last_chunk_are_kept_sequenced_and_read(
         assert group.consume(batch_size=7) == tags(log)
 
 
-@pytest.mark.parametrize("left", [1, 10, SIZE // 2, -1, -SIZE + 1, -SIZE // 2, -5 * SIZE])
+@pytest.mark.parametrize(
+    "left", [1, 10, CHUNK_EVENTS // 2, -1, -CHUNK_EVENTS + 1, -CHUNK_EVENTS // 2, -5 * CHUNK_EVENTS]
+)
 def test_a_new_chunk_takes_no_id_that_may_be_in_flight(small: Connection, left: int) -> None:
     """A publisher on its way to the default chunk would fail, or ATTACH would."""
     _jump(small, _covered(small) - left)
@@ -125,7 +127,7 @@ def test_a_new_chunk_takes_no_id_that_may_be_in_flight(small: Connection, left: 
     row = small.execute("select last_value from gapless.outbox_message_id_seq").fetchone()
     assert row is not None
     first_new = min(from_id for from_id, _ in set(_chunks(small)) - set(before))
-    assert first_new >= row[0] + SIZE // 2
+    assert first_new >= row[0] + CHUNK_EVENTS // 2
 
 
 def test_an_open_publisher_does_not_hold_up_chunks_nor_they_it(

@@ -1,4 +1,4 @@
-"""The sequencer's traps, one by one (DESIGN section 3)."""
+"""The sequencer's traps, one by one (docs/concepts.md, Sequencing)."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def test_pending_sees_what_its_statement_sees(conn: Connection, dsn: str, topic:
     assert conn.execute("select gapless.pending()").fetchone() == (False,)
 
 
+@pytest.mark.invariant("I3")
 def test_only_one_session_sequences_and_its_rollback_loses_nothing(
     conn: Connection, dsn: str, topic: Topic
 ) -> None:
@@ -72,6 +73,7 @@ def test_only_one_session_sequences_and_its_rollback_loses_nothing(
     assert_gapless(placed(conn))
 
 
+@pytest.mark.invariant("I2")
 def test_savepoints_and_rollbacks(conn: Connection, topic: Topic) -> None:
     conn.execute("begin")
     publish(conn, "outbox", 0, key="a", event_type="kept")
@@ -95,6 +97,7 @@ def test_savepoints_and_rollbacks(conn: Connection, topic: Topic) -> None:
     assert_gapless(log)
 
 
+@pytest.mark.invariant("I1")
 def test_an_open_transaction_delays_nobody_else(conn: Connection, dsn: str, topic: Topic) -> None:
     """… and a run costs the same however long it stays open: old xids are looked up by index."""
     with connect(dsn, role="slow") as slow:

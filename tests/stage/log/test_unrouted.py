@@ -39,6 +39,7 @@ def _stored(conn: Connection, what: str) -> Any:
     return row[0]
 
 
+@pytest.mark.invariant("I11")
 @pytest.mark.parametrize("topic_id", [2, 77, ID_MAX])
 def test_they_are_kept_and_stop_nobody(conn: Connection, topic: Topic, topic_id: int) -> None:
     ensure_topic(conn, f"topic-{topic_id}", partitions=2)  # the name an adopted one once got

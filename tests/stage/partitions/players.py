@@ -12,9 +12,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.backlog import Backlog
 from gapless.consume.drive import Driver
 from gapless.consume.handler import Handler, handler
-from gapless.consume.prefetch import Prefetch
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.keys import Assignment
@@ -129,7 +129,7 @@ class Group:
         if start == "latest":
             self.skipped = {row[0] for row in players.rows(_SEQUENCED, topic.topic_id)}
         self._held: dict[int, Assignment] = {}
-        self._ahead: dict[int, Prefetch] = {}
+        self._ahead: dict[int, Backlog] = {}
 
         @handler(topic=topic.name)
         def write(unit: Unit, conn: Connection[Any]) -> None:
@@ -163,7 +163,7 @@ class Group:
     def turn(self, partition_id: int, *, batch_size: int = 100) -> Step:
         """One step of the worker of a partition, with what it read ahead in the one before."""
         assignment = self.assignment(partition_id)
-        ahead = self._ahead.setdefault(partition_id, Prefetch())
+        ahead = self._ahead.setdefault(partition_id, Backlog())
         return one_step(self.conn, assignment, self.handler, ahead, batch_size=batch_size)
 
     def drive(self, *partitions: int, what: Handler | None = None, **limits: Any) -> None:

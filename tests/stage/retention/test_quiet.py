@@ -17,12 +17,12 @@ from gapless.log.retention import plan_retention
 from gapless.log.sequence import create_chunks, sequence, try_role
 from gapless.testing import drain
 from stage.retention.world import World
-from support.chunks import SIZE
+from support.chunks import CHUNK_EVENTS
 
 RUN = "select max(run) from gapless.sequencer"
 
 
-def bulk_load(conn: Connection[Any], events: int = 5 * SIZE // 2) -> None:
+def bulk_load(conn: Connection[Any], events: int = 5 * CHUNK_EVENTS // 2) -> None:
     """One transaction that fills two chunks and a half."""
     with conn.transaction():
         publish(conn, "orders", [NewEvent(payload=n, key=f"k{n}") for n in range(events)])
@@ -42,7 +42,7 @@ def test_what_is_old_goes_although_nobody_publishes_again(world: World) -> None:
     create_chunks(world.conn)
     bulk_load(world.conn)
     assert try_role(world.conn), "an active sequencer: retention itself gives no offsets"
-    assert sequence(world.conn) == 5 * SIZE // 2
+    assert sequence(world.conn) == 5 * CHUNK_EVENTS // 2
     assert quiet_runs(world.conn) <= 2
     assert quiet_runs(world.conn) == 0, "once is enough"
     world.expire()
@@ -76,8 +76,8 @@ def test_behind_an_open_transaction_the_floor_waits_and_nothing_is_written(
 def test_whoever_sequences_makes_and_closes_chunks(world: World) -> None:
     bulk_load(world.conn)
     assert sequence_if_alone(world.conn)
-    assert world.value("select closed_upto from gapless.retention_state") > SIZE
-    assert world.value("select max(upto) from gapless.chunk") > 4 * SIZE
+    assert world.value("select closed_upto from gapless.retention_state") > CHUNK_EVENTS
+    assert world.value("select max(upto) from gapless.chunk") > 4 * CHUNK_EVENTS
     world.expire()
     assert world.apply() == 2
 
@@ -87,8 +87,8 @@ def test_so_does_a_test_that_drains(world: World, dsn: str) -> None:
     def nothing(unit: Any, conn: Any) -> None: ...
 
     bulk_load(world.conn)
-    assert drain(dsn, nothing).events == 5 * SIZE // 2
-    assert world.value("select closed_upto from gapless.retention_state") > SIZE
+    assert drain(dsn, nothing).events == 5 * CHUNK_EVENTS // 2
+    assert world.value("select closed_upto from gapless.retention_state") > CHUNK_EVENTS
 
 
 def test_the_reason_is_true(world: World) -> None:

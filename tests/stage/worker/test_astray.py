@@ -18,7 +18,7 @@ from stage.worker.ledger import assert_exactly_once, entries
 
 ERROR = "select error from gapless.lease where group_id = 'g' and partition_id = 0"
 HANDLED = "select count(*) from ledger where partition_id = 0"
-QUICK = {"gapless.worker.leased.HOLE_RETRY_S": 0.1}
+QUICK = {"gapless.worker.service.HOLE_RETRY_S": 0.1}
 
 
 def run(fleet: Fleet, command: str, code: int = 0) -> subprocess.CompletedProcess[str]:

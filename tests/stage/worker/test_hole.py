@@ -42,7 +42,7 @@ def make_hole(fleet: Fleet, what: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", HOLES)
 def test_a_hole_stops_its_partition_only(fleet: Fleet, what: str, tmp_path: Path) -> None:
-    a = fleet.start("a", patch={"gapless.worker.leased.HOLE_RETRY_S": 0.1})
+    a = fleet.start("a", patch={"gapless.worker.service.HOLE_RETRY_S": 0.1})
     fleet.until_owners(a=4)
     make_hole(fleet, what, tmp_path)
     assert "stopped: " in fleet.value(ERROR, 0)
@@ -90,7 +90,7 @@ def skip(dsn: str, place: str) -> tuple[int, str]:
 def test_a_hole_is_passed_by_the_command_that_the_error_names(
     fleet: Fleet, what: str, tmp_path: Path
 ) -> None:
-    fleet.start("a", patch={"gapless.worker.leased.HOLE_RETRY_S": 0.1})
+    fleet.start("a", patch={"gapless.worker.service.HOLE_RETRY_S": 0.1})
     fleet.until_owners(a=4)
     make_hole(fleet, what, tmp_path)
     place = re.search(r"gapless skip (\S+) goes on", fleet.value(ERROR, 0))

@@ -30,6 +30,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.invariant("I8")
 def test_a_killed_worker_is_replaced(fleet: Fleet, record_property: pytest.RecordProperty) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)

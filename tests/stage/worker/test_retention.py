@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 
 from stage.worker.fleet import Fleet, Load, until
-from support.chunks import SIZE, small_chunks
+from support.chunks import CHUNK_EVENTS, small_chunks
 from support.patience import patience
 
 SOON = {"retention_s": 1, "retention_check_s": 1}
@@ -52,7 +52,7 @@ def test_chunks_go_while_events_come_and_sequencers_are_killed(
     fleet.conn.execute("select gapless.create_group('slow', 't')")
     with Load(fleet, every_s=0.002) as load:
         until(
-            lambda: load.published > SIZE * CHUNKS,
+            lambda: load.published > CHUNK_EVENTS * CHUNKS,
             "chunks are filled",
             timeout_s=patience(60),
             within=fleet.logs,
@@ -69,7 +69,9 @@ def test_chunks_go_while_events_come_and_sequencers_are_killed(
         fleet.start("c", groups=[("slow", "t")], **SOON)
         until(
             lambda: (
-                fleet.value("select count(*) from gapless.chunk where upto <= %s", SIZE * CHUNKS)
+                fleet.value(
+                    "select count(*) from gapless.chunk where upto <= %s", CHUNK_EVENTS * CHUNKS
+                )
                 == 0
             ),
             "the oldest chunks are gone",
@@ -78,7 +80,7 @@ def test_chunks_go_while_events_come_and_sequencers_are_killed(
         )
     fleet.until_handled(patience(30))
     assert "sequencer ended: signal SIGKILL" in a.log()
-    dropped = SIZE * CHUNKS - 1  # ids, the first of which is 1; partitions take turns
+    dropped = CHUNK_EVENTS * CHUNKS - 1  # ids, the first of which is 1; partitions take turns
     assert min(_first_offsets(fleet)) > dropped // 4
     for group in ("g", "slow"):
         _exactly_once(fleet, group)

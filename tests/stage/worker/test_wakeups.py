@@ -18,8 +18,8 @@ RARELY = {
     "gapless.worker.supervisor.SUCCESSOR_WAIT_S": 120.0,
     "gapless.lease.hold.READY_EVERY_MS": 120_000,
     "gapless.worker.sequencer.ROLE_POLL_S": 120.0,
-    "gapless.worker.leased.LOCK_POLL_S": 120.0,
-    "gapless.worker.leased.LOCK_POLL_S_MAX": 120.0,
+    "gapless.worker.states.LOCK_POLL_S": 120.0,
+    "gapless.worker.states.LOCK_POLL_S_MAX": 120.0,
 }
 
 

@@ -30,7 +30,7 @@ from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
 from gapless.ops.replay.plan import ReplayBounds, ReplayRange, find_bounds
 from gapless.ops.replay.run import patiently
-from gapless.ops.replay.tally import ReplayTrial, Tally
+from gapless.ops.replay.tally import ReplayTrial, TrialTally
 from gapless.ops.rows import require_autocommit
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Trial:
         self._slow: set[UnitKey] = set()  # claims whose units are to be handled one by one
         self._enders: dict[UnitKey, BaseException] = {}  # units that ended their transaction
         self._xid = ""
-        self._tally = Tally()
+        self._tally = TrialTally()
 
     def run(self) -> ReplayTrial:
         while not patiently(self._once):
@@ -100,7 +100,7 @@ class _Trial:
 
     def _once(self) -> bool:
         """Begin anew; tell whether it came to the end."""
-        self._tally = Tally()
+        self._tally = TrialTally()
         try:
             with _rolled_back(self._conn):
                 self._attempt()

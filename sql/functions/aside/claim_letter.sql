@@ -1,0 +1,60 @@
+-- Handle a unit that was set aside again: the worker that owns the partition does it between batches,
+-- under the same fence, and what the handler writes commits with the unit's new state (I6).
+--   record_try()    in a transaction of its own: so a unit that kills its worker is known (I8)
+--   claim_letter()  locks the fence and the unit, and says it is handled
+--   …the handler…
+--   finish_letter() then COMMIT; or ROLLBACK, and letter_failed() in a transaction of its own
+-- plan: by the primary key. enable_seqscan is off, for a plan made while the tables were small may be
+--   kept; coalesce() hides the state, or an index of all that waits may look as good.
+
+-- Claim a unit that is due, in the caller's open transaction: from now on it counts as handled, and
+-- commits as that, or not, with whatever the handler writes (I6).
+--   outcome 'claimed'  its events are in dead_letter_event; claim_xid goes back to finish_letter()
+--   outcome 'gone'     it is not due (any more)
+--   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
+-- attempts: how many have failed before; was_dead: a person asked for this one; timeline: of its key.
+-- locks: the consumer_offsets row and the unit's until the transaction ends
+create or replace function gapless.claim_letter(
+  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, first_offset bigint
+)
+returns table (
+  outcome text, claim_xid text, last_offset bigint, attempts int, was_dead boolean, parks boolean,
+  timeline int
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  if not gapless.lock_fence(
+    claim_letter.group_id, claim_letter.topic_id, claim_letter.partition_id, claim_letter.epoch,
+    claim_letter.token
+  ) then
+    return query select 'fenced', null, null::bigint, null::int, null::boolean, null::boolean,
+      null::int;
+    return;
+  end if;
+  -- Wait for a person who has it in hand: a later one must not go before it, and record_try() waits as
+  -- well. Its own statement: as a join it may lock one after the other.
+  perform from gapless.dead_letter w
+  where w.group_id = claim_letter.group_id and w.topic_id = claim_letter.topic_id
+    and w.partition_id = claim_letter.partition_id and w.first_offset = claim_letter.first_offset
+    and coalesce(w.state, '') = 'waiting' and w.next_attempt_ts <= clock_timestamp()
+  for update;
+  if found then
+    perform set_config('gapless.chain', 'open', true);    -- see tell_cause()
+    return query
+    update gapless.dead_letter d
+    set state = 'redriven', next_attempt_ts = null, closed_ts = clock_timestamp(), crashes = 0
+    where d.group_id = claim_letter.group_id and d.topic_id = claim_letter.topic_id
+      and d.partition_id = claim_letter.partition_id and d.first_offset = claim_letter.first_offset
+    returning 'claimed', pg_current_xact_id()::text, d.last_offset, d.attempts,
+      d.died_ts is not null, d.parks, d.timeline;
+  else
+    return query select 'gone', null, null::bigint, null::int, null::boolean, null::boolean,
+      null::int;
+  end if;
+end
+$$;

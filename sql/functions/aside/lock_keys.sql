@@ -1,0 +1,19 @@
+-- Take the lock of a group's keys: whoever parks units, or releases them, is alone until its COMMIT.
+-- locks: the group's row of guard_keys until the transaction ends
+create or replace function gapless.lock_keys(group_id text, topic_id int, partition_id int)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- Of the whole group: a key may have been in another partition before.
+  number int := (
+    select g.group_no from gapless.consumer_group g
+    where g.group_id = lock_keys.group_id and g.topic_id = lock_keys.topic_id
+  );
+begin
+  insert into gapless.guard_keys (group_no) values (number) on conflict do nothing;
+  perform from gapless.guard_keys k where k.group_no = number for update;
+end
+$$;

@@ -1,0 +1,25 @@
+-- Lock a unit's row if nobody else has it; its state, or 'busy', or 'absent'.
+create or replace function gapless.lock_letter(
+  group_id text, topic_id int, partition_id int, first_offset bigint
+)
+returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  found_state text;
+begin
+  select d.state into found_state from gapless.dead_letter d
+  where d.group_id = lock_letter.group_id and d.topic_id = lock_letter.topic_id
+    and d.partition_id = lock_letter.partition_id and d.first_offset = lock_letter.first_offset
+  for update skip locked;
+  if found then
+    return found_state;
+  end if;
+  perform from gapless.dead_letter d
+  where d.group_id = lock_letter.group_id and d.topic_id = lock_letter.topic_id
+    and d.partition_id = lock_letter.partition_id and d.first_offset = lock_letter.first_offset;
+  return case when found then 'busy' else 'absent' end;
+end
+$$;

@@ -1,0 +1,96 @@
+-- Put a unit aside, in the caller's transaction, which also moves the group's offset past it (I9).
+-- message_ids are its events in offset order, the first of them at first_offset. The payloads are
+-- copied inside the server. Returns how many events were written; fewer than asked for is an error.
+--   state 'waiting'  to be handled again once retry_after has passed
+--   state 'parked'   waits behind an earlier unit that touches one of its keys; see settle_parked()
+--   state 'dead'     waits for a person
+-- parks: later units that touch one of its keys are to be parked behind it, until it is handled or
+-- discarded, dead or not. A parked unit always parks.
+create or replace function gapless.set_aside(
+  group_id text, topic_id int, partition_id int, first_offset bigint, message_ids bigint[],
+  state text, reason text, exception text,
+  exception_class text default null, sqlstate text default null, attempts int default 1,
+  retry_after interval default null, parks boolean default false,
+  worker text default null, duration_ms double precision default null
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  now_ts timestamptz := clock_timestamp();
+  -- Of the segment it is in: whenever it is handled again, it has the same key (timeline.sql).
+  timeline int := gapless.timeline_at(topic_id, partition_id, first_offset);
+  holds boolean := set_aside.parks or set_aside.state = 'parked';
+  written int;
+begin
+  insert into gapless.dead_letter_event as e (
+    group_id, topic_id, partition_id, c_offset, first_offset, message_id, host_id, user_id, key,
+    transaction_id, event_type, payload, headers, created_ts, cause, correlation
+  )
+  select
+    set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
+    set_aside.first_offset + u.n - 1, set_aside.first_offset, o.id, o.host_id, o.user_id, o.key,
+    coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, timeline)),
+    o.event_type, o.payload, o.headers, o.created_ts, o.cause, o.correlation
+  from unnest(set_aside.message_ids) with ordinality as u (id, n)
+  -- OFFSET 0: one look-up an id; a join may read all that lies between the first id and the last.
+  cross join lateral (
+    select * from gapless.outbox_message_t m where m.id = u.id offset 0
+  ) o
+  on conflict on constraint dead_letter_event_pkey do update
+  set first_offset = excluded.first_offset;
+  get diagnostics written = row_count;
+  if written <> cardinality(set_aside.message_ids) then
+    raise exception 'dead letters of % %-%: % of % events found',
+      set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
+      written, cardinality(set_aside.message_ids);
+  end if;
+
+  insert into gapless.dead_letter as d (
+    group_id, topic_id, partition_id, first_offset, last_offset, events, transaction_id, state,
+    parks, attempts, next_attempt_ts, reason, exception, exception_class, sqlstate, worker,
+    duration_ms, first_failed_ts, last_failed_ts, died_ts, timeline
+  )
+  select
+    e.group_id, e.topic_id, e.partition_id, e.first_offset, e.first_offset + written - 1, written,
+    e.transaction_id, set_aside.state, holds, set_aside.attempts,
+    case when set_aside.state = 'waiting' then now_ts + coalesce(set_aside.retry_after, '0 s') end,
+    set_aside.reason, set_aside.exception, set_aside.exception_class, set_aside.sqlstate,
+    set_aside.worker, set_aside.duration_ms, now_ts, now_ts,
+    case when set_aside.state = 'dead' then now_ts end, timeline
+  from gapless.dead_letter_event e
+  where e.group_id = set_aside.group_id and e.topic_id = set_aside.topic_id
+    and e.partition_id = set_aside.partition_id and e.c_offset = set_aside.first_offset
+  -- A group that was moved back meets its old dead letters again.
+  on conflict on constraint dead_letter_pkey do update
+  set last_offset = excluded.last_offset, events = excluded.events, state = excluded.state,
+    parks = excluded.parks, attempts = d.attempts + excluded.attempts, crashes = 0,
+    next_attempt_ts = excluded.next_attempt_ts, reason = excluded.reason,
+    exception = excluded.exception, exception_class = excluded.exception_class,
+    sqlstate = excluded.sqlstate, worker = excluded.worker, duration_ms = excluded.duration_ms,
+    last_failed_ts = excluded.last_failed_ts, died_ts = excluded.died_ts,
+    timeline = excluded.timeline,
+    closed_ts = null, discarded_by = null, discard_reason = null;
+
+  delete from gapless.dead_letter_key k
+  where k.group_id = set_aside.group_id and k.topic_id = set_aside.topic_id
+    and k.partition_id = set_aside.partition_id and k.first_offset = set_aside.first_offset;
+  if holds then
+    insert into gapless.dead_letter_key (group_id, topic_id, partition_id, key_digest, first_offset)
+    select distinct set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
+      o.key_digest, set_aside.first_offset
+    from unnest(set_aside.message_ids) as u (id)
+    cross join lateral (
+      select gapless.key_digest(m) as key_digest
+      from gapless.outbox_message_t m where m.id = u.id offset 0
+    ) o;
+  end if;
+  return written;
+end
+$$;

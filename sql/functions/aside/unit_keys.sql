@@ -1,0 +1,32 @@
+-- The keys of units of the log, and which of them an earlier unit holds. message_ids are events,
+-- first_offsets, of the same length, the units they belong to. One row for each key of each unit.
+create or replace function gapless.unit_keys(
+  group_id text, topic_id int, partition_id int, message_ids bigint[], first_offsets bigint[]
+)
+returns table (first_offset bigint, key_digest bytea, is_held boolean)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select t.unit, t.digest,
+    gapless.is_behind(
+      unit_keys.group_id, unit_keys.topic_id, unit_keys.partition_id, t.unit, t.digest
+    )
+  from (
+    select distinct u.unit, o.digest
+    from unnest(unit_keys.message_ids, unit_keys.first_offsets) as u (id, unit)
+    cross join lateral (
+      select gapless.key_digest(m) as digest
+      from gapless.outbox_message_t m where m.id = u.id offset 0
+    ) o
+  ) t;
+end
+$$;

@@ -1,0 +1,30 @@
+-- Of these units let those follow that are parked and have nobody in front; returns how many.
+create or replace function gapless.unpark(
+  group_id text, topic_id int, partition_id int, first_offsets bigint[]
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  following int;
+begin
+  update gapless.dead_letter d
+  set state = 'waiting', next_attempt_ts = clock_timestamp()
+  where d.group_id = unpark.group_id and d.topic_id = unpark.topic_id
+    and d.partition_id = unpark.partition_id and d.first_offset = any (unpark.first_offsets)
+    and coalesce(d.state, '') = 'parked'    -- by the primary key, as in claim_letter()
+    and not exists (
+      select from gapless.dead_letter_key mine
+      where mine.group_id = d.group_id and mine.topic_id = d.topic_id
+        and mine.partition_id = d.partition_id and mine.first_offset = d.first_offset
+        and gapless.is_behind(
+          d.group_id, d.topic_id, d.partition_id, d.first_offset, mine.key_digest
+        )
+    );
+  get diagnostics following = row_count;
+  return following;
+end
+$$;

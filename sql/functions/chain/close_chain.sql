@@ -1,0 +1,13 @@
+-- From here on, until COMMIT, nothing is published that is not known to come of one unit.
+create or replace function gapless.close_chain(units int)
+returns void
+language plpgsql
+as $$
+begin
+  if current_setting('gapless.chain', true) = 'untold' then
+    perform gapless.refuse_untold();
+  end if;
+  perform set_config('gapless.chain', 'closed', true),
+    case when units > 1 then set_config('gapless.cause', '', true) end;
+end
+$$;

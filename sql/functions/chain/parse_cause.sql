@@ -1,0 +1,18 @@
+-- What a cause names (tell_cause()), `group/topic/partition@offset`: with `..offset` of a batch, `~timeline`
+-- where that is not 1. All null for anything else: a producer may write what it likes.
+--   select * from gapless.parse_cause('billing/orders/3@17');
+create or replace function gapless.parse_cause(
+  cause text, out group_id text, out topic text, out partition_id int, out first_offset bigint,
+  out last_offset bigint, out timeline int
+)
+language sql
+immutable parallel safe
+as $$
+  select m[1], m[2], m[3]::int, m[4]::bigint, coalesce(m[5], m[4])::bigint, coalesce(m[6], '1')::int
+  from (
+    select case when length(parse_cause.cause) <= 1000 then regexp_match(
+      parse_cause.cause,
+      '^(.+)/([A-Za-z0-9._-]+)/([0-9]{1,9})@([0-9]{1,18})(?:\.\.([0-9]{1,18}))?(?:~([0-9]{1,9}))?$'
+    ) end
+  ) as x (m)
+$$;

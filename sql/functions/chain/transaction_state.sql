@@ -1,0 +1,64 @@
+-- What a group has done with a published transaction, over all topics and partitions it covers:
+--   'handled'      all its events were handled, and the effects are committed
+--   'dead'         passed, but some of its events are dead letters, or were discarded
+--   'waiting'      passed, but some of its events wait to be tried again
+--   'pending'      the group has not come to all of its events yet
+--   'unsequenced'  committed, but not all of its events have an offset yet
+--   'open'         not committed yet, as far as this session can see
+--   'rolled-back'  it never was
+--   'elsewhere'    it published, but into no topic of this group
+--   'unknown'      no event of that transaction is there: it published none, was not committed yet, was
+--                  rolled back, or is older than the log
+-- Looks, waits for nothing. Raises GL404 for an unknown group.
+create or replace function gapless.transaction_state(group_id text, transaction_id uuid)
+returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  covered int[];
+  place record;
+  found_any boolean := false;
+  passed boolean := true;
+  aside text[] := '{}';     -- states of what was put aside
+begin
+  select array_agg(g.topic_id) into covered
+  from gapless.consumer_group g where g.group_id = transaction_state.group_id;
+  if covered is null then
+    raise exception 'there is no group "%": gapless groups lists them', transaction_state.group_id
+      using errcode = 'GL404';
+  end if;
+  for place in
+    select l.*, c.next_offset
+    from gapless.locate(transaction_state.transaction_id, covered) l
+    left join gapless.consumer_offsets c
+      on c.group_id = transaction_state.group_id and c.topic_id = l.topic_id
+      and c.partition_id = l.partition_id
+  loop
+    if place.partition_id is null then
+      return 'unsequenced';
+    end if;
+    found_any := true;
+    passed := passed and coalesce(place.last_offset < place.next_offset, false);
+    aside := aside || gapless.states_aside(
+      transaction_state.group_id, place.topic_id, place.partition_id,
+      place.first_offset, place.last_offset, transaction_state.transaction_id
+    );
+  end loop;
+  if found_any then
+    return case
+      when not passed then 'pending'
+      when 'waiting' = any (aside) then 'waiting'
+      when 'dead' = any (aside) then 'dead'
+      else 'handled'
+    end;
+  end if;
+  if exists (select from gapless.locate(transaction_state.transaction_id)) then
+    return 'elsewhere';
+  end if;
+  return gapless.transaction_fate(transaction_state.transaction_id);
+end
+$$;

@@ -1,0 +1,34 @@
+-- Claim a range that an earlier claim_at() returned ahead of what it claimed, in the caller's open
+-- transaction: what was read ahead needs no second look, for nothing of the log ever changes (I3).
+-- first_offset and last_offset, both inclusive, MUST be the ends of neighbouring whole units (I5).
+-- Returns claim_xid, for finish_batch(), and where the group's row is now; no row, and nothing was
+-- written, when the range is not what comes next (any more), the partition is paused, or (epoch,
+-- token) is no longer its owner: ask claim_at(), which tells them apart.
+-- locks: the consumer_offsets row until the transaction ends
+create or replace function gapless.claim_ahead(
+  group_id text, topic_id int, partition_id int, epoch bigint, token uuid,
+  first_offset bigint, last_offset bigint, place tid
+)
+returns table (claim_xid text, place_after tid)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  if exists (
+    select from gapless.group_pause p
+    where p.group_id = claim_ahead.group_id and p.topic_id = claim_ahead.topic_id
+      and p.partition_id in (-1, claim_ahead.partition_id)
+  ) then
+    return;
+  end if;
+  place_after := gapless.advance_offset(
+    group_id, topic_id, partition_id, epoch, token, first_offset, last_offset + 1, null, place
+  );
+  if place_after is not null then
+    claim_xid := pg_current_xact_id()::text;
+    return next;
+  end if;
+end
+$$;

@@ -1,0 +1,30 @@
+-- Refuses the COMMIT of a claimed batch that was not declared finished: a handler that says COMMIT
+-- would otherwise move the group's offset over events it has not seen (I6).
+create or replace function gapless.refuse_early_commit()
+returns trigger
+language plpgsql
+as $$
+begin
+  if new.next_offset > old.next_offset
+    and current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text
+    and current_setting('gapless.seeking', true) is distinct from pg_current_xact_id()::text
+  then
+    perform gapless.refuse_commit();
+  end if;
+  return null;
+end
+$$;
+
+do $$
+begin
+  if not exists (
+    select from pg_trigger t
+    where t.tgrelid = 'gapless.consumer_offsets'::regclass and t.tgname = 'refuse_early_commit'
+  ) then
+    create constraint trigger refuse_early_commit
+      after update of next_offset on gapless.consumer_offsets
+      deferrable initially deferred
+      for each row execute function gapless.refuse_early_commit();
+  end if;
+end
+$$;

@@ -1,0 +1,9 @@
+-- Raises GL005: the settings are not what they were.
+create or replace function gapless.refuse_settings()
+returns text
+language plpgsql
+as $$
+begin
+  raise exception 'a handler changed settings of the session it was given' using errcode = 'GL005';
+end
+$$;

@@ -1,0 +1,65 @@
+-- Let a group pass a hole in a partition, and nothing else: what is missing where the group is, and the
+-- rest of the units that it tore, for a unit is handled as a whole or not at all (I5).
+--   missing  offsets of which the segment or the event is not there; passed: all that are passed by
+-- c_offset: an offset of the hole, as the error of the lease says it, or any of the units it tore; GL409
+-- when there is no hole where the group is, or it is elsewhere. gapless.audit keeps what was passed.
+-- A worker may own the partition: it stands before the hole, and finds the offset moved.
+-- locks: the topic, so that retention drops nothing meanwhile; the group's row
+create or replace function gapless.skip_hole(
+  group_id text, topic text, partition_id int, c_offset bigint,
+  out first_offset bigint, out last_offset bigint, out missing bigint, out passed bigint
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  of_topic int := gapless.topic_id(topic);
+  fence gapless.consumer_offsets;
+  unit record;
+begin
+  perform gapless.hold_start(array[of_topic]);
+  select * into fence from gapless.consumer_offsets c
+  where c.group_id = skip_hole.group_id and c.topic_id = of_topic
+    and c.partition_id = skip_hole.partition_id
+  for update;
+  if not found then
+    raise exception 'group "%" has no offset in %/%: gapless groups show % lists them',
+      skip_hole.group_id, topic, partition_id, skip_hole.group_id
+      using errcode = 'GL404';
+  end if;
+  first_offset := fence.next_offset;
+  last_offset := fence.next_offset - 1;
+  missing := 0;
+  loop
+    select * into unit from gapless.torn_unit(of_topic, skip_hole.partition_id, last_offset + 1);
+    exit when unit.missing is null or unit.missing = 0;
+    last_offset := unit.last_offset;
+    missing := missing + unit.missing;
+  end loop;
+  passed := last_offset - first_offset + 1;
+  if passed = 0 then
+    raise exception 'group "%" is at offset % of %/%, where nothing is missing: there is no hole to skip',
+      skip_hole.group_id, first_offset, topic, partition_id
+      using errcode = 'GL409';
+  end if;
+  if c_offset not between first_offset and last_offset then
+    raise exception 'offset % is not in the hole before which group "%" stands: that is %/%/%@%, to %',
+      c_offset, skip_hole.group_id, skip_hole.group_id, topic, partition_id, first_offset, last_offset
+      using errcode = 'GL409';
+  end if;
+  perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
+  update gapless.consumer_offsets c
+  set next_offset = last_offset + 1, attempt_offset = null, attempts = 0
+  where c.group_id = skip_hole.group_id and c.topic_id = of_topic
+    and c.partition_id = skip_hole.partition_id;
+  insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
+  values (
+    'skip', skip_hole.group_id, of_topic, skip_hole.partition_id,
+    jsonb_build_object('from', first_offset, 'to', last_offset + 1, 'missing', missing)
+  );
+  perform pg_notify('gapless_p_' || of_topic || '_' || skip_hole.partition_id, '');
+end
+$$;

@@ -1,0 +1,30 @@
+-- stop_beyond() for all groups, in the run that finds that the log was restored: what it gives offsets
+-- to stands behind the end that was restored, whose last run was last_run.
+-- MUST NOT wait for a worker: one that has its row locked finds it by itself.
+create or replace function gapless.stop_restored(last_run bigint)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  with
+  beyond as (
+    select c.group_id, c.topic_id, c.partition_id, e.end_offset
+    from gapless.consumer_offsets c
+    cross join lateral (
+      select coalesce(
+        (
+          select s.last_offset from gapless.log_segment s
+          where s.topic_id = c.topic_id and s.partition_id = c.partition_id
+            and s.run <= stop_restored.last_run
+          order by s.base_offset desc limit 1
+        ), 0) + 1 as end_offset
+    ) e
+    where c.next_offset > e.end_offset and c.stopped_at is null
+    for update of c skip locked
+  )
+  update gapless.consumer_offsets c set stopped_at = b.end_offset
+  from beyond b
+  where c.group_id = b.group_id and c.topic_id = b.topic_id and c.partition_id = b.partition_id
+$$;

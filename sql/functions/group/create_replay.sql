@@ -1,0 +1,55 @@
+-- Replay: a scratch group handles a range of a topic once. It has no members and no plan: whoever runs
+-- it takes partitions one by one, by their advisory lock and their fence. It neither lags nor holds
+-- retention, and no other group's offset moves.
+
+-- Make a scratch group over a range: from (one of them, inclusive; all null: the oldest event) to (one
+-- of them, exclusive; both null: the end as it is now). Returns how many events are in it.
+-- Raises as seek_plan(), and GL409 when there is such a group.
+create or replace function gapless.create_replay(
+  group_id text, topic text, partition_id int default null,
+  from_end text default null, from_offset bigint default null, from_time timestamptz default null,
+  to_offset bigint default null, to_time timestamptz default null
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  wanted int := gapless.topic_id(topic);
+  events bigint;
+begin
+  if exists (select from gapless.consumer_group g where g.group_id = create_replay.group_id) then
+    raise exception 'there is a group "%" already: choose another name, or go on with it (--continue)',
+      create_replay.group_id
+      using errcode = 'GL409';
+  end if;
+  perform gapless.create_group(create_replay.group_id, create_replay.topic);
+  update gapless.consumer_group g set is_scratch = true where g.group_id = create_replay.group_id;
+  perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
+  update gapless.consumer_offsets c
+  set next_offset = p.new_offset, start_offset = p.new_offset,
+    stop_offset = greatest(p.new_offset, case
+      when create_replay.partition_id <> c.partition_id then p.new_offset
+      when create_replay.to_time is not null
+        then gapless.offset_since(wanted, c.partition_id, create_replay.to_time)
+      else least(e.end_offset, coalesce(create_replay.to_offset, e.end_offset))
+    end)
+  from gapless.seek_plan(
+    create_replay.group_id, create_replay.topic,
+    to_end => case
+      when num_nonnulls(from_end, from_offset, from_time) = 0 then 'earliest' else from_end
+    end,
+    to_offset => from_offset, to_time => from_time
+  ) p
+  cross join lateral gapless.log_ends(wanted, p.partition_no) e
+  where c.group_id = create_replay.group_id and c.topic_id = wanted
+    and c.partition_id = p.partition_no;
+  select sum(c.stop_offset - c.start_offset) into events
+  from gapless.consumer_offsets c where c.group_id = create_replay.group_id;
+  insert into gapless.audit (action, group_id, topic_id, detail)
+  values ('replay', create_replay.group_id, wanted, jsonb_build_object('events', events));
+  return events;
+end
+$$;

@@ -1,0 +1,42 @@
+-- Remove a group with its offsets, leases and letters; the log stays, so it can be made again.
+-- Returns how many units were in its dead letter queue. Raises GL423 while somebody works for it.
+create or replace function gapless.drop_group(group_id text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  part record;
+  letters bigint;
+begin
+  perform from gapless.group_partitions(drop_group.group_id);
+  for part in
+    select l.lease_no from gapless.lease l
+    where l.group_id = drop_group.group_id order by l.lease_no
+  loop
+    if not pg_try_advisory_xact_lock(7427003, part.lease_no) then
+      raise exception 'somebody works for group "%": stop that first', drop_group.group_id
+        using errcode = 'GL423';
+    end if;
+  end loop;
+  if exists (
+    select from gapless.member_group m where m.group_id = drop_group.group_id
+  ) then
+    raise exception 'supervisors run for group "%": stop them first', drop_group.group_id
+      using errcode = 'GL423';
+  end if;
+  delete from gapless.delivery v where v.group_id = drop_group.group_id;
+  delete from gapless.dead_letter_key k where k.group_id = drop_group.group_id;
+  delete from gapless.dead_letter_event e where e.group_id = drop_group.group_id;
+  delete from gapless.dead_letter d where d.group_id = drop_group.group_id;
+  get diagnostics letters = row_count;
+  insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
+  select 'drop', c.group_id, c.topic_id, c.partition_id, jsonb_build_object('from', c.next_offset)
+  from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
+  delete from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
+  delete from gapless.lease l where l.group_id = drop_group.group_id;
+  delete from gapless.consumer_group g where g.group_id = drop_group.group_id;
+  return letters;
+end
+$$;

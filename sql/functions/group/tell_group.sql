@@ -1,0 +1,13 @@
+-- Tell the members of a group, in all its topics, to look at their leases again.
+create or replace function gapless.tell_group(group_id text, word text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify('gapless_g_' || g.group_no, tell_group.word)
+  from gapless.consumer_group g
+  where g.group_id = tell_group.group_id;
+end
+$$;

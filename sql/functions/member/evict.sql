@@ -1,0 +1,72 @@
+-- Remove members that are gone; returns how many were. Any member may call it at any time.
+--
+-- Gone is: its presence lock is free, and no worker session holds a lock of a partition it owns
+-- (nothing is left that could work), or it has been free, with no heartbeat, for reconnect_grace;
+-- or it is overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks,
+-- because the database's clock may jump; the first when half the ttl has passed without a heartbeat,
+-- so that the second need not come after the ttl. After a server start everyone gets its ttl, 5 s at least, to
+-- come back, and what was suspected before is not any more: while the server was away nobody could beat. It
+-- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
+-- locks: the rows of other members, skipping those another session looks at
+create or replace function gapless.evict(
+  me uuid, suspect_grace interval default '3 s', reconnect_grace interval default '1 s'
+)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  other record;
+  absent boolean;
+  silent boolean;
+  suspected boolean;
+  evicted int := 0;
+  up_since timestamptz := greatest(
+    pg_postmaster_start_time(),
+    (select min(a.backend_start) from pg_stat_activity a where a.backend_type = 'walwriter')
+  );
+begin
+  for other in
+    select m.* from gapless.member m
+    where m.member_id <> evict.me
+    order by m.member_no
+    for update skip locked
+  loop
+    absent := pg_try_advisory_xact_lock_shared(7427002, other.member_no);
+    -- Its presence lock is of a session that began since, or its last heartbeat came since.
+    continue when absent and other.expires_at - other.ttl < up_since
+      and clock_timestamp() < up_since + greatest(interval '5 s', other.ttl);
+    silent := other.expires_at - other.ttl / 2 < clock_timestamp();
+    suspected := coalesce(other.suspect_at >= up_since and other.suspect_beat = other.beat, false);
+    if absent and (
+        not gapless.works(other.member_id)
+        or (suspected and other.suspect_at < clock_timestamp() - evict.reconnect_grace)
+      )
+      or other.expires_at < clock_timestamp() and suspected
+        and other.suspect_at < clock_timestamp() - evict.suspect_grace
+    then
+      delete from gapless.member m where m.member_id = other.member_id;
+      insert into gapless.eviction (member_id, name, reason)
+      values (
+        other.member_id, other.name,
+        case
+          when absent then 'its session ended'
+          else format('silent for %s s', round(extract(epoch from
+            clock_timestamp() - other.expires_at + other.ttl)::numeric, 1))
+        end
+      )
+      on conflict do nothing;
+      evicted := evicted + 1;
+    elsif (absent or silent) and not suspected then
+      update gapless.member m
+      set suspect_at = clock_timestamp(), suspect_beat = m.beat
+      where m.member_id = other.member_id;
+    end if;
+  end loop;
+  if evicted > 0 then
+    delete from gapless.eviction e where e.evicted_ts < clock_timestamp() - interval '1 day';
+  end if;
+  return evicted;
+end
+$$;

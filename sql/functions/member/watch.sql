@@ -1,0 +1,49 @@
+-- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
+-- True when the next member in the ring has lost its session, when some member has been silent for
+-- half its ttl, when the newest plan of one of its groups does not fit the members that are there, when
+-- this member has room (it gave back partitions of another group) and partitions are unserved, or when
+-- leases are to be retired.
+create or replace function gapless.watch(member_id uuid)
+returns boolean
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    exists (
+      select from (
+        select m.member_no from gapless.member m, gapless.member me
+        where me.member_id = watch.member_id and m.member_id <> me.member_id
+        order by m.member_no <= me.member_no, m.member_no
+        limit 1
+      ) successor
+      where pg_try_advisory_xact_lock_shared(7427002, successor.member_no)
+    )
+    or exists (
+      select from gapless.member m
+      where m.expires_at - m.ttl / 2 < clock_timestamp() and m.member_id <> watch.member_id
+    )
+    or exists (
+      select from gapless.member_group mine
+      join gapless.consumer_group g using (group_id, topic_id)
+      where mine.member_id = watch.member_id
+        and g.planned_for <> gapless.live_members(g.group_id, g.topic_id)
+    )
+    or exists (
+      select from gapless.member me
+      where me.member_id = watch.member_id and me.state = 'active'
+        and me.capacity > (
+          select count(*) from gapless.lease l where l.target = me.member_id
+        )
+        and exists (
+          select from gapless.member_group mine
+          join gapless.lease l using (group_id, topic_id)
+          where mine.member_id = me.member_id and l.target is null
+        )
+    )
+    or exists (
+      select from gapless.member_group mine
+      where mine.member_id = watch.member_id
+        and gapless.has_finished(mine.group_id, mine.topic_id)
+    )
+$$;

@@ -1,0 +1,27 @@
+-- Barriers: what keeps the order of a key when the number of partitions changes (I4).
+--
+-- Partition p under n partitions and q under m can have keys in common if p and q leave the same
+-- remainder by gcd(n, m). So 4 -> 8 makes each partition wait for one, 4 -> 7 for four.
+--
+-- The partitions that a group has to bring to their barriers before it may handle events that this
+-- layout placed in this partition; none: go on. Looks at all earlier layouts, not at the last one
+-- only: a layout without an event of a key says nothing about the one before.
+create or replace function gapless.blockers(
+  group_id text, topic_id int, partition_id int, layout int
+)
+returns table (blocker int)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select distinct b.partition_id
+  from gapless.layout n
+  join gapless.layout o on o.topic_id = n.topic_id and o.layout < n.layout
+  join gapless.barrier b on b.topic_id = o.topic_id and b.layout = o.layout
+    and b.partition_id <> blockers.partition_id
+    and (b.partition_id - blockers.partition_id) % gcd(o.partitions, n.partitions) = 0
+  join gapless.consumer_offsets c on c.group_id = blockers.group_id and c.topic_id = b.topic_id
+    and c.partition_id = b.partition_id and c.next_offset <= b.last_offset
+  where n.topic_id = blockers.topic_id and n.layout = blockers.layout
+$$;

@@ -1,0 +1,17 @@
+-- Is there a lease to retire? One look, no lock.
+create or replace function gapless.has_finished(group_id text, topic_id int)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select from gapless.topic t
+    join gapless.lease l using (topic_id)
+    where t.topic_id = has_finished.topic_id and t.partitions_ever > t.partitions
+      and l.group_id = has_finished.group_id and l.partition_id >= t.partitions
+      and gapless.is_finished(l.group_id, l.topic_id, l.partition_id)
+      and not gapless.owes_letters(l.group_id, l.topic_id, l.partition_id)
+  )
+$$;

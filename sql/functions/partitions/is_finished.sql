@@ -1,0 +1,19 @@
+-- Has the group handled all there is in this partition?
+create or replace function gapless.is_finished(group_id text, topic_id int, partition_id int)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (
+      select s.last_offset from gapless.log_segment s
+      where s.topic_id = is_finished.topic_id and s.partition_id = is_finished.partition_id
+      order by s.base_offset desc limit 1
+    ), 0) < (
+      select c.next_offset from gapless.consumer_offsets c
+      where c.group_id = is_finished.group_id and c.topic_id = is_finished.topic_id
+        and c.partition_id = is_finished.partition_id
+    )
+$$;

@@ -1,0 +1,23 @@
+-- Drop stages that nobody will take: those named, and those older than an interval.
+create or replace function gapless.drop_stages(tokens uuid[], older_than interval default null)
+returns int
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  doomed uuid;
+  dropped int := 0;
+begin
+  for doomed in
+    delete from gapless.stage s
+    where s.token = any (drop_stages.tokens)
+      or s.created_ts < clock_timestamp() - drop_stages.older_than
+    returning s.token
+  loop
+    execute format('drop table if exists gapless.%I', 'stage_' || replace(doomed::text, '-', ''));
+    dropped := dropped + 1;
+  end loop;
+  return dropped;
+end
+$$;

@@ -1,0 +1,23 @@
+-- Stages: where tasks of a cluster leave events until all of a batch is there. Unlogged: they cost no
+-- WAL, and whoever takes one counts its rows, since a crash of the server empties it.
+
+-- Make the stage of an attempt, and return the name of its table for COPY. In the same transaction as
+-- the COPY, so that an attempt that dies leaves nothing.
+create or replace function gapless.open_stage(token uuid)
+returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  name text := 'stage_' || replace(open_stage.token::text, '-', '');
+begin
+  insert into gapless.stage (token) values (open_stage.token);
+  execute format(
+    'create unlogged table gapless.%I (topic_id int, key text, host_id text, user_id text,'
+    ' transaction_id uuid, event_type text, payload json, headers jsonb)',
+    name);
+  execute format('grant insert on gapless.%I to %I', name, session_user);
+  return name;
+end
+$$;

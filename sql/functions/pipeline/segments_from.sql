@@ -1,0 +1,25 @@
+-- The segments of a partition from the one that holds next_offset on, at most so many.
+create or replace function gapless.segments_from(
+  topic_id int, partition_id int, next_offset bigint, segments_max bigint
+)
+returns setof gapless.log_segment
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select s.*
+  from gapless.log_segment s
+  where s.topic_id = segments_from.topic_id and s.partition_id = segments_from.partition_id
+    and s.base_offset >= coalesce(
+      (
+        select b.base_offset from gapless.log_segment b
+        where b.topic_id = segments_from.topic_id and b.partition_id = segments_from.partition_id
+          and b.base_offset <= segments_from.next_offset
+        order by b.base_offset desc limit 1
+      ), 0)
+    and s.last_offset >= segments_from.next_offset
+  order by s.base_offset
+  limit segments_from.segments_max
+$$;

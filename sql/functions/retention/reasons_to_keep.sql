@@ -1,0 +1,70 @@
+-- Why the events of a chunk stay, for people; no row: they may go. is_behind: for somebody who has not
+-- come so far. A dead letter is no reason, it has its events with it (I9); nor is a replay.
+-- Ages are seconds on the database's clock: an interval of days would depend on a time zone.
+create or replace function gapless.reasons_to_keep(upto bigint)
+returns table (reason text, is_behind boolean)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select gapless.why_open(reasons_to_keep.upto), false
+  from gapless.retention_state s
+  where reasons_to_keep.upto > s.closed_upto
+    and not exists (select from gapless.unrouted u where u.first_id < reasons_to_keep.upto)
+  union all
+  select 'it has events of ' || case u.topic_id when 0 then 'further topic ids' else 'topic id ' || u.topic_id end
+    || ' that nobody made: gapless topics adopt, or gapless topics discard',
+    true
+  from gapless.unrouted u
+  where u.first_id < reasons_to_keep.upto
+  union all
+  select coalesce(
+    'topic ' || t.name || ' keeps events until '
+      || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8)),
+    'topic ' || t.name || ' keeps its events for ever: it has no retention'),
+    false
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  where e.upto = reasons_to_keep.upto
+  group by t.topic_id
+  having (extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention))
+    is not true
+  union all
+  select case when p.name is null then 'group ' || g.group_id || ' has yet to handle '
+      else 'pipeline ' || p.name || ' has yet to read ' end
+    || sum(e.next_offset - coalesce(c.next_offset, 1)) || ' events of ' || t.name
+    || case
+      when p.name is not null then
+        case when gapless.pipeline_runs(p.name) then '' else
+          case when p.error is null then ', and does not run' else ', and has failed' end
+          || ': gapless pipeline run ' || p.name || ', or gapless pipeline remove ' || p.name
+        end
+      when exists (
+        select from gapless.lease l
+        where l.group_id = g.group_id and l.topic_id = t.topic_id and l.owner is not null
+      ) then '' else ', and nobody works for it' end,
+    true
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  join gapless.consumer_group g using (topic_id)
+  left join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  left join gapless.pipeline p on g.group_id = 'pipeline.' || p.name
+  where e.upto = reasons_to_keep.upto and not g.is_scratch
+    and g.group_id <> all (t.overrun)
+    and coalesce(c.next_offset, 1) < e.next_offset
+  group by g.group_id, t.topic_id, p.name
+  union all
+  select distinct 'topic ' || t.name || ' waits for pipeline ' || t.archive
+    || ', which has never run: gapless pipeline run ' || t.archive
+    || ', or gapless topics alter ' || t.name || ' --archive none',
+    true
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  where e.upto = reasons_to_keep.upto and t.archive is not null
+    and 'pipeline.' || t.archive <> all (t.overrun)
+    and not exists (
+      select from gapless.consumer_group g
+      where g.group_id = 'pipeline.' || t.archive and g.topic_id = t.topic_id
+    )
+$$;

@@ -1,0 +1,14 @@
+-- Raise unless each statement of the caller sees what committed before it.
+create or replace function gapless.require_read_committed(caller text)
+returns void
+language plpgsql
+stable
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'gapless.%() needs READ COMMITTED, not %: it decides by what is true now',
+      caller, upper(current_setting('transaction_isolation'))
+      using errcode = 'invalid_transaction_state';
+  end if;
+end
+$$;

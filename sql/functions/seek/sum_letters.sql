@@ -1,0 +1,32 @@
+-- What gapless.forget_letters() is about to take away: how many units of each state, and of what was
+-- discarded by whom and why, 1000 at most.
+create or replace function gapless.sum_letters(
+  group_id text, topic_id int, partition_id int, from_offset bigint
+)
+returns jsonb
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  with lost as (
+    select d.first_offset, d.state, d.discarded_by, d.discard_reason
+    from gapless.dead_letter d
+    where d.group_id = sum_letters.group_id and d.topic_id = sum_letters.topic_id
+      and d.partition_id = sum_letters.partition_id and d.first_offset >= sum_letters.from_offset
+  )
+  select jsonb_strip_nulls(
+    coalesce(
+      (
+        select jsonb_object_agg(c.state, c.units)
+        from (select l.state, count(*) as units from lost l group by l.state) c
+      ), '{}')
+    || jsonb_build_object('discards', (
+      select jsonb_agg(x)
+      from (
+        select l.first_offset as "offset", l.discarded_by as "by", l.discard_reason as reason
+        from lost l where l.state = 'discarded' order by l.first_offset limit 1000
+      ) x
+    ))
+  )
+$$;

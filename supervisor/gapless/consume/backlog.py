@@ -1,0 +1,172 @@
+"""What a group has yet to handle of a partition: claimed batch by batch, and read ahead.
+
+Reading 100 events costs as much as all else about a batch of 100. So a worker that is behind reads
+the next batches at once, and claims them one by one. That is only a hint: each claim compares fence
+and offset in the database (I6, I7), events and their offsets never change (I3), and what does not
+fit any more is forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.claim import Claim, Wanted, before_hole, claim
+from gapless.consume.reader import FETCH_EVENTS, load_units
+from gapless.consume.session import run
+from gapless.consume.terms import Terms
+from gapless.consume.unit import NOTHING, Source, Spans, Unit, units_of
+from gapless.errors import HoleError
+from gapless.failpoints import hit
+from gapless.keys import Assignment
+from gapless.log.event import Row
+from gapless.log.read import fetch
+
+EVENTS_MAX = 2000
+BYTES_MAX = 4 << 20  # of payloads; guessed from the batch before
+
+Claimed = tuple[Claim, Iterable[Unit]]
+"""What was claimed, and its units in offset order; none unless the outcome is "claimed"."""
+
+
+class Backlog:
+    """Claims what is next, and remembers from claim to claim what it has read ahead.
+
+    events: so many are worth reading at once with the next claim, 0 while the worker keeps up.
+    place: where the claim before left the group's row; a hint that keeps claims flat while an old
+    snapshot is held (sql/functions/consume/claim_ahead.sql).
+    """
+
+    __slots__ = ("_rows", "_spans", "_taken", "events", "place")
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.place: str | None = None
+        self.forget()
+
+    def claim(
+        self, conn: Connection[Any], assignment: Assignment, terms: Terms, batch_size: int
+    ) -> Claimed:
+        """Claim what is next: `batch_size` events, to the end of a unit; see claim.claim().
+
+        What lies beyond them is read with them when the worker is behind.
+        Raises HoleError, here or while iterating over units that are large, when an event is
+        missing (I3), and what claim.claim() raises.
+        """
+        found = self.claim_read(conn, assignment, batch_size)
+        if found is not None:
+            return found
+        at_once = min(FETCH_EVENTS, terms.stream_above_events)
+        most = 0 if self.events else at_once
+        wanted = Wanted(batch_size, most, terms.group_by, self.events, self.place)
+        claimed = claim(conn, assignment, wanted)
+        if claimed.outcome != "claimed":
+            return claimed, ()
+        hit("step.claimed")
+        self.place = claimed.place
+        rows = claimed.rows
+        if rows is not None:
+            self._gauge(rows, batch_size, most)
+        elif len(claimed.spans.ids) <= at_once:
+            rows = self._read_ahead(conn, claimed)
+            self._gauge(rows, terms.batch_size, terms.stream_above_events)
+        if rows is None:
+            return claimed, load_units(conn, assignment.partition, claimed, terms)[1]
+        source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
+        return claimed, units_of(source, claimed.spans, rows)
+
+    def claim_read(
+        self, conn: Connection[Any], assignment: Assignment, batch_size: int
+    ) -> Claimed | None:
+        """Claim units that were read ahead; None unless there are any, and they are what is next.
+
+        Before and after: as for claim(). Without such units the database is not asked.
+        """
+        if self._taken == len(self._spans.ends):
+            return None
+        spans, rows = self.take(batch_size)
+        source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
+        units: list[Unit] = []
+        last = spans.first_offset + len(spans.ids) - 1
+        params = {
+            **assignment.params,
+            "first_offset": spans.first_offset,
+            "last_offset": last,
+            "place": self.place,
+        }
+        # Made while the database is asked whether they are ours: 5 % of a batch of 1000.
+        meanwhile = partial(_extend, units, source, spans, rows)
+        answer = run(conn, "claim_ahead", params, meanwhile=meanwhile)
+        if not answer:
+            self.forget()
+            return None
+        hit("step.claimed")
+        xid, self.place = answer[0]
+        claimed = Claim(
+            outcome="claimed",
+            first_offset=spans.first_offset,
+            last_offset=last,
+            claim_xid=xid,
+            spans=spans,
+            rows=rows,
+        )
+        return claimed, units
+
+    @property
+    def units(self) -> int:
+        """How many units are read ahead."""
+        return len(self._spans.ends) - self._taken
+
+    def forget(self) -> None:
+        """Drop what was read ahead."""
+        self.keep(NOTHING, [])
+
+    def keep(self, spans: Spans, rows: list[Row]) -> None:
+        """Remember neighbouring units with their events, in offset order."""
+        self._spans = spans
+        self._rows = rows
+        self._taken = 0  # units
+
+    def take(self, batch_size: int) -> tuple[Spans, list[Row]]:
+        """Take the next units, `batch_size` events to the end of a unit, or what is left of them.
+
+        They are not given twice: whoever fails to commit them claims them anew.
+        """
+        ends, taken = self._spans.ends, self._taken
+        start = ends[taken - 1] if taken else 0
+        self._taken = min(bisect_left(ends, start + batch_size, lo=taken) + 1, len(ends))
+        if taken == self._taken:
+            return NOTHING, []
+        spans = self._spans[taken : self._taken]
+        return spans, self._rows[start : start + len(spans.ids)]
+
+    def _read_ahead(self, conn: Connection[Any], claimed: Claim) -> list[Row]:
+        """Return the events of a claim; keep those beyond it."""
+        ids, beyond = claimed.spans.ids, claimed.beyond
+        with before_hole(claimed.spans):
+            try:
+                rows = fetch(conn, [*ids, *beyond.ids])
+            except HoleError:
+                if not beyond:
+                    raise
+                beyond = NOTHING  # what is missing may not be in our way yet
+                rows = fetch(conn, ids)
+        self.keep(beyond, rows[len(ids) :])
+        del rows[len(ids) :]
+        return rows
+
+    def _gauge(self, rows: Sequence[Row], batch_size: int, most: int) -> None:
+        """Say from a batch just read whether to read ahead, and how many events, `most` at most."""
+        if len(rows) < batch_size:
+            self.events = 0
+            return
+        payload_bytes = sum(len(row[3] or b"") for row in rows)
+        self.events = min(EVENTS_MAX, most, BYTES_MAX * len(rows) // (payload_bytes + 1))
+
+
+def _extend(units: list[Unit], source: Source, spans: Spans, rows: list[Row]) -> None:
+    units += units_of(source, spans, rows)

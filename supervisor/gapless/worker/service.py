@@ -1,0 +1,83 @@
+"""What the states of a partition in a worker share: its place, when it is due, and its trouble."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.pq import TransactionStatus
+
+from gapless.db.connect import is_revoked, why_of
+from gapless.errors import BlockedError, HoleError, one_line
+from gapless.keys import Assignment, Partition
+from gapless.lease import hold
+from gapless.worker.bell import Bell
+from gapless.worker.board import Board
+from gapless.worker.retries import Retries
+from gapless.worker.spec import WorkerSpec
+
+log = logging.getLogger("gapless.worker")
+
+HOLE_RETRY_S = 5.0
+RETRY_S_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all partitions of a worker share: one session, one place on the board, one bell."""
+
+    spec: WorkerSpec
+    conn: Connection[Any]
+    board: Board
+    bell: Bell
+
+
+class Service:
+    """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
+
+    is_dropped: it is to be let go of. is_troubled: the lease says why it does not go on.
+    """
+
+    def __init__(self, desk: Desk, partition: Partition, lease_no: int) -> None:
+        self.desk = desk
+        self.partition = partition
+        self.lease_no = lease_no
+        self.due_s = self.began_s = monotonic()
+        self.retries = Retries(RETRY_S_MAX)
+        self.is_dropped = False
+        self.is_troubled = False
+
+    def report(self, assignment: Assignment, error: str | None) -> None:
+        """Say in the lease why the partition does not go on; None: it goes on."""
+        hold.report_error(self.desk.conn, assignment, error)
+        self.is_troubled = error is not None
+
+    def try_later(self, error: psycopg.Error | BlockedError, assignment: Assignment | None) -> None:
+        """Wait longer each time for what the environment, or the policy, does not let succeed."""
+        wait_s = self.retries.failed()
+        attempt = self.retries.failures
+        if attempt in (1, 3, 10) or attempt % 30 == 0:
+            log.warning("%s: will try again: %s", self.partition, why_of(error))
+        is_told = attempt == 3 or isinstance(error, BlockedError)
+        if assignment is not None and is_told and not is_revoked(error):
+            self.report(assignment, f"retrying: {one_line(error)} (attempt {attempt})")
+        self.due_s = monotonic() + wait_s
+
+    def stop_at_hole(self, error: HoleError, assignment: Assignment) -> None:
+        """Stay on the partition without going on, and say so, until the hole is mended."""
+        if not self.is_troubled:
+            log.error("%s: stopped: %s", self.partition, error)
+        self.report(assignment, f"stopped: {error}")
+        self.due_s = monotonic() + HOLE_RETRY_S
+
+    def require_session(self, error: BaseException) -> None:
+        """Raise `error` again if the session, which all partitions share, is not as it was."""
+        conn = self.desk.conn
+        if conn.closed or conn.info.transaction_status != TransactionStatus.IDLE:
+            if isinstance(error, psycopg.OperationalError):
+                raise error
+            raise psycopg.OperationalError(one_line(error)) from error

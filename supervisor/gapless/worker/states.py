@@ -1,0 +1,228 @@
+"""The states of a partition in a worker (I7, I8).
+
+    Waiting ──took the lease──▶ Installing ──fence is in──▶ Working
+                                     │                        │
+                                     └────────fenced──────────┴──▶ over
+
+A turn returns the state that is next, or the code with which the service is over. Dropped, it is
+over from any of them (leased.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import Protocol
+
+import psycopg
+
+from gapless.consume.drive import Driver
+from gapless.consume.patience import Patience
+from gapless.consume.turn import Step, Turn
+from gapless.errors import BlockedError, HoleError, UnplacedError
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.worker.brake import Brake
+from gapless.worker.service import Service
+from gapless.worker.spec import ExitCode
+from gapless.worker.zombie import Zombie
+
+log = logging.getLogger("gapless.worker")
+
+CAREFUL_BATCH = 64
+# A lock let go of is notified; a killed owner's is found so often, and ever less.
+LOCK_POLL_S = 0.02
+LOCK_POLL_S_MAX = 0.25
+INSTALL_WAIT_MS = 25
+
+
+class State(Protocol):
+    """What a partition is at."""
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The right to work on it, once the lease is taken."""
+
+    @property
+    def driver(self) -> Driver | None:
+        """What works on it, once the fence is in."""
+
+    def turn(self) -> State | ExitCode:
+        """Do what is next; return the state that follows, or why the service is over.
+
+        Raises psycopg's errors and GaplessError.
+        """
+
+
+class Waiting:
+    """Another one has the partition, or had: poll its lock, and tell the owner we are ready."""
+
+    assignment = None
+    driver = None
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._zombie = Zombie(service.desk.conn, service.partition)
+        self._ready_due_s = 0.0
+        self._lock_poll_s = LOCK_POLL_S
+
+    def turn(self) -> State | ExitCode:
+        """Take lock and lease, if they are to be had."""
+        service, conn = self._service, self._service.desk.conn
+        if not hold.try_lock(conn, service.lease_no):
+            return self._wait()
+        assignment = hold.take(conn, service.partition, service.desk.spec.member_id)
+        if assignment is None:
+            # The owner lost its lock, not its lease; or we are not the target any more: make way.
+            hold.unlock(conn, service.lease_no)
+            return self._wait()
+        return Installing(service, assignment)
+
+    def _wait(self) -> State:
+        """Tell the owner, now and then, that we are ready; end it if it is a member no more."""
+        service, now = self._service, monotonic()
+        if now >= self._ready_due_s:
+            self._ready_due_s = now + hold.READY_EVERY_MS / 1000
+            hold.announce(service.desk.conn, service.partition)
+            is_overdue = now - service.began_s > service.desk.spec.zombie_after_s
+            if is_overdue and self._zombie.end():
+                self._lock_poll_s = LOCK_POLL_S
+        service.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
+        self._lock_poll_s = min(self._lock_poll_s * 1.5, LOCK_POLL_S_MAX)
+        return self
+
+
+class Installing:
+    """The lease is ours; a former owner's transaction may still be open, so the fence waits."""
+
+    driver = None
+
+    def __init__(self, service: Service, assignment: Assignment) -> None:
+        self._service = service
+        self.assignment = assignment
+
+    def turn(self) -> State | ExitCode:
+        """Make the fence valid, waiting INSTALL_WAIT_MS at most."""
+        service, assignment = self._service, self.assignment
+        try:
+            held = hold.install(service.desk.conn, assignment, INSTALL_WAIT_MS)
+        except psycopg.errors.LockNotAvailable:
+            service.due_s = monotonic() + LOCK_POLL_S
+            return self
+        except UnplacedError as error:
+            service.stop_at_hole(error, assignment)
+            return self
+        if service.is_troubled:
+            service.report(assignment, None)
+        if held is None:
+            return _fenced(service)
+        log.info("%s: acquired, epoch %s", service.partition, assignment.epoch)
+        service.due_s = monotonic()
+        return Working(service, assignment, is_unclean=held.unclean)
+
+
+class Working:
+    """The partition is ours: a batch a turn, smaller and slower while units fail."""
+
+    def __init__(self, service: Service, assignment: Assignment, *, is_unclean: bool) -> None:
+        spec = service.desk.spec
+        self._service = service
+        self.assignment = assignment
+        self.driver = Driver(
+            Turn(
+                conn=service.desk.conn,
+                assignment=assignment,
+                handler=spec.handler,
+                terms=spec.terms,
+                former_end=spec.former_end,
+                patience=Patience(),
+            ),
+            wait_period_s=spec.wait_period_s,
+            wake=service.desk.bell.ring,
+        )
+        # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
+        # partitions of a worker that died only one has a unit that was tried and not finished.
+        self._alone = spec.terms.batch_size if is_unclean else 0  # events
+        self._batch_size = spec.terms.batch_size
+        self._brake = Brake()
+        self._rests_until_s = self._braked_until_s = 0.0
+
+    @property
+    def wakes_at_s(self) -> float:
+        """Until when no notification brings a turn, unless calls go on; time.monotonic."""
+        return max(self._rests_until_s, 0.0 if self.driver.going_on else self._braked_until_s)
+
+    def turn(self) -> State | ExitCode:
+        """Take a turn of the driver, and settle when the next one is."""
+        began_s = monotonic()
+        try:
+            done = self._step()
+        except HoleError as error:
+            self._service.require_session(error)
+            self._service.stop_at_hole(error, self.assignment)
+            return self
+        except BlockedError as error:
+            self._service.try_later(error, self.assignment)
+            return self
+        if done.outcome == "fenced":
+            return _fenced(self._service)
+        self._succeed(done, took_s=monotonic() - began_s)
+        return self
+
+    def _step(self) -> Step:
+        desk, driver = self._service.desk, self.driver
+        desk.board.begin(desk.spec.slot, self._service.lease_no, driver.oldest_s)
+        try:
+            is_braked = monotonic() < self._braked_until_s
+            if self._service.is_dropped or (driver.going_on and is_braked):
+                return driver.rest()
+            return driver.turn(batch_size=self._batch_size, alone=self._alone > 0)
+        finally:
+            if not desk.conn.closed and not driver.going_on:
+                desk.board.acquit(desk.spec.slot)
+            desk.board.rest(desk.spec.slot)
+
+    def _succeed(self, done: Step, *, took_s: float) -> None:
+        """Note a step that came to its end; adapt the size of the next one to failures."""
+        service, now = self._service, monotonic()
+        service.due_s = now + self.driver.wait_s(done)
+        self._rests_until_s = now + self.driver.rest_s(done, took_s)
+        service.retries.succeeded()
+        if service.is_troubled:
+            service.report(self.assignment, None)
+        if done.dead:
+            log.warning("%s: dead letters: %s more", service.partition, done.dead)
+        self._slow_down(done)
+        if self._brake.is_on:
+            self._batch_size = 1
+        elif done.failed:
+            self._batch_size = min(self._batch_size, CAREFUL_BATCH)
+        elif done.outcome == "done":
+            service.desk.board.complete(service.desk.spec.slot)
+            self._batch_size = min(self._batch_size * 2, service.desk.spec.terms.batch_size)
+        self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
+
+    def _slow_down(self, done: Step) -> None:
+        """Rest when nothing but failures comes; go on as before when something was handled."""
+        service, was_on = self._service, self._brake.is_on
+        rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
+        if rest_s:
+            self._braked_until_s = monotonic() + rest_s
+            if not self.driver.going_on:
+                service.due_s = max(service.due_s, self._braked_until_s)
+            if not was_on:
+                log.error("%s: %s, one is tried at a time", service.partition, self._brake)
+            then = f"the next one in {rest_s:.0f} s, one that is handled lifts it"
+            why = f"retrying: {self._brake}; {then}; gapless dlq list tells why"
+            service.report(self.assignment, why)
+            service.is_troubled = False  # who has calls going on is woken as ever
+        elif was_on and not self._brake.is_on:
+            self._braked_until_s = 0.0
+            log.warning("%s: goes on as before: a unit was handled", service.partition)
+            service.report(self.assignment, None)
+
+
+def _fenced(service: Service) -> ExitCode:
+    log.warning("%s: fenced: another owner took over", service.partition)
+    hold.unlock(service.desk.conn, service.lease_no)
+    return ExitCode.FENCED

@@ -1,0 +1,33 @@
+"""Each promise has its guards in docs/invariants.md, its line in README, and a test in bin/test --fast."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROMISED = [f"I{number}" for number in range(1, 12)]
+
+
+def _marked(path: Path) -> set[str]:
+    """The invariants that @pytest.mark.invariant(…) names in a file."""
+    return {
+        str(word.value)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.invariant"
+        for word in node.args
+        if isinstance(word, ast.Constant)
+    }
+
+
+def test_every_invariant_has_a_fast_test() -> None:
+    marked = set().union(*map(_marked, (ROOT / "tests" / "stage").rglob("test_*.py")))
+    assert marked == set(PROMISED)
+
+
+def test_every_invariant_has_its_guards_and_is_promised() -> None:
+    page = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")
+    assert set(PROMISED) <= set(re.findall(r"^\| \*\*(I\d+)\*\*", page, re.MULTILINE))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (I\d+) ", readme, re.MULTILINE) == PROMISED

@@ -1,0 +1,78 @@
+"""Pages are plain, modern English: words that docs/style.md replaces are not in them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path
+    for pattern in ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "sql/*.md", "examples/**/*.md")
+    for path in ROOT.glob(pattern)
+)
+OLD = {
+    "dear, of costs": r"dear(?:er)?",
+    "archaic": r"whilst|hence|thereof|henceforth|lest|ere|upon|thither|thence|whence|wherein",
+}
+IN_PAGES = {
+    **OLD,
+    "so many … at most: at most N": r"so many [^.]{0,40}at most|at most so (?:many|long|often)",
+    "goes on: continues": r"go(?:es|ing)? on|went on",
+    "meanwhile: while …, until then": r"meanwhile",
+    "for ever: forever": r"for ever",
+}
+# Code, names and messages are quoted as they are; tables of figures are made by benchmarks.
+_QUOTED = re.compile(
+    r"^```.*?^```|^ {4}.*?$|`[^`\n]*`|<!-- (?:bench|figures) .*?<!-- /|^.*test_.*$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def found(text: str, words: dict[str, str]) -> Iterator[str]:
+    """Yield each word that should be another one, with its line."""
+    for why, pattern in words.items():
+        for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+            yield f"line {text.count(chr(10), 0, match.start()) + 1}: {match[0]} ({why})"
+
+
+def _blanked(text: str) -> str:
+    return _QUOTED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_are_plain_english(page: Path) -> None:
+    if page.name == "style.md":  # it names the words
+        return
+    old = list(found(_blanked(page.read_text(encoding="utf-8")), IN_PAGES))
+    assert not old, "\n".join(old)
+
+
+def test_no_archaic_word_is_anywhere() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.sql", "*.yml", "*.toml", "bin"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    old = [
+        f"{name}: {each}"
+        for name in listed.stdout.splitlines()
+        if ROOT / name != Path(__file__) and (ROOT / name).is_file()
+        for each in found((ROOT / name).read_text(encoding="utf-8"), OLD)
+    ]
+    assert not old, "\n".join(old)
+
+
+def test_an_old_word_is_found() -> None:
+    page = "It goes on.\n`it goes on`\n\n```text\nmeanwhile\n```\nThat is dearer, for ever.\n"
+    told = list(found(_blanked(page), IN_PAGES))
+    assert [each.split(" (")[0] for each in told] == [
+        "line 7: dearer",
+        "line 1: goes on",
+        "line 7: for ever",
+    ]

@@ -1,0 +1,1 @@
+"""`bin/journeys`: how far a reader of the code travels, measured on a real server."""

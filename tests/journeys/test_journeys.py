@@ -1,0 +1,203 @@
+"""How far a reader travels: functions, files and changes of file of what happens most, bounded.
+
+`bin/journeys` prints the table. A journey gets a bound when it was made short, so that it stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless.cli.main import main
+from gapless.consume.drive import Driver
+from gapless.consume.step import step
+from gapless.consume.unit import Unit
+from gapless.lease import hold
+from gapless.worker.bell import Bell
+from gapless.worker.board import Board
+from gapless.worker.leased import Leased
+from gapless.worker.service import Desk
+from gapless.worker.spec import WorkerSpec
+from journeys.table import Row, changed, classes, say, table, twice
+from journeys.trail import Trail, trail
+from stage.consume.world import Group, World, make_handler
+from support.turn import terms, turn
+
+EVENTS = 10
+WARM = 3
+# functions, files, changes of file: at most
+CHANGED_MAX = 13
+TWICE_MAX = 24
+BOUNDS = {
+    "a turn: 10 events, and rest": (42, 10, 40),
+    "a step of 10 events": (40, 8, 30),
+    "a step of 10 events read ahead": (40, 8, 30),
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> Iterator[list[Row]]:
+    """Collect the table, and print it at the end."""
+    found: list[Row] = []
+    yield found
+    say(table(found))
+
+
+@pytest.fixture
+def report(rows: list[Row], pytestconfig: pytest.Config) -> Callable[[str, Trail], None]:
+    """Take a journey into the table; fail when it is longer than its bound."""
+
+    def take(name: str, found: Trail) -> None:
+        rows.append(Row(name, found.functions, found.files, found.changes))
+        if pytestconfig.getoption("verbose") > 0:
+            say(name, *found.names(), " > ".join(found.story()))
+        for value, bound in zip(rows[-1][1:], BOUNDS.get(name, ()), strict=False):
+            assert value <= bound, f"{name}: {rows[-1]}, at most {BOUNDS[name]}"
+
+    return take
+
+
+Report = Callable[[str, Trail], None]
+
+
+def warm(world: World, group: Group, driver: Driver) -> None:
+    """Let the session prepare its statements, and the driver find its rhythm."""
+    for _ in range(WARM):
+        world.units(*([1] * EVENTS))
+        driver.turn()
+
+
+def test_a_turn_of_a_worker(world: World, group: Group, report: Report) -> None:
+    driver = Driver(turn(group.conn, group.assignment, make_handler(nothing)))
+    warm(world, group, driver)
+    world.units(*([1] * EVENTS))
+    with trail() as found:
+        done = driver.turn()
+    assert done.events == EVENTS
+    report("a turn: 10 events, and rest", found)
+
+
+def test_a_step_that_reads_what_was_published(world: World, group: Group, report: Report) -> None:
+    called = turn(group.conn, group.assignment, make_handler(nothing))
+    for _ in range(WARM):
+        world.units(*([1] * EVENTS))
+        step(called)
+    world.units(*([1] * EVENTS))
+    with trail() as found:
+        done = step(called)
+    assert done.events == EVENTS
+    report("a step of 10 events", found)
+
+
+def test_a_step_of_what_was_read_ahead(world: World, group: Group, report: Report) -> None:
+    called = turn(group.conn, group.assignment, make_handler(nothing), batch_size=EVENTS)
+    world.units(*([1] * EVENTS * 100))
+    for _ in range(WARM):
+        step(called)
+    with trail() as found:
+        done = step(called)
+    assert done.events == EVENTS
+    report("a step of 10 events read ahead", found)
+
+
+def test_a_unit_that_fails(world: World, group: Group, report: Report) -> None:
+    driver = Driver(turn(group.conn, group.assignment, group.handler))
+    for _ in range(WARM):
+        world.units(*([1] * EVENTS))
+        group.failing.add(group.next_offset() + EVENTS // 2)
+        driver.turn()
+    world.units(*([1] * EVENTS))
+    group.failing.add(group.next_offset() + EVENTS // 2)
+    with trail() as found:
+        done = driver.turn()
+    assert (done.events, done.dead) == (EVENTS, 1)
+    report("10 units, one fails", found)
+
+
+def test_a_redrive(world: World, group: Group, report: Report) -> None:
+    driver = Driver(turn(group.conn, group.assignment, group.handler))
+    for _ in range(WARM):
+        world.units(1)
+        group.failing.add(group.next_offset())
+        driver.turn()
+    group.failing.clear()
+    world.rows(
+        "select gapless.redrive_letter(%s, %s, 0, c_offset) from gapless.dead_letter_queue",
+        group.name,
+        world.topic.name,
+    )
+    assert driver.has_due()
+    driver.turn()
+    with trail() as found:
+        done = driver.turn()
+    assert done.handled == 1
+    report("a redrive", found)
+
+
+def test_an_acquire(world: World, report: Report) -> None:
+    group = world.group()
+    hold.release(group.conn, group.assignment, lease_no(group))
+    leased = Leased(desk(group), group.assignment.partition, lease_no(group))
+    with trail() as found:
+        while not leased.is_owned:
+            assert leased.turn() is None
+    report("an acquire", found)
+    group.conn.close()
+
+
+def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--dsn", world.dsn, "topics", "list", "--json"]
+    assert main(words) == 0
+    with trail() as found:
+        assert main(words) == 0
+    assert world.topic.name in capsys.readouterr().out
+    report("gapless topics list", found)
+
+
+def test_state_that_changes(rows: list[Row]) -> None:
+    """How many attributes of each class are assigned to after __init__."""
+    most = sorted(((len(changed(node)), name) for name, _, node in classes()), reverse=True)
+    say("attributes changed after __init__:", *(f"{name} {n}" for n, name in most[:8]))
+    assert most[0][0] <= CHANGED_MAX
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    found = twice()
+    say(f"class names in several files: {len(found)}", *sorted(found))
+    assert len(found) <= TWICE_MAX
+
+
+def nothing(unit: Unit, conn: Connection[Any]) -> None:
+    """Handle a unit."""
+
+
+def lease_no(group: Group) -> int:
+    (found,) = (each.lease_no for each in group.member.leases())
+    return found
+
+
+def desk(group: Group) -> Desk:
+    """What a worker of this partition alone has."""
+    worker = make_handler(nothing)
+    spec = WorkerSpec(
+        dsn=group.world.dsn,
+        supervisor_pid=0,
+        close_fds=(),
+        slot=0,
+        wait_period_s=1.0,
+        connect_timeout_s=10,
+        partition=group.assignment.partition,
+        lease_no=lease_no(group),
+        partitions_max=1,
+        member_id=group.member.member_id,
+        handler=worker,
+        terms=terms(worker),
+        former_end="",
+        max_processing_ms=60_000,
+        statement_timeout_ms=0,
+        zombie_after_s=60.0,
+    )
+    return Desk(spec, group.conn, Board(1), Bell())

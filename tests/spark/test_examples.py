@@ -1,0 +1,16 @@
+"""The example of Spark runs as its README says, in a session of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from docs.test_examples import play, said
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_it_runs_as_its_readme_says(spark: SparkSession, dsn: str) -> None:
+    """`spark`: where there is none to be had, this is skipped as all tests of Spark are."""
+    _, expected = said("spark")
+    assert play("spark", dsn) == expected

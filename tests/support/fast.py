@@ -1,0 +1,34 @@
+"""What `bin/test --fast` runs: what keeps an invariant, and what needs no database and no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ALONE = ("tests/unit/", "tests/docs/", "tests/test_")
+_SLOW = {"slow", "long", "soak", "chaos", "spark"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file that has nothing for it: that alone would take half of the time."""
+    if not config.getoption("--fast") or not collection_path.name.startswith("test_"):
+        return None
+    name = str(collection_path.relative_to(config.rootpath))
+    if name.startswith(ALONE) or "mark.invariant(" in collection_path.read_text(encoding="utf-8"):
+        return None
+    return True
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect every other test."""
+    config.hook.pytest_deselected(items=[item for item in items if not _is_fast(item)])
+    items[:] = [item for item in items if _is_fast(item)]
+
+
+def _is_fast(item: pytest.Item) -> bool:
+    names = set(item.keywords)
+    needs_server = "server_dsn" in getattr(item, "fixturenames", ())
+    return "invariant" in names or (
+        item.nodeid.startswith(ALONE) and not needs_server and not names & _SLOW
+    )

@@ -1,0 +1,142 @@
+"""What a driver does next, told as histories: at which time, what it asked, and what it was told."""
+
+from __future__ import annotations
+
+import pytest
+
+from gapless.consume.agenda import (
+    DOZE_S,
+    EARLY,
+    LETTERS_EVERY_S,
+    LOOK_BUSY_S,
+    LOOK_S,
+    REST_S_MAX,
+    SEVERAL_EVENTS,
+    Agenda,
+    Pace,
+)
+
+NOW = 1000.0
+
+
+def log_turn(agenda: Agenda, now_s: float, *, idle: bool = False, waits: bool = False) -> None:
+    assert not agenda.is_aside_next(now_s)
+    agenda.log_taken(now_s, idle=idle, waits=waits, is_end=False)
+
+
+def aside_turn(agenda: Agenda, now_s: float, *, waits: bool = False, yields: bool = False) -> int:
+    assert agenda.is_aside_next(now_s)
+    first_offset = agenda.take_aside()
+    agenda.aside_taken(now_s, waits=waits, yields=yields)
+    return first_offset
+
+
+def test_a_new_one_looks_at_once() -> None:
+    agenda = Agenda()
+    assert agenda.is_new
+    assert agenda.wants_look(NOW)
+    agenda.looked(NOW, [], None)
+    assert not agenda.is_new
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "idle", "waits", "next_look_s"),
+    [
+        (None, True, False, LOOK_S),  # nothing waits, nothing happens
+        (2.0, True, False, 2.0),  # then it is due
+        (60.0, True, False, LOOK_S),
+        (None, False, False, LOOK_BUSY_S),  # a busy log may set units aside by other means
+        (None, False, True, 0.0),  # one was set aside just now: when is it due?
+    ],
+)
+def test_when_it_looks_again(
+    wait_s: float | None, *, idle: bool, waits: bool, next_look_s: float
+) -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [], wait_s)
+    log_turn(agenda, NOW, idle=idle, waits=waits)
+    assert not next_look_s or not agenda.wants_look(NOW + next_look_s - 0.001)
+    assert agenda.wants_look(NOW + next_look_s)
+
+
+def test_while_something_is_due_nobody_looks() -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [7], None)
+    assert not agenda.wants_look(NOW + 2 * LOOK_S)
+
+
+def test_what_is_due_and_a_busy_log_take_turns() -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [7, 9, 11], None)
+    assert aside_turn(agenda, NOW) == 7
+    log_turn(agenda, NOW)
+    assert aside_turn(agenda, NOW) == 9
+    log_turn(agenda, NOW)
+    assert aside_turn(agenda, NOW) == 11
+    assert not agenda.due
+    assert agenda.wants_look(NOW), "there may be more than one look finds"
+
+
+def test_all_that_is_due_comes_before_another_look_at_an_idle_log() -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [7, 9, 11], None)
+    assert aside_turn(agenda, NOW) == 7
+    log_turn(agenda, NOW, idle=True)
+    assert [aside_turn(agenda, NOW) for _ in range(2)] == [9, 11]
+
+
+def test_a_log_that_raises_keeps_nothing_back() -> None:
+    """A hole, or a unit that blocks: what was set aside goes on all the same."""
+    agenda = Agenda()
+    agenda.looked(NOW, [7, 9], None)
+    aside_turn(agenda, NOW)
+    assert not agenda.is_aside_next(NOW), "the log has its turn, and raises"
+    assert agenda.is_aside_next(NOW)
+
+
+def test_calls_that_go_on_come_first_for_a_while() -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [7, 9], None)
+    aside_turn(agenda, NOW, yields=True)
+    log_turn(agenda, NOW)
+    log_turn(agenda, NOW + LETTERS_EVERY_S - 0.001)
+    assert aside_turn(agenda, NOW + LETTERS_EVERY_S) == 9
+
+
+def test_it_sleeps_no_longer_than_until_something_is_due() -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [], 0.5)
+    assert agenda.wait_s(NOW, 1.0) == 0.5
+    assert agenda.wait_s(NOW + 2.0, 1.0) == 0.0
+    agenda.looked(NOW, [], None)
+    assert agenda.wait_s(NOW, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("is_at_end", "idle", "doze_s"),
+    [(False, False, 0.0), (True, False, DOZE_S), (False, True, 1.0)],
+)
+def test_how_long_it_sleeps(*, is_at_end: bool, idle: bool, doze_s: float) -> None:
+    pace = Pace()
+    pace.is_at_end = is_at_end
+    assert pace.doze_s(1.0, idle=idle) == doze_s
+
+
+def test_whoever_is_called_early_was_woken() -> None:
+    pace = Pace()
+    assert not pace.is_woken(NOW)
+    pace.sleep(NOW, 1.0)
+    assert pace.is_woken(NOW + EARLY - 0.001)
+    assert not pace.is_woken(NOW + EARLY)
+    pace.doze_s(1.0, idle=False)
+    assert not pace.is_woken(NOW), "it did not sleep"
+
+
+def test_a_stream_is_let_gather() -> None:
+    pace = Pace()
+    pace.is_at_end = True
+    assert [pace.rest_s(SEVERAL_EVENTS, 0.001) for _ in range(2)] == [0.0, 0.003]
+    assert pace.rest_s(SEVERAL_EVENTS, 1.0) == REST_S_MAX
+    assert pace.rest_s(SEVERAL_EVENTS - 1, 1.0) == 0.0
+    pace.is_at_end = False
+    assert pace.rest_s(100, 1.0) == 0.0
