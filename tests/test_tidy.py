@@ -238,9 +238,9 @@ ASKS_THE_DATABASE = {"demo/kept.py", "demo/play.py", "demo/report.py"}
 def test_the_command_line_asks_the_database_through_ops() -> None:
     """What a command does, a gateway does with one call of gapless.ops."""
     asking = {
-        str(path.relative_to(PACKAGE / "cli"))
-        for path in PACKAGE.glob("cli/**/*.py")
-        if "gapless.db.queries" in path.read_text()
+        str(path.relative_to(PACKAGES / "gapless" / "cli"))
+        for path in (PACKAGES / "gapless").glob("cli/**/*.py")
+        if "gapless.db.queries" in _text(path)
     }
     assert asking == ASKS_THE_DATABASE
 

@@ -20,7 +20,8 @@ from docs.scripts import script
 reference = script("_reference")
 _UNITS = "events|units|bytes|characters|seconds|calls|partitions|letters|rows|offset|days|timedelta"
 _UNIT_IN_NAME = re.compile(
-    r"_(?:s|ms|bytes|events|units|rows|count)$|^(?:events|units|partitions)$"
+    r"_(?:s|ms|bytes|events|units|rows|count|lines|chunks)(?:_max)?$|^chunks_\w+$|"
+    r"^(?:events|units|partitions|bytes|groups|topics|members|transactions|duplicates|batches)$"
 )
 # Numbers that count nothing: they say which one.
 _WHICH = {
@@ -31,6 +32,15 @@ _WHICH = {
     "last_offset",
     "id",
     "ids",
+    "topic_id",
+    "message_id",
+    "descriptor",
+    "epoch",
+    "last_line",
+    "node",
+    "parent",
+    "upto",
+    "xid",
     "exit_code",
 }
 _RAISES = re.compile(r"\bRaises\b|\braises [A-Z]\w+")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Move,
         Paused,
         Resumed,
-        SeekStage,
         Skipped,
         pause,
         plan_seek,
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
         parse_units,
         republish_unit,
     )
-    from gapless.ops.doctor.finding import Finding, Level
+    from gapless.ops.doctor.finding import Finding
     from gapless.ops.doctor.rounds import diagnose
     from gapless.ops.groups import (
         CreatedGroup,
@@ -145,7 +144,6 @@ __all__ = [
     "ImportedUnit",
     "Installed",
     "JsonLines",
-    "Level",
     "LineShape",
     "Losses",
     "Move",
@@ -168,7 +166,6 @@ __all__ = [
     "Resumed",
     "Retention",
     "SameTransaction",
-    "SeekStage",
     "Skipped",
     "Topic",
     "TopicChange",
@@ -237,8 +234,7 @@ if not TYPE_CHECKING:
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
             "gapless.ops.chains": "Chain ChainUnit trace",
             "gapless.ops.control": (
-                "Move Paused Resumed SeekStage Skipped pause plan_seek resume seek seek_paused "
-                "skip_hole"
+                "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"
             ),
             "gapless.ops.dlq.change": (
                 "DlqOutcome discard_unit discard_units redrive_unit redrive_units"
@@ -250,7 +246,7 @@ if not TYPE_CHECKING:
             "gapless.ops.dlq.transfer": (
                 "ImportedEvent ImportedUnit export_units import_unit parse_units republish_unit"
             ),
-            "gapless.ops.doctor.finding": "Finding Level",
+            "gapless.ops.doctor.finding": "Finding",
             "gapless.ops.doctor.rounds": "diagnose",
             "gapless.ops.groups": (
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "

@@ -27,10 +27,10 @@ _FATES = {
 class ChainUnit:
     """A unit of a chain, as gapless.trace() returns it; offsets are inclusive.
 
-    node, parent: its number here, and that of the unit it came of, through `group`. cause: the same
+    node: its number here; parent: that of the unit it came of, through `group`. cause: the same
     as a place; detached: why the unit of that place is not here (dropped, elsewhere, left-out).
     state: sequenced, unsequenced (no offsets yet) or dropped (by retention, kept as a dead letter).
-    groups: what each group did with it. left_out: how many units that came of it are not here.
+    groups: what each group did with it. left_out: units that came of it and are not here.
     """
 
     node: int | None
@@ -57,7 +57,8 @@ class ChainUnit:
 class Chain:
     """The units of a chain, in the order of a walk through the tree.
 
-    is_cut: there are more than were asked for; left_out: how many, None if that is not known.
+    is_cut: there are more than were asked for; left_out: units that are not here, None if nobody
+    counted them.
     """
 
     transaction_id: UUID

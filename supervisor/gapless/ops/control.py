@@ -28,7 +28,11 @@ could not be ended, and resume() is needed."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """What a pause did: how many pauses are new (0: it rested), and workers yet to finish."""
+    """What a pause did.
+
+    new_pauses: one for each of its topics, or partitions, that was not paused.
+    workers_finishing: partitions whose worker has a batch to finish.
+    """
 
     group: str
     topic: str | None
@@ -39,7 +43,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """How many pauses were ended; 0: there was none."""
+    """What a resume did. ended_pauses: how many there were, of topics or partitions; 0: none."""
 
     group: str
     topic: str | None
@@ -49,10 +53,12 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What happens to a partition; offsets are those handled next, before and after.
+    """What happens to a partition.
 
-    again, skipped: events that are handled again, or never. dead_letters: units set aside that
-    leave the dead letter queue. worker: one owns the partition, so seek() would be refused.
+    current_offset: the offset handled next, before. new_offset: the offset handled next, after.
+    again counts
+    events that are handled again. skipped: events that never are. dead_letters: units that leave
+    the dead letter queue. worker: one owns the partition, so seek() would be refused.
     """
 
     topic: str
@@ -67,7 +73,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """What a group has passed: offsets, inclusive; how many of them were missing, and all."""
+    """What a group has passed; both offsets are inclusive.
+
+    missing: events that were not there. passed: events and missing ones together.
+    """
 
     group: str
     topic: str
@@ -149,6 +158,8 @@ def seek_paused(
     Before: `conn` is in autocommit. dsn: of the same database, for a second session that ends the
     pause if anything goes wrong, KeyboardInterrupt included. A kill leaves one of three states:
     nothing happened; paused and nothing moved; all done.
+    tell: is told `waiting` (for workers), and when it fails `undone` (the pause has ended, and
+    nothing moved) or `still-paused` (it could not be ended: resume() does).
     Raises as seek() does, and GaplessError when a worker has not let go after timeout_s seconds.
     """
     require_autocommit(conn, "seek_paused()")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupInfo:
-    """A group and one of its topics; lag: events it has not passed; dead_letters: events.
+    """A group and one of its topics.
+
+    lag: events it has not passed; dead_letters: events that are dead.
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
     Paused (all of it). members: supervisors in it. partitions: of the topic.
@@ -38,9 +40,11 @@ class GroupInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPartition:
-    """A partition of a group. current_offset is handled next, log_end_offset is given next.
+    """A partition of a group.
 
-    member: the supervisor that owns it, with the epoch of its lease; error: what stops it.
+    current_offset: the offset handled next. log_end_offset: the offset that the next event gets.
+    lag: events between them. member: the supervisor that owns it, with the epoch of its lease.
+    error: what stops it.
     """
 
     group: str
@@ -66,7 +70,7 @@ class CreatedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedGroup:
-    """What goes with a group: its offsets in these topics, its dead letters (events).
+    """What goes with a group: its offsets in these topics. dead_letters: events that are dead.
 
     removed: it is gone; False: nothing was changed.
     """

@@ -26,9 +26,9 @@ _CHUNK_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What install_schema() did: files applied, chunks made, each of so many events.
+    """What install_schema() did: files applied, chunks made, each of chunk_events events.
 
-    chunks_made: None if somebody has locked what it takes; the sequencer makes them.
+    chunks_made: how many; None if somebody has locked what it takes; the sequencer makes them.
     """
 
     changes: Sequence[SchemaChange]
@@ -38,7 +38,10 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """What drop_schema() would lose; events: those that ever got an offset."""
+    """What drop_schema() would lose.
+
+    events: those that ever got an offset. dead_letters: events.
+    """
 
     topics: int
     events: int

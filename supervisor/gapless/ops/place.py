@@ -120,7 +120,7 @@ class GroupPlace:
         return {**self.range, "offset": self.offset}
 
     def require_whole(self) -> None:
-        """Raise UsageError for a place with an offset: what rests is a partition."""
+        """Make sure that no offset is said: what rests is a partition. Raises UsageError."""
         if self.offset is not None:
             whole = replace(self, offset=None)
             raise UsageError(f"{self} is one event: a partition rests as a whole, {whole}")

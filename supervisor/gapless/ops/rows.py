@@ -20,13 +20,13 @@ Row = TypeVar("Row")
 def rows(
     conn: Connection[Any], kind: type[Row], query: LiteralString, **params: object
 ) -> list[Row]:
-    """Return all rows of a query, each as a record of that class. Raises RefusedError."""
+    """Return all rows of a query, each as a record of that class; RefusedError as refused()."""
     with refused(), conn.cursor(row_factory=class_row(kind)) as cursor:
         return cursor.execute(query, params).fetchall()
 
 
 def row(conn: Connection[Any], query: LiteralString, **params: object) -> tuple[Any, ...]:
-    """Return the only row of a query, whatever rows `conn` makes. Raises RefusedError."""
+    """Return the only row of a query, whatever rows `conn` makes; RefusedError as refused()."""
     with refused(), conn.cursor(row_factory=tuple_row) as cursor:
         found = cursor.execute(query, params).fetchone()
     assert found is not None

@@ -38,7 +38,7 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPartition:
-    """A partition: its oldest offset, the offset that the next event gets, events between.
+    """A partition. log_start_offset: the oldest offset; log_end_offset: the offset given next.
 
     state: active, or old for one it had before its number was lowered.
     """
@@ -53,7 +53,11 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
-    """A group that has yet to finish `events` of an earlier number of partitions, in these."""
+    """A group that has yet to finish events of an earlier number of partitions.
+
+    partitions_before: partitions the topic had; partitions: it has. unfinished: the partitions in
+    which the events are.
+    """
 
     group: str
     topic: str
@@ -76,7 +80,8 @@ class UnroutedId:
 class AlteredTopic:
     """What a topic is now, of what was changed; the rest is None.
 
-    changes: groups that finish what is in the partitions it had, before they continue.
+    partitions_before: partitions it had. changes: groups that finish what is in those before they
+    continue.
     """
 
     topic: str

@@ -70,8 +70,10 @@ def redrive_units(
     """Have units handled again, by the workers of their partitions, once and in offset order.
 
     Before: `conn` is in autocommit; 50 units are a transaction. places: of their first events, as
-    list_units() returns them. who: for the record, None is this process's user and host. progress:
-    is told how many are done. What cannot be redriven is left alone, and its outcome says why.
+    list_units() returns them. who: for the record, None is this process's user and host.
+    progress: is told how many units are done. What cannot be redriven is left alone, and its
+    outcome says why.
+    Raises UsageError for another connection.
     """
     require_autocommit(conn, "redrive_units()")
     what = {"who": who or whoami()}
@@ -87,6 +89,8 @@ def discard_units(
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[DlqOutcome]:
     """Give units up, for good; what is parked behind them follows. As redrive_units().
+
+    progress: is told how many units are done.
 
     Raises UsageError when the reason says nothing.
     """

@@ -33,8 +33,8 @@ class DlqFilter:
     """Which units are meant: all that is said must hold, None is not said.
 
     key: one of its events has it. error: in the error or its traceback, in any case. since,
-    until: it failed last then or later, before then. age: at most so long ago, by the database's
-    clock. states: one of these; None: of any.
+    until: it failed last then or later, before then. age: a timedelta, it
+    failed at most so long ago, by the database's clock. states: one of these; None: of any.
     """
 
     group: str | None = None
@@ -65,7 +65,9 @@ class DlqDetails:
 def list_units(
     conn: Connection[Any], wanted: DlqFilter, *, limit: int | None = None
 ) -> list[DlqRow]:
-    """Return the units that the filter chooses, newest failure first, at most `limit` of them.
+    """Return the units that the filter chooses, newest failure first.
+
+    limit: units at most; None: all.
 
     Raises RefusedError (GL404) for a group or topic that is not there and has left none.
     """
@@ -99,7 +101,10 @@ def list_events(conn: Connection[Any], unit: DlqUnit, *, limit: int = EVENTS_MAX
 
 
 def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50) -> DlqDetails:
-    """Return all that is known of the unit at a place. Raises what find_unit() raises."""
+    """Return all that is known of the unit at a place, at most events_max events of it.
+
+    Raises what find_unit() raises.
+    """
     unit = find_unit(conn, place)
     where = unit.place.event
     kin = query("dlq", "kin")

@@ -13,7 +13,7 @@ from gapless.ops.place import GroupPlace, spell
 class DlqRow:
     """A unit in a list: offset is its first, key and event_type are its first event's.
 
-    state: dead, waiting, parked, redriven or discarded. attempts: how often it was tried. failed:
+    state: dead, waiting, parked, redriven or discarded. attempts: calls that ended. failed:
     last. error: the first 200 characters of why.
     """
 
@@ -32,6 +32,7 @@ class DlqRow:
 
     @property
     def place(self) -> GroupPlace:
+        """Where its first event is."""
         return GroupPlace(
             group=self.group, topic=self.topic, partition=self.partition, offset=self.offset
         )
@@ -41,8 +42,8 @@ class DlqRow:
 class DlqUnit:
     """A unit that was set aside; offsets are inclusive, times None for what has not happened.
 
-    crashes: how often the process died of it. reason: the line that says most of why; exception:
-    all of it. closed: when it was handled after all, or discarded.
+    attempts: calls that ended. crashes: calls of which the process died. reason: the line that says
+    most of why; exception: all of it. closed: when it was handled after all, or discarded.
     """
 
     group: str
@@ -73,6 +74,7 @@ class DlqUnit:
 
     @property
     def place(self) -> GroupPlace:
+        """Where its first event is."""
         return GroupPlace(
             group=self.group, topic=self.topic, partition=self.partition, offset=self.offset
         )
@@ -113,7 +115,7 @@ class ParkedAhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTransaction:
-    """A unit of the same transaction; behind: so many are parked behind it."""
+    """A unit of the same transaction; behind: units parked behind it."""
 
     group: str
     topic: str

@@ -46,8 +46,8 @@ _LOG = (
 def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
     """Yield what every check finds, as soon as it is known; changes nothing.
 
-    dsn: for two sessions of its own. What cannot be looked at is a finding, too: nothing is raised
-    but for a connection that is lost on the way.
+    dsn: for two sessions of its own. What cannot be looked at is a finding, too.
+    Raises psycopg.Error for a connection that is lost on the way.
     """
     try:
         conn = connect(dsn, role="doctor", connect_timeout_s=connect_timeout_s)

@@ -27,7 +27,7 @@ _PROBED_EVENTS_MAX = 100  # publish() takes COPY, which names the row, for fewer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLines:
-    """What is committed of a file: events, in so many transactions, up to this line, from 1.
+    """What is committed of a file: events, in how many transactions, up to last_line, from 1.
 
     duplicates: lines with a dedupe_key that was there before; they are not among `events`. xid: of
     the last transaction that stored any; None: there was none.
@@ -50,8 +50,8 @@ def publish_lines(
 ) -> PublishedLines:
     """Publish the events of a file or pipe, in order, some to a transaction.
 
-    batch_lines: of a transaction; neighbours with one transaction_id stay together; None: all in
-    one. progress: is told, as it reads, of how many events and bytes.
+    batch_lines: events of a transaction; neighbours with one transaction_id stay together; None:
+    all in one. progress: is told, as it reads, how many events and bytes it has read.
     Raises UsageError at the first line that is wrong, GaplessError when the connection is lost;
     both say what was published before it. So does the note of a KeyboardInterrupt.
     """

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayInfo:
-    """A replay that was not finished: events in its range, and how many are done.
+    """A replay that was not finished.
 
-    dead_letters: units. running: somebody is at it.
+    events: those in its range; done counts events. dead_letters: units. running: somebody is at it.
     """
 
     name: str

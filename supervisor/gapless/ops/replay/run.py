@@ -47,7 +47,7 @@ class ReplayPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayProgress:
-    """Of all partitions of a replay: events in range and done; units and events that are dead."""
+    """Of all partitions of a replay: events in range; done counts events; what of them is dead."""
 
     events: int
     done: int
@@ -57,9 +57,10 @@ class ReplayProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """What a replay came to, all runs of it together. finished: nothing is left of its range.
+    """What a replay came to, all runs of it together; done counts events.
 
-    kept: its scratch group is still there, for others that are at it or for its dead letters.
+    finished: nothing is left of its range. kept: its scratch group is still there, for others that
+    are at it or for its dead letters.
     """
 
     name: str

@@ -24,7 +24,9 @@ class FailedUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTrial:
-    """What a dry run found, in units but for `events`. skipped: as the handler asked.
+    """What a dry run found.
+
+    handled: units that would be. skipped: units, as the handler asked. failed: units that would.
 
     failures: the first FAILURES_SHOWN of those that failed.
     """

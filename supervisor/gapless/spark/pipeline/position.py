@@ -36,7 +36,7 @@ class PipelineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStanding:
-    """A line of `gapless pipeline status`."""
+    """How far a pipeline is; lag: events it has not read. runs: a run of it is on its way."""
 
     name: str
     batches: int
