@@ -137,6 +137,25 @@ def test_nothing_that_is_stored_changes(old: Connection) -> None:
     assert _state(old) == before
 
 
+def test_functions_and_views_are_those_of_a_new_database(old: Connection, dsn: str) -> None:
+    migrate(old)
+    with connect(dsn, role="test") as new:
+        for what in ("functions", "views"):
+            there, fresh = (_made(conn, what) for conn in (old, new))
+            assert {name: text for name, text in there.items() if fresh.get(name) != text} == {}
+            assert set(fresh) == set(there)
+
+
+def _made(conn: Connection, what: str) -> dict[str, str]:
+    statement = {
+        "functions": "select p.oid::regprocedure::text, pg_get_functiondef(p.oid) || p.proacl::text"
+        " from pg_proc p where p.pronamespace = 'gapless'::regnamespace",
+        "views": "select c.oid::regclass::text, pg_get_viewdef(c.oid) || c.relacl::text"
+        " from pg_class c where c.relnamespace = 'gapless'::regnamespace and c.relkind = 'v'",
+    }[what]
+    return dict(conn.execute(statement.encode()).fetchall())
+
+
 def test_it_goes_on_where_it_was(old: Connection, empty_dsn: str) -> None:
     @handler(topic="orders", on_failure="park-key")
     def write(unit: Unit, conn: Connection[Any]) -> None:
