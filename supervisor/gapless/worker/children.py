@@ -17,8 +17,9 @@ from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.loop import run_worker
+from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
-from gapless.worker.roster import Ended, Roster, Worker
+from gapless.worker.roster import Roster, Worker
 from gapless.worker.sequencer import run_sequencer
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
 
@@ -223,23 +224,20 @@ class Children:
             self._kill_if_stuck(child, self._settings.max_processing_ms)
             self._reunite(worker)
             return
-        steady, culprit = self._is_steady(child), self._board.subject(child.slot)
-        name = child.name
-        several = len(worker.services) > 1
+        steady, at_work = self._is_steady(child), self._board.subject(child.slot)
+        name, why = child.name, child.explain(code)
         self._free_slots.append(child.slot)
-        all_ended = self._roster.dismiss(worker, code)
-        at_work = [ended.partition for ended in all_ended if ended.lease_no == culprit]
-        if any(ended.unasked for ended in all_ended):
-            why = child.explain(code)
-            where = f", at work on {at_work[0]}" if several and at_work else ""
-            log.warning("%s ended: %s%s", name, why, where)
-        self._suspects.update(at_work)
-        for ended in all_ended:
-            # Who was not at work is not to blame: it goes on at once, elsewhere.
-            is_blamed = not at_work or ended.partition in at_work
-            if is_blamed:
-                self._ends[ended.partition] = child.explain(code)
-            self._note_end(ended, steady=steady or not is_blamed)
+        found = post_mortem(self._roster.dismiss(worker, code), at_work, is_steady=steady)
+        line = words(name, found, why)
+        if line is not None:
+            log.warning(line)
+        for each in found:
+            partition = each.ended.partition
+            if each.is_suspect:
+                self._suspects.add(partition)
+            if each.is_blamed:
+                self._ends[partition] = why
+            self._note_end(each.ended, steady=each.is_steady)
 
     def _note_end(self, ended: Ended, *, steady: bool) -> None:
         self._ended = True

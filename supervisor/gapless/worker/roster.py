@@ -9,6 +9,7 @@ from uuid import UUID
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.worker.child import Child
+from gapless.worker.post_mortem import Ended
 from gapless.worker.reconcile import Running
 from gapless.worker.spec import ExitCode
 
@@ -52,16 +53,6 @@ class Worker:
                 for each in self.services.values()
             )
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The service of a partition ended; unasked, if it had not been told to let go."""
-
-    partition: Partition
-    lease_no: int
-    code: int
-    unasked: bool
 
 
 class Roster:

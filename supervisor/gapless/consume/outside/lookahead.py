@@ -83,9 +83,9 @@ class Lookahead:
             if self._finished is None:
                 known = run(job.conn, "deliveries", place)
                 self._finished = {first for first, _, is_finished in known if is_finished}
-                self.suspects = {
-                    first: n for first, n, is_finished in known if n and not is_finished
-                }
+                self.suspects.update(
+                    (first, n) for first, n, is_finished in known if n and not is_finished
+                )
             # Of those that were read before, too: what was held then may have been let go.
             self.sieve = Parking.load(job, [*self.window.unfinished(), *more])
         self.window.extend(more, self.sieve.keys, self._finished)
