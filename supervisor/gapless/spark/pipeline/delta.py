@@ -10,7 +10,7 @@ Files of a lost attempt are in no commit: VACUUM removes them, as any writer's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -55,6 +55,14 @@ class Delta:
 
     def begin(self, conn: Connection[Any]) -> None:
         """Nothing is to be swept: what interrupted runs left is in no commit."""
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target: what is written down is only finished."""
+        if state(conn, self._pipeline.name).files is None:
+            self.write(conn, batch, frame())
+        self.finish(conn, batch)
 
     def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
         """Write a batch's files where they stay, and write down what is to be committed."""

@@ -8,6 +8,7 @@ finished by moving what is not moved yet. Readers of the folder need no manifest
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -41,6 +42,14 @@ class Files:
             )
         if state(conn, self._pipeline.name).files is None:
             self._staging.remove(self._pipeline.name)
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target: what is written down is only finished."""
+        if state(conn, self._pipeline.name).files is None:
+            self.write(conn, batch, frame())
+        self.finish(conn, batch)
 
     def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
         """Write a batch into the staging folder, and write down where its files go."""

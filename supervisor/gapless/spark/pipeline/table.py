@@ -7,7 +7,7 @@ rows are only inserted. The transform gives each key once in a batch: it aggrega
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +31,25 @@ _TOKEN = sql.Identifier("gapless_token")
 class Table:
     """The table a pipeline writes to, and the unlogged one beside it that tasks send rows to."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, where: Reached) -> None:
         self._pipeline = pipeline
+        self._where = where
         self._table = sql.Identifier(*pipeline.target.where.rsplit(".", 1))
         self._stage = _stage(pipeline.name, pipeline.target.where)
 
-    def write(self, conn: Connection[Any], where: Reached, df: DataFrame) -> list[Staged]:
+    def begin(self, conn: Connection[Any]) -> None:
+        """Nothing is to be swept: the stage is made anew for each batch."""
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target."""
+        df = frame()
+        rows = self.write(conn, df)
+        hit("pipeline.written")
+        self.finish(conn, batch, df.columns, rows)
+
+    def write(self, conn: Connection[Any], df: DataFrame) -> list[Staged]:
         """Send a batch's rows to the stage, which is made anew: what was in it is of lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
@@ -50,7 +63,7 @@ class Table:
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
                 ).format(self._stage, _TOKEN, names, self._table)
             )
-        return stage_rows(df, where, self._stage)
+        return stage_rows(df, self._where, self._stage)
 
     def finish(
         self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
