@@ -10,7 +10,7 @@ from psycopg.types.string import ByteaBinaryLoader
 
 from benchmarks.crew import Cue, Job
 from benchmarks.queries import query
-from gapless.consume.backlog import EVENTS_MAX
+from gapless.consume.read.backlog import EVENTS_MAX
 from gapless.db.listen import heard, listen, wait
 
 COMMITTED = "psycopg, each batch committed"

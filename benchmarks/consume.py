@@ -20,12 +20,12 @@ from benchmarks.drain import decoding, drain, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.server import Setup
+from gapless.consume.batch import Batch
 from gapless.consume.drive import GOES_ON_S
-from gapless.consume.handler import Handler
+from gapless.consume.job import Job, Step
 from gapless.consume.step import step
 from gapless.consume.terms import agree
-from gapless.consume.turn import Step, Turn
-from gapless.consume.unit import Batch
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
@@ -216,7 +216,7 @@ def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: boo
     terms = agree(handler, Settings(batch_size=batch_size))
     with connect(dsn, role="bench") as conn:
         member, held = _take(conn, handler, topic)
-        turn = Turn(conn=conn, assignment=held.assignment, handler=handler, terms=terms)
+        turn = Job(conn=conn, assignment=held.assignment, handler=handler, terms=terms)
         for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
             step(turn, batch_size=1)
         turn.backlog.forget()
@@ -229,7 +229,7 @@ def _steps(dsn: str, topic: Topic, batch_size: int, function: Any, *, batch: boo
         return rate
 
 
-def _turn(turn: Turn) -> Step:
+def _turn(turn: Job) -> Step:
     """Step as long as a driver does."""
     until_s = monotonic() + GOES_ON_S
     return step(turn, goes_on=lambda: monotonic() < until_s)

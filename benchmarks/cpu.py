@@ -90,7 +90,7 @@ def descendants(pid: int | None) -> list[int]:
 def _children(pid: int) -> list[int]:
     """Return the children of a process: of each of its threads (Spark's JVM forks from several)."""
     found: list[int] = []
-    with suppress(OSError):  # the process has ended meanwhile
+    with suppress(OSError):  # the process has just ended
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
                 found += [int(word) for word in (thread / "children").read_text().split()]
@@ -103,7 +103,7 @@ def _descendants_s(pid: int, ended: Callable[[int], float] | None = None) -> flo
     while True:
         ended_s = ended(pid)
         alive_s = sum(_own_s(child) + _descendants_s(child) for child in _children(pid))
-        if ended(pid) == ended_s:  # else one ended meanwhile, and was counted in neither
+        if ended(pid) == ended_s:  # else one has just ended, and was counted in neither
             return ended_s + alive_s
 
 

@@ -17,7 +17,7 @@ _fork = multiprocess.get_context("fork")
 
 
 class Cue:
-    """What a job is given: it gets ready, calls begin(), and goes on while going() is true."""
+    """What a job is given: it gets ready, calls begin(), and continues while going() is true."""
 
     def __init__(self, barrier: Any, stop: Any) -> None:
         self._barrier = barrier

@@ -16,8 +16,8 @@ from benchmarks.cost import Cost, Meter
 from benchmarks.crew import Job, crew
 from benchmarks.queries import query
 from benchmarks.supervised import supervised
-from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 
 PATIENCE_S = 600.0
 LOOK_EVERY_S = 0.02  # a look costs the machine as much as handling 100 events

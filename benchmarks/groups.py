@@ -42,7 +42,7 @@ SHARED = "a worker a group"
 
 
 class _Live(NamedTuple):
-    """Events per second written, and read by all groups together meanwhile.
+    """Events per second written, and read by all groups together in that time.
 
     through: written ones per second until every group has read them all; what each costs by then.
     """
@@ -238,7 +238,7 @@ def _live_rival(dsn: str, writers: int, groups: int, duration_s: float) -> _Live
 def _measure(
     dsn: str, duration_s: float, writers: Sequence[Job], groups: list[str], progress: str
 ) -> _Live:
-    """Write for so long, count what the groups read meanwhile, and wait until they have it all."""
+    """Write for so long, count what the groups read then, and wait until they have it all."""
 
     def read() -> int:
         with psycopg.connect(dsn) as conn:

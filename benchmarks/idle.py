@@ -48,8 +48,8 @@ class _Activity(NamedTuple):
 def run(setup: Setup) -> list[Figure]:
     """Watch the server's counters, with nobody, with pollers, and with the supervisor.
 
-    Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off meanwhile, unless
-    the server is somebody's.
+    Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off, unless the server
+    is somebody's.
     """
     ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (20, 4))
     settle_s = setup.pick(0.1, 2, 3)

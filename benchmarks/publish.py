@@ -19,7 +19,7 @@ from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
 from benchmarks.tailed import tailed
 from gapless import handler
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic

@@ -13,7 +13,7 @@ import multiprocess
 import psycopg
 
 from benchmarks.queries import query
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
 from gapless.worker.supervisor import Supervisor, make_plan
 

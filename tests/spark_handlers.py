@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection
 
 import gapless
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 
 
 @gapless.handler(topic="outbox", group="on-spark", batch_size=20)

@@ -131,7 +131,7 @@ def test_a_query_that_a_step_runs_exists(path: Path) -> None:
 def test_a_query_that_exists_is_asked_for(stage: str) -> None:
     users = [path for path in SOURCES if stage in _stages_of(path)]
     assert users, "no module asks for this stage"
-    beside = {path for user in users for path in user.parent.glob("*.py")}
+    beside = {path for user in users for path in user.parent.rglob("*.py")}
     assert set(queries(stage)) - set().union(*map(_words_of, beside)) == set()
 
 
@@ -161,6 +161,37 @@ def test_a_function_has_a_file_of_its_own_and_its_name(path: Path) -> None:
     assert set(made) == {path.stem}
     assert len(made) == 1 or path.stem in OVERLOADED
     assert len(path.relative_to(sql_root()).parts) == 3, "functions/<noun>/<function>.sql"
+
+
+# People call these, with `name => value`: their arguments are called what they are.
+CALLED_BY_PEOPLE = {
+    *"publish publish_once publish_each publish_from publish_some_from transaction_uuid".split(),
+    *"topic_id partition_of order_key canonical_host cause_uuid tell_cause parse_cause".split(),
+    *"create_topic adopt_topic discard_unrouted set_partitions set_retention".split(),
+    *"set_dedupe_window create_group drop_group restore_offsets pause resume seek seek_plan".split(),
+    *"skip_hole redrive_letter discard_letter mend_letter forget_letters remove_pipeline".split(),
+    *"read ends locate trace chain_state transaction_state wait_for wait_through may_lease".split(),
+}
+
+
+def test_an_argument_says_that_it_is_one(server: Connection) -> None:
+    """_like_this, where only programs call the function: by position."""
+    rows = server.execute(
+        "select p.proname::text, array(select n"
+        " from unnest(p.proargnames, p.proargmodes) as a (n, m)"
+        " where coalesce(m, 'i') = 'i')"
+        " from pg_proc p where p.pronamespace = 'gapless'::regnamespace"
+    ).fetchall()
+    said = {name: [each[0] == "_" for each in arguments] for name, arguments in rows}
+    plain = CALLED_BY_PEOPLE | {name for name, each in said.items() if not each}
+    assert {name for name, each in said.items() if name not in plain and not all(each)} == set()
+    assert {name for name in CALLED_BY_PEOPLE if any(said[name])} == set()
+
+
+def test_a_query_names_no_argument() -> None:
+    """By position: so programs of before go on when an argument gets another name."""
+    ours = re.compile(r"gapless\.\w+\([^()]*=>")
+    assert {name for stage, name in NAMED if ours.search(query(stage, name))} == set()
 
 
 def test_no_name_is_used_twice() -> None:

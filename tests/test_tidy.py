@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "supervisor" / "gapless"
 PACKAGES = ROOT / "supervisor"
 PLACES = ("supervisor", "tests", "benchmarks", "examples", "bin")
 EVERYTHING = sorted(path for place in PLACES for path in (ROOT / place).rglob("*.py"))
@@ -242,21 +243,6 @@ def test_the_command_line_asks_the_database_through_ops() -> None:
         if "gapless.db.queries" in _text(path)
     }
     assert asking == ASKS_THE_DATABASE
-
-
-def test_a_class_of_the_command_line_or_of_ops_has_a_name_of_its_own() -> None:
-    defined: dict[str, list[str]] = {}
-    for path in SHIPPED:
-        for node in ast.walk(_tree(path)):
-            if isinstance(node, ast.ClassDef):
-                defined.setdefault(node.name, []).append(str(path.relative_to(PACKAGES)))
-    twice = {name: paths for name, paths in defined.items() if len(paths) > 1}
-    ours = {
-        name: paths
-        for name, paths in twice.items()
-        if any(path.startswith(("gapless/cli/", "gapless/ops/")) for path in paths)
-    }
-    assert not ours
 
 
 def test_the_name_supervisor_stays_free() -> None:

@@ -1,7 +1,7 @@
 """Place orders in the shop, and let Spark count what was sold: python examples/spark/play.py.
 
-Needs Java and the extra spark: pip install 'gapless[spark]'. `run` of a second time adds nothing:
-the position moves with the table, in one transaction.
+Needs Java and the extra spark: pip install 'gapless[spark]'. A second run of the pipeline adds
+nothing: the position moves with the table, in one transaction.
 """
 
 from __future__ import annotations

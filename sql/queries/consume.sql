@@ -183,9 +183,3 @@ from gapless.note_deliveries(
 select gapless.forget_deliveries(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s
 )
-
--- name: wait_for
-select state, group_id
-from gapless.wait_through(
-  %(groups)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
-)

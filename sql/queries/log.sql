@@ -192,3 +192,9 @@ select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
 
 -- name: set_dedupe_window
 select gapless.set_dedupe_window(%(name)s, %(window_s)s)
+
+-- name: wait_for
+select state, group_id
+from gapless.wait_through(
+  %(groups)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
+)

@@ -99,13 +99,13 @@ select gapless.register_pipeline(%(name)s, %(topics)s::text[], %(start)s, %(targ
 select pg_advisory_lock(7427005, hashtext(%(name)s))
 
 -- name: pipeline
--- returns: gapless.spark.pipeline.position:State
+-- returns: gapless.spark.pipeline.position:PipelineState
 select p.name, p.batch, p.planned, p.files
 from gapless.pipeline p
 where p.name = %(name)s
 
 -- name: pipelines
--- returns: gapless.spark.pipeline.position:Standing
+-- returns: gapless.spark.pipeline.position:PipelineStanding
 select
   p.name,
   p.batch as batches,

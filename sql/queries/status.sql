@@ -203,7 +203,7 @@ order by u.events desc, u.topic_id
 
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.
--- returns: gapless.status.snapshot:Held
+-- returns: gapless.status.snapshot:HeldLog
 select r.reason
 from (
   select min(c.upto) as upto

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 from gapless.lazily import attributes
 
 if TYPE_CHECKING:
-    from gapless.consume.handler import Handler, handler
-    from gapless.consume.unit import Batch, Unit
-    from gapless.consume.wait import wait_for
-    from gapless.consume.wish import DeadLetter, Retry, Skip
+    from gapless.consume.batch import Batch
+    from gapless.consume.unit import Unit
+    from gapless.consume.user.handler import Handler, handler
+    from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
     from gapless.db.find import connect
     from gapless.errors import GaplessError, PublishError, WaitError
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
     from gapless.log.publish import publish
+    from gapless.log.wait import wait_for
 
 __all__ = [
     "Batch",
@@ -51,10 +52,11 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = attributes(
         __name__,
         {
-            "gapless.consume.handler": "Handler handler",
-            "gapless.consume.unit": "Batch Unit",
-            "gapless.consume.wait": "wait_for",
-            "gapless.consume.wish": "DeadLetter Retry Skip",
+            "gapless.consume.user.handler": "Handler handler",
+            "gapless.consume.batch": "Batch",
+            "gapless.consume.unit": "Unit",
+            "gapless.log.wait": "wait_for",
+            "gapless.consume.verdict.wish": "DeadLetter Retry Skip",
             "gapless.db.find": "connect",
             "gapless.errors": "GaplessError PublishError WaitError",
             "gapless.log.event": "Event NewEvent",

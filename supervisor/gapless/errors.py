@@ -70,7 +70,7 @@ class WaitError(GaplessError):
 
 
 class HoleError(GaplessError):
-    """The rows read do not equal the range claimed (I3): the partition must not go on.
+    """The rows read do not equal the range claimed (I3): the partition must not continue.
 
     missing_id: the first event that is not there, if that is known. whole: so many events of whole
     units stand before the hole in the range; they can be handled. first_offset: of the range.

@@ -17,9 +17,9 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
+from gapless.consume.job import Job
 from gapless.consume.terms import Terms, agree, require_fit
-from gapless.consume.turn import Turn
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.errors import UsageError
@@ -116,7 +116,7 @@ def _drain_all(conn: Connection[Any], member: Member, handler: Handler, terms: T
 def _steps(
     conn: Connection[Any], assignment: Assignment, handler: Handler, terms: Terms
 ) -> list[tuple[int, int, int]]:
-    driver = Driver(Turn(conn=conn, assignment=assignment, handler=handler, terms=terms))
+    driver = Driver(Job(conn=conn, assignment=assignment, handler=handler, terms=terms))
     done = []
     while (result := driver.turn()).outcome == "done" or driver.has_due():
         done.append((result.events, result.units, result.dead))

@@ -15,7 +15,7 @@ from gapless.errors import UsageError
 from gapless.spark.options import ReadOptions
 from gapless.spark.reach import Reached
 from gapless.spark.source import Task, read_task
-from gapless.spark.stream import Stream
+from gapless.spark.stream import StreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ class _Reader(DataSourceStreamReader):
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._stream: Stream | None = None
+        self._stream: StreamReader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_stream": None}
@@ -51,16 +51,16 @@ class _Reader(DataSourceStreamReader):
         return read_task(self._options, partition.value, partition.where)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: Spark calls this late, and not at all for the last batch (see Stream)."""
+        """Do nothing: Spark calls it late, and not at all for the last batch (StreamReader)."""
 
     def stop(self) -> None:
         if self._stream is not None:
             self._stream.close()
 
     @property
-    def _driver(self) -> Stream:
+    def _driver(self) -> StreamReader:
         if self._stream is None:
-            self._stream = Stream(self._options)
+            self._stream = StreamReader(self._options)
         return self._stream
 
 

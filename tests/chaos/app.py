@@ -19,9 +19,9 @@ from psycopg import Connection
 
 from chaos.effects import write_effects
 from chaos.history import Handling, Writer
-from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
-from gapless.consume.wish import Retry
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.wish import Retry
 from gapless.log.event import Event
 
 DEADLOCKS = 2  # a step tries a unit twice

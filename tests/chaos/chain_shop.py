@@ -16,7 +16,7 @@ from chaos.chain import GROUPS, LATE, MARK, SEED, Plan, links, plan
 from chaos.history import Grouped, Linked, Sent
 from chaos.shop import Publish, Shop
 from gapless import NewEvent, Unit
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 
 Pairs = Sequence[tuple[Sent, str]]  # events, and their payloads
 

@@ -18,7 +18,7 @@ from chaos.deeds import Stage, act, deeds
 from chaos.effects import Desk, write_effects
 from chaos.history import Grouped, Handling, Writer
 from gapless import Unit
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 
 TOPIC = "orders"
 GROUPS = (

@@ -15,15 +15,48 @@ from psycopg import Connection
 from chaos.history import Fault, Record
 
 # Since when an event was there and nothing of its partition was handled, until it was. What was set
-# aside had a reason to wait.
+# aside had a reason to wait; so had what waits at a barrier, while other partitions come to theirs:
+# `freed` is when the last of them handled the last event before its own.
 WAITS = """
-select e.group_id, e.topic, e.partition_id, extract(epoch from e.at)::float8 as at,
-  extract(epoch from greatest(o.created_ts, e.before))::float8 as since
-from (
-  select f.*, lag(f.at) over (partition by f.group_id, f.partition_id order by f.id) as before
+with effect as materialized (
+  select f.group_id, f.topic, f.partition_id, f.c_offset, f.tag, f.at, t.topic_id,
+    lag(f.at) over (partition by f.group_id, f.topic, f.partition_id order by f.id) as before,
+    coalesce(
+      (
+        select min(b.layout) from gapless.barrier b
+        where b.topic_id = t.topic_id and b.partition_id = f.partition_id
+          and b.last_offset >= f.c_offset
+      ),
+      t.layout
+    ) as layout
   from chaos.effect f
-) e
+  join gapless.topic t on t.name = f.topic
+),
+freed as materialized (
+  select p.group_id, p.topic, p.partition_id, p.layout,
+    (
+      select max(before.at)
+      from gapless.layout n
+      join gapless.layout o on o.topic_id = n.topic_id and o.layout < n.layout
+      join gapless.barrier b on b.topic_id = o.topic_id and b.layout = o.layout
+        and b.partition_id <> p.partition_id
+        and (b.partition_id - p.partition_id) % gcd(o.partitions, n.partitions) = 0
+      cross join lateral (
+        select f.at from chaos.effect f
+        where f.group_id = p.group_id and f.topic = p.topic and f.partition_id = b.partition_id
+          and f.c_offset <= b.last_offset
+        order by f.c_offset desc limit 1
+      ) before
+      where n.topic_id = p.topic_id and n.layout = p.layout
+    ) as at
+  from (select distinct group_id, topic, partition_id, topic_id, layout from effect) p
+)
+select e.group_id, e.topic, e.partition_id, extract(epoch from e.at)::float8 as at,
+  extract(epoch from least(e.at, greatest(o.created_ts, e.before, r.at)))::float8 as since
+from effect e
 join gapless.outbox_message_t o on o.event_type = e.tag
+join freed r on r.group_id = e.group_id and r.topic = e.topic
+  and r.partition_id = e.partition_id and r.layout = e.layout
 where not exists (
   select from chaos.aside a
   where (a.group_id, a.partition_id) = (e.group_id, e.partition_id)

@@ -258,6 +258,7 @@ create table chaos.aside (
   at timestamptz not null default clock_timestamp()
 );
 
+create index effect_place on chaos.effect (group_id, topic, partition_id, c_offset);
 create index aside_unit on chaos.aside (group_id, partition_id, first_offset);
 
 create function chaos.record_aside() returns trigger

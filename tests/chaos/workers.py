@@ -11,7 +11,7 @@ from psycopg import Connection
 from chaos.history import Writer
 from chaos.shop import Shop
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.lease.member import Member, Subscription
 from gapless.log.topics import Topic

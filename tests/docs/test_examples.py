@@ -32,7 +32,7 @@ def said(example: str) -> tuple[list[str], str]:
     return [sys.executable, *words[1].split()], printed[1]
 
 
-def play(example: str, dsn: str) -> str:
+def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
     """Run an example as its README says; return what it printed."""
     command, _ = said(example)
     done = subprocess.run(
@@ -41,7 +41,7 @@ def play(example: str, dsn: str) -> str:
         env=environment(GAPLESS_DSN=dsn),
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=timeout_s,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -16,11 +16,11 @@ from gapless.consume.drive import Driver
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
 from gapless.lease import hold
-from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
-from gapless.worker.service import Desk
+from gapless.worker.service import Shared
 from gapless.worker.spec import WorkerSpec
+from gapless.worker.wakeup import Wakeup
 from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
 from stage.consume.world import Group, World, make_handler
@@ -29,8 +29,8 @@ from support.turn import terms, turn
 EVENTS = 10
 WARM = 3
 # functions, files, changes of file: at most
-CHANGED_MAX = 13
-TWICE_MAX = 24
+CHANGED_MAX = 6
+TWICE_MAX = 0
 BOUNDS = {
     "a turn: 10 events, and rest": (42, 10, 40),
     "a step of 10 events": (40, 8, 30),
@@ -179,7 +179,7 @@ def lease_no(group: Group) -> int:
     return found
 
 
-def desk(group: Group) -> Desk:
+def desk(group: Group) -> Shared:
     """What a worker of this partition alone has."""
     worker = make_handler(nothing)
     spec = WorkerSpec(
@@ -200,4 +200,4 @@ def desk(group: Group) -> Desk:
         statement_timeout_ms=0,
         zombie_after_s=60.0,
     )
-    return Desk(spec, group.conn, Board(1), Bell())
+    return Shared(spec, group.conn, Board(1), Wakeup())

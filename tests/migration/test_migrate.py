@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db import migrate as migrations
 from gapless.db.connect import connect
-from gapless.db.migrate import Change, migrate, require_schema, script, uninstall
+from gapless.db.migrate import SchemaChange, migrate, require_schema, script, uninstall
 from gapless.db.queries import sql_root
 from gapless.errors import SchemaError
 from gapless.log.publish import publish
@@ -41,7 +41,7 @@ def _schemas(conn: Connection) -> int:
 def test_it_installs_everything_once(empty: Connection) -> None:
     changes = migrate(empty)
     files = {
-        Change(kind=kind, name=path.stem)
+        SchemaChange(kind=kind, name=path.stem)
         for kind in ("migrations", "functions", "views", "roles")
         for path in (sql_root() / kind).rglob("*.sql")
     }
@@ -94,9 +94,9 @@ def test_a_changed_function_is_applied_again_with_its_grants(conn: Connection) -
     with pytest.raises(SchemaError, match=r"older than this program \(partition_of .*gapless init"):
         require_schema(conn)
     assert migrate(conn) == [
-        Change(kind="functions", name="partition_of"),
-        Change(kind="functions", name="transaction_uuid"),
-        Change(kind="roles", name="roles"),
+        SchemaChange(kind="functions", name="partition_of"),
+        SchemaChange(kind="functions", name="transaction_uuid"),
+        SchemaChange(kind="roles", name="roles"),
     ]
     require_schema(conn)
     restored = conn.execute(
@@ -140,7 +140,7 @@ def test_an_upgrade_keeps_the_data_and_old_programs_stop(
         patch.setattr(migrations, "sql_root", lambda: newer)
         with pytest.raises(SchemaError, match="9000_next is missing"):
             require_schema(conn)
-        assert Change(kind="migrations", name="9000_next") in migrate(conn)
+        assert SchemaChange(kind="migrations", name="9000_next") in migrate(conn)
         require_schema(conn)
         publish(conn, "outbox", 1, event_type="new")
         assert sequence(conn) == 1

@@ -93,25 +93,25 @@ def _files(folder: str, names: str, tests: str) -> dict[str, str]:
 
 
 TABLE = {
-    "*/gapless/consume/deliver.py": _DELIVER,
-    "*/gapless/consume/calls.py": _DELIVER,
-    "*/gapless/consume/ahead.py": _DELIVER,
-    "*/gapless/consume/window.py": _DELIVER,
-    "*/gapless/consume/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
-    "*/gapless/consume/careful.py": f"{_STEP} {_LETTERS}",
-    "*/gapless/consume/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
-    "*/gapless/consume/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
-    "*/gapless/consume/redrive.py": f"{_LETTERS} stage/consume/test_transient.py {_DELIVER}",
-    "*/gapless/consume/sieve.py": f"{_LETTERS} {_DELIVER}",
-    "*/gapless/consume/crash.py": f"{_STEP} {_DELIVER}",
-    "*/gapless/consume/handler.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
+    "*/gapless/consume/outside/delivery.py": _DELIVER,
+    "*/gapless/consume/outside/calls.py": _DELIVER,
+    "*/gapless/consume/outside/lookahead.py": _DELIVER,
+    "*/gapless/consume/outside/window.py": _DELIVER,
+    "*/gapless/consume/user/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
+    "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
+    "*/gapless/consume/aside/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
+    "*/gapless/consume/verdict/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
+    "*/gapless/consume/aside/retry.py": f"{_LETTERS} stage/consume/test_transient.py {_DELIVER}",
+    "*/gapless/consume/aside/parking.py": f"{_LETTERS} {_DELIVER}",
+    "*/gapless/consume/verdict/crash.py": f"{_STEP} {_DELIVER}",
+    "*/gapless/consume/user/handler.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
     f" unit/test_policy.py {_LETTERS} {_DELIVER}",
-    "*/gapless/consume/load.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
+    "*/gapless/consume/user/load.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
     " stage/cli/test_bad_input.py stage/cli/test_run_topics.py stage/cli/test_main.py"
     " stage/cli/test_replay.py",
     "*/gapless/consume/terms.py": f"stage/consume/test_terms.py {_STEP} {_DELIVER}",
-    "*/gapless/consume/wait.py": _WAIT,
-    "*/gapless/consume/wish.py": f"{_LETTERS} {_DELIVER}",
+    "*/gapless/log/wait.py": _WAIT,
+    "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
     " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
     "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} stage/consume/test_wire.py"

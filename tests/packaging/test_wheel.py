@@ -20,6 +20,8 @@ names = [path.stem for path in (sql_root() / "queries").glob("*.sql")]
 assert {"log", "consume", "lease", "status"} <= set(names), names
 for name in names:
     assert queries(name)
+functions = [path.stem for path in (sql_root() / "functions").rglob("*.sql")]
+assert {"publish", "claim_at", "sequence_events", "release_keys"} <= set(functions), functions
 assert (files("gapless") / "_config" / "gapless.yml").is_file()
 import gapless._flights.truth as truth
 assert truth.compute(10)

@@ -18,7 +18,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.spark.archive import read_archived
-from gapless.spark.fetch import Wanted
+from gapless.spark.fetch import ReadRequest
 from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.position import reset
 from gapless.spark.pipeline.run import run_pipeline
@@ -179,7 +179,7 @@ def test_as_an_archive(lake: Lake, conn: Connection, dsn: str, topic: Topic) -> 
     verdicts = list(verify(conn, "p"))
     assert sum(each.last - each.first + 1 for each in verdicts) == EVENTS
     assert not any(each.problem for each in verdicts)
-    wanted = Wanted(dsn=dsn, columns=("partition", "offset", "value"))
+    wanted = ReadRequest(dsn=dsn, columns=("partition", "offset", "value"))
     for each in verdicts:
         archived = Range(
             topic=each.topic,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import Connection
 
-from gapless.consume.load import load_handlers
+from gapless.consume.user.load import load_handlers
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from docs.test_examples import play, said
 
+TIMEOUT_S = 550  # two sessions of Spark, one after the other
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -13,4 +15,4 @@ if TYPE_CHECKING:
 def test_it_runs_as_its_readme_says(spark: SparkSession, dsn: str) -> None:
     """`spark`: where there is none to be had, this is skipped as all tests of Spark are."""
     _, expected = said("spark")
-    assert play("spark", dsn) == expected
+    assert play("spark", dsn, TIMEOUT_S) == expected

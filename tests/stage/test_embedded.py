@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gapless.db.embedded.folder import Folder, default_folder
+from gapless.db.embedded.folder import ServerFolder, default_folder
 from gapless.db.embedded.postmaster import running_postmaster
 from gapless.db.embedded.server import acquire, embedded, stop
 from gapless.errors import ConnectError, UsageError
@@ -275,10 +275,10 @@ def test_a_folder_somebody_else_made_for_our_socket_is_refused(home: Path) -> No
 def test_default_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/x")
     monkeypatch.delenv("GAPLESS_HOME", raising=False)
-    assert default_folder("demo", as_root=True) == Folder(Path("/var/lib/gapless/demo"))
+    assert default_folder("demo", as_root=True) == ServerFolder(Path("/var/lib/gapless/demo"))
     if sys.platform != "darwin":
-        assert default_folder("demo", as_root=False) == Folder(Path("/x/gapless/demo"))
+        assert default_folder("demo", as_root=False) == ServerFolder(Path("/x/gapless/demo"))
     monkeypatch.setenv("GAPLESS_HOME", "/y")
-    assert default_folder("demo", as_root=True) == Folder(Path("/y/demo"))
+    assert default_folder("demo", as_root=True) == ServerFolder(Path("/y/demo"))
     with pytest.raises(UsageError):
         default_folder("../demo", as_root=True)

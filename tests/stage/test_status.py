@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 
-from gapless.consume.handler import handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.db.queries import queries, query
 from gapless.lease import hold

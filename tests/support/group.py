@@ -9,8 +9,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.handler import handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold

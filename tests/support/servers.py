@@ -16,7 +16,7 @@ from pathlib import Path
 
 import gapless
 from gapless.db.embedded.binaries import find_binaries
-from gapless.db.embedded.folder import SHARED, Folder, try_lock
+from gapless.db.embedded.folder import SHARED, ServerFolder, try_lock
 from gapless.db.embedded.postmaster import running_postmaster
 from gapless.db.embedded.server import stop
 from support.patience import bounded_patience
@@ -47,7 +47,7 @@ def until(happened: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
 
 def is_down(home: Path) -> bool:
     """Tell whether no server and no keeper is left of a folder."""
-    folder = Folder(home)
+    folder = ServerFolder(home)
     if running_postmaster(folder.data) is not None:
         return False
     free = try_lock(folder.keeper_lock, SHARED)
@@ -57,7 +57,7 @@ def is_down(home: Path) -> bool:
 
 
 def keeper_pid(home: Path) -> int:
-    return int(Folder(home).keeper_lock.read_text())
+    return int(ServerFolder(home).keeper_lock.read_text())
 
 
 @contextmanager

@@ -6,12 +6,12 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.backlog import Backlog
-from gapless.consume.handler import Handler
-from gapless.consume.policy import Policy
+from gapless.consume.job import Job
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.step import Step, step, step_alone
 from gapless.consume.terms import Terms, agree
-from gapless.consume.turn import Turn
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.policy import Policy
 from gapless.keys import Assignment
 from gapless.settings import Settings
 
@@ -38,10 +38,10 @@ def turn(
     handler: Handler,
     ahead: Backlog | None = None,
     **said: Any,
-) -> Turn:
+) -> Job:
     """What a step is called with."""
     own = {name: said.pop(name) for name in _TURN if name in said}
-    return Turn(
+    return Job(
         conn=conn,
         assignment=assignment,
         handler=handler,

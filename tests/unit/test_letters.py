@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.consume.letters import EXCEPTION_CHARS_MAX, Failure, describe
+from gapless.consume.verdict.failure import EXCEPTION_CHARS_MAX, Failure, describe
 from stage.consume.hostile import HOSTILE
 
 

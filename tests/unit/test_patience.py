@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapless.consume.patience import PATIENCE_BACK_S, PATIENCE_S, Patience
+from gapless.consume.verdict.patience import PATIENCE_BACK_S, PATIENCE_S, Patience
 
 
 def test_it_lasts_so_long_from_the_first_error_on() -> None:

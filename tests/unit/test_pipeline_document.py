@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import ConfigError
-from gapless.spark.pipeline.document import Target, load_pipelines
+from gapless.spark.pipeline.document import TargetSpec, load_pipelines
 
 _GOOD = "from: a\n    to: {topic: b}"
 
@@ -26,7 +26,7 @@ def test_a_pipeline(tmp_path: Path) -> None:
     )
     found = load_pipelines(path)
     assert found["p"].topics == ("a", "b")
-    assert found["p"].target == Target(kind="table", where="t", key=("k",), add=("n",))
+    assert found["p"].target == TargetSpec(kind="table", where="t", key=("k",), add=("n",))
     assert found["q"].target.where == str(tmp_path / "out")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gapless
-from gapless.consume.policy import BLOCK_RETRY_S, Policy, Verdict, judge
+from gapless.consume.verdict.policy import BLOCK_RETRY_S, Policy, Verdict, judge
 
 DELAYS = st.lists(st.floats(0, 1e6), max_size=5).map(tuple)
 POLICIES = st.builds(

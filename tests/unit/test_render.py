@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from gapless.status import History, export_svg, render, to_document, to_text
 from gapless.status.render import Screen
 from gapless.status.snapshot import COUNT_MAX, Pending, Snapshot
-from gapless.status.view import View, Wanted, share
+from gapless.status.view import Shares, View, share
 from support.look import MEMBERS, NOON, drawn, letter, look, presence, standing, with_server
 
 HOLE = "stopped: 2 of 100 events are missing from outbox_message_t, the first has id 4711"
@@ -294,7 +294,7 @@ def test_the_picture_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 def test_lines_are_shared_out(
     height: int, members: int, partitions: int, errors: int, news: int
 ) -> None:
-    wanted = Wanted(members=members, partitions=partitions, errors=errors, news=news)
+    wanted = Shares(members=members, partitions=partitions, errors=errors, news=news)
     got = share(height, wanted)
     for name, least in product(("members", "partitions", "errors", "news"), [0]):
         assert least <= getattr(got, name) <= getattr(wanted, name)

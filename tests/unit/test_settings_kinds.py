@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.settings.kinds import Choice, Dsn, Items, RefusedError, Text, Truth, Whole
+from gapless.settings.kinds import Choice, Dsn, Items, RefusedValueError, Text, Truth, Whole
 
 NUMBER = Whole(low=-5, high=100)
 
@@ -18,7 +18,7 @@ OTHER_TYPES = ["", "  ", None, "true", True, 1.0, (1,)]
 
 @pytest.mark.parametrize("raw", [*NO_DECIMAL, *OUT_OF_RANGE, *OTHER_TYPES])
 def test_what_is_no_whole_number_in_range(raw: object) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(RefusedValueError):
         NUMBER.parse(raw)
     assert len(NUMBER.show(raw)) < 70
 
@@ -27,7 +27,7 @@ def test_what_is_no_whole_number_in_range(raw: object) -> None:
 def test_any_text_is_a_number_in_range_or_refused(text: str) -> None:
     try:
         value = NUMBER.parse(text)
-    except RefusedError:
+    except RefusedValueError:
         return
     assert isinstance(value, int)
     assert -5 <= value <= 100
@@ -47,7 +47,7 @@ def test_truth() -> None:
     for word in ("false", "No", "OFF", "n", False):
         assert kind.parse(word) is False
     for word in ("", None, "1", "ja", 1, "truetrue"):
-        with pytest.raises(RefusedError):
+        with pytest.raises(RefusedValueError):
             kind.parse(word)
 
 
@@ -55,7 +55,7 @@ def test_empty_is_null_only_where_null_means_something() -> None:
     item = Text(longest=5)
     for kind in (NUMBER, Truth(), Choice(words=("a",)), item, Dsn(), Items(item=item)):
         for empty in ("", " \n", None):
-            with pytest.raises(RefusedError):
+            with pytest.raises(RefusedValueError):
                 kind.parse(empty)
     assert Whole(low=1, high=2, null="no limit").parse("") is None
     assert Items(item=item, null="none").parse("") == ()

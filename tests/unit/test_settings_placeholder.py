@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gapless.errors import ConfigError
 from gapless.settings import load
-from gapless.settings.placeholder import Found, PlaceholderError, expand, names_in
+from gapless.settings.placeholder import PlaceholderError, Resolved, expand, names_in
 from gapless.settings.source import environment_name
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def with_values(**values: object):
     """Make a Lookup; a name's dots are written as two underscores."""
     by_name = {name.replace("__", "."): value for name, value in values.items()}
 
-    def lookup(name: str) -> Found | None:
-        return Found(value=by_name[name], source=f"the {name}") if name in by_name else None
+    def lookup(name: str) -> Resolved | None:
+        return Resolved(value=by_name[name], source=f"the {name}") if name in by_name else None
 
     return lookup
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.consume.unit import Batch, Source, Spans, Unit, split
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Source, Spans, Unit, split
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 

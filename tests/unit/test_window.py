@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.consume.outside.window import Window
 from gapless.consume.unit import Span
-from gapless.consume.window import Window
 
 
 @given(

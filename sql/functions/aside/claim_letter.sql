@@ -15,7 +15,7 @@
 -- attempts: how many have failed before; was_dead: a person asked for this one; timeline: of its key.
 -- locks: the consumer_offsets row and the unit's until the transaction ends
 create or replace function gapless.claim_letter(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, first_offset bigint
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint
 )
 returns table (
   outcome text, claim_xid text, last_offset bigint, attempts int, was_dead boolean, parks boolean,
@@ -28,10 +28,7 @@ set enable_seqscan = off
 as $$
 #variable_conflict use_column
 begin
-  if not gapless.lock_fence(
-    claim_letter.group_id, claim_letter.topic_id, claim_letter.partition_id, claim_letter.epoch,
-    claim_letter.token
-  ) then
+  if not gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token) then
     return query select 'fenced', null, null::bigint, null::int, null::boolean, null::boolean,
       null::int;
     return;
@@ -39,8 +36,8 @@ begin
   -- Wait for a person who has it in hand: a later one must not go before it, and record_try() waits as
   -- well. Its own statement: as a join it may lock one after the other.
   perform from gapless.dead_letter w
-  where w.group_id = claim_letter.group_id and w.topic_id = claim_letter.topic_id
-    and w.partition_id = claim_letter.partition_id and w.first_offset = claim_letter.first_offset
+  where w.group_id = _group_id and w.topic_id = _topic_id
+    and w.partition_id = _partition_id and w.first_offset = _first_offset
     and coalesce(w.state, '') = 'waiting' and w.next_attempt_ts <= clock_timestamp()
   for update;
   if found then
@@ -48,8 +45,8 @@ begin
     return query
     update gapless.dead_letter d
     set state = 'redriven', next_attempt_ts = null, closed_ts = clock_timestamp(), crashes = 0
-    where d.group_id = claim_letter.group_id and d.topic_id = claim_letter.topic_id
-      and d.partition_id = claim_letter.partition_id and d.first_offset = claim_letter.first_offset
+    where d.group_id = _group_id and d.topic_id = _topic_id
+      and d.partition_id = _partition_id and d.first_offset = _first_offset
     returning 'claimed', pg_current_xact_id()::text, d.last_offset, d.attempts,
       d.died_ts is not null, d.parks, d.timeline;
   else

@@ -1,6 +1,6 @@
 -- Does any unit of this partition, or of one its keys were in before, hold a key? For every claim under
 -- park-key; one look-up, as long as the number of partitions was never changed.
-create or replace function gapless.holds_keys(group_id text, topic_id int, partition_id int)
+create or replace function gapless.holds_keys(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql
 stable
@@ -10,9 +10,9 @@ set enable_seqscan = off
 as $$
   select exists (
     select from gapless.dead_letter_key k
-    where k.group_id = holds_keys.group_id and k.topic_id = holds_keys.topic_id
+    where k.group_id = _group_id and k.topic_id = _topic_id
       and k.partition_id = any (
-        gapless.key_partitions(holds_keys.topic_id, holds_keys.partition_id)
+        gapless.key_partitions(_topic_id, _partition_id)
       )
   )
 $$;

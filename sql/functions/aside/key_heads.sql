@@ -1,7 +1,7 @@
 -- The first unit that holds a key, in each partition in which events with that key may be. One look-up
 -- for each, however many are parked. Within a partition an earlier layout has the lower offsets.
 create or replace function gapless.key_heads(
-  group_id text, topic_id int, partition_id int, key_digest bytea
+  _group_id text, _topic_id int, _partition_id int, _key_digest bytea
 )
 returns table (in_partition int, at_offset bigint)
 language sql
@@ -11,11 +11,11 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
   select p, h.first_offset
-  from unnest(gapless.key_partitions(key_heads.topic_id, key_heads.partition_id)) p
+  from unnest(gapless.key_partitions(_topic_id, _partition_id)) p
   cross join lateral (
     select k.first_offset from gapless.dead_letter_key k
-    where k.group_id = key_heads.group_id and k.topic_id = key_heads.topic_id
-      and k.partition_id = p and k.key_digest = key_heads.key_digest
+    where k.group_id = _group_id and k.topic_id = _topic_id
+      and k.partition_id = p and k.key_digest = _key_digest
     order by k.first_offset limit 1
   ) h
 $$;

@@ -3,7 +3,7 @@
 -- first_offset that says in how many seconds the next one will be; no row when nothing waits.
 -- index: dead_letter_open
 create or replace function gapless.letters_due(
-  group_id text, topic_id int, partition_id int, letters_max int default 64
+  _group_id text, _topic_id int, _partition_id int, _letters_max int default 64
 )
 returns table (first_offset bigint, wait_s double precision)
 language plpgsql
@@ -16,23 +16,22 @@ as $$
 declare
   now_ts timestamptz := clock_timestamp();
 begin
-  if gapless.is_paused(letters_due.group_id, letters_due.topic_id, letters_due.partition_id) then
+  if gapless.is_paused(_group_id, _topic_id, _partition_id) then
     return;
   end if;
   return query
   select d.first_offset, 0::double precision
   from gapless.dead_letter d
-  where d.group_id = letters_due.group_id and d.topic_id = letters_due.topic_id
-    and d.partition_id = letters_due.partition_id
+  where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
     and d.state = 'waiting' and d.next_attempt_ts <= now_ts
   order by d.first_offset
-  limit letters_max;
+  limit _letters_max;
   if not found then
     return query
     select null::bigint, extract(epoch from d.next_attempt_ts - now_ts)::double precision
     from gapless.dead_letter d
-    where d.group_id = letters_due.group_id and d.topic_id = letters_due.topic_id
-      and d.partition_id = letters_due.partition_id and d.state = 'waiting'
+    where d.group_id = _group_id and d.topic_id = _topic_id
+      and d.partition_id = _partition_id and d.state = 'waiting'
     order by d.next_attempt_ts
     limit 1;
   end if;

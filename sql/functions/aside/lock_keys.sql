@@ -1,6 +1,6 @@
 -- Take the lock of a group's keys: whoever parks units, or releases them, is alone until its COMMIT.
 -- locks: the group's row of guard_keys until the transaction ends
-create or replace function gapless.lock_keys(group_id text, topic_id int, partition_id int)
+create or replace function gapless.lock_keys(_group_id text, _topic_id int, _partition_id int)
 returns void
 language plpgsql
 security definer
@@ -10,7 +10,7 @@ declare
   -- Of the whole group: a key may have been in another partition before.
   number int := (
     select g.group_no from gapless.consumer_group g
-    where g.group_id = lock_keys.group_id and g.topic_id = lock_keys.topic_id
+    where g.group_id = _group_id and g.topic_id = _topic_id
   );
 begin
   insert into gapless.guard_keys (group_no) values (number) on conflict do nothing;

@@ -1,6 +1,6 @@
 -- Lock a unit's row if nobody else has it; its state, or 'busy', or 'absent'.
 create or replace function gapless.lock_letter(
-  group_id text, topic_id int, partition_id int, first_offset bigint
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
 returns text
 language plpgsql
@@ -11,15 +11,15 @@ declare
   found_state text;
 begin
   select d.state into found_state from gapless.dead_letter d
-  where d.group_id = lock_letter.group_id and d.topic_id = lock_letter.topic_id
-    and d.partition_id = lock_letter.partition_id and d.first_offset = lock_letter.first_offset
+  where d.group_id = _group_id and d.topic_id = _topic_id
+    and d.partition_id = _partition_id and d.first_offset = _first_offset
   for update skip locked;
   if found then
     return found_state;
   end if;
   perform from gapless.dead_letter d
-  where d.group_id = lock_letter.group_id and d.topic_id = lock_letter.topic_id
-    and d.partition_id = lock_letter.partition_id and d.first_offset = lock_letter.first_offset;
+  where d.group_id = _group_id and d.topic_id = _topic_id
+    and d.partition_id = _partition_id and d.first_offset = _first_offset;
   return case when found then 'busy' else 'absent' end;
 end
 $$;

@@ -1,7 +1,7 @@
 -- The units parked behind one, directly or behind another that is, in whatever partition: a change of
 -- their number may have moved a key.
 create or replace function gapless.parked_after(
-  group_id text, topic_id int, partition_id int, first_offset bigint
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
 returns table (parked_partition int, parked_offset bigint, events int)
 language sql
@@ -11,12 +11,12 @@ set search_path = pg_catalog, pg_temp
 as $$
   with recursive
   behind (place, unit) as (
-    select parked_after.partition_id, parked_after.first_offset
+    select _partition_id, _first_offset
     union
     select theirs.partition_id, theirs.first_offset
     from behind b
     join gapless.dead_letter_key mine
-      on mine.group_id = parked_after.group_id and mine.topic_id = parked_after.topic_id
+      on mine.group_id = _group_id and mine.topic_id = _topic_id
       and mine.partition_id = b.place and mine.first_offset = b.unit
     join gapless.dead_letter_key theirs
       on theirs.group_id = mine.group_id and theirs.topic_id = mine.topic_id
@@ -29,9 +29,9 @@ as $$
   select d.partition_id, d.first_offset, d.events
   from behind b
   join gapless.dead_letter d
-    on d.group_id = parked_after.group_id and d.topic_id = parked_after.topic_id
+    on d.group_id = _group_id and d.topic_id = _topic_id
     and d.partition_id = b.place and d.first_offset = b.unit
   where d.state = 'parked'
-    and (b.place, b.unit) <> (parked_after.partition_id, parked_after.first_offset)
+    and (b.place, b.unit) <> (_partition_id, _first_offset)
   order by 1, 2
 $$;

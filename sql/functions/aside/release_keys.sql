@@ -9,7 +9,7 @@
 -- Take the keys of a unit away, because it was handled or discarded; returns how many follow now.
 -- locks: the group's row of guard_keys until the transaction ends, if the unit had keys
 create or replace function gapless.release_keys(
-  group_id text, topic_id int, partition_id int, first_offset bigint
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
 returns int
 language plpgsql
@@ -23,16 +23,16 @@ declare
   following int := 0;
 begin
   perform from gapless.dead_letter_key k
-  where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
-    and k.partition_id = release_keys.partition_id and k.first_offset = release_keys.first_offset;
+  where k.group_id = _group_id and k.topic_id = _topic_id
+    and k.partition_id = _partition_id and k.first_offset = _first_offset;
   if not found then
     return 0;
   end if;
-  perform gapless.lock_keys(release_keys.group_id, release_keys.topic_id, release_keys.partition_id);
+  perform gapless.lock_keys(_group_id, _topic_id, _partition_id);
   with gone as (
     delete from gapless.dead_letter_key k
-    where k.group_id = release_keys.group_id and k.topic_id = release_keys.topic_id
-      and k.partition_id = release_keys.partition_id and k.first_offset = release_keys.first_offset
+    where k.group_id = _group_id and k.topic_id = _topic_id
+      and k.partition_id = _partition_id and k.first_offset = _first_offset
     returning k.key_digest
   )
   select array_agg(g.key_digest) into freed from gone g;
@@ -41,19 +41,17 @@ begin
     from unnest(freed) as f (digest)
     cross join lateral (
       select h.in_partition as partition_id, h.at_offset as first_offset
-      from gapless.key_heads(
-        release_keys.group_id, release_keys.topic_id, release_keys.partition_id, f.digest
-      ) h
-      order by gapless.layout_of(release_keys.topic_id, h.in_partition, h.at_offset)
+      from gapless.key_heads(_group_id, _topic_id, _partition_id, f.digest) h
+      order by gapless.layout_of(_topic_id, h.in_partition, h.at_offset)
       limit 1
     ) n
     group by n.partition_id
   loop
     following := following + gapless.unpark(
-      release_keys.group_id, release_keys.topic_id, next.partition_id, next.first_offsets
+      _group_id, _topic_id, next.partition_id, next.first_offsets
     );
-    if next.partition_id <> release_keys.partition_id then
-      perform pg_notify('gapless_p_' || topic_id || '_' || next.partition_id, 'letter');
+    if next.partition_id <> _partition_id then
+      perform pg_notify('gapless_p_' || _topic_id || '_' || next.partition_id, 'letter');
     end if;
   end loop;
   return following;

@@ -7,11 +7,11 @@
 -- parks: later units that touch one of its keys are to be parked behind it, until it is handled or
 -- discarded, dead or not. A parked unit always parks.
 create or replace function gapless.set_aside(
-  group_id text, topic_id int, partition_id int, first_offset bigint, message_ids bigint[],
-  state text, reason text, exception text,
-  exception_class text default null, sqlstate text default null, attempts int default 1,
-  retry_after interval default null, parks boolean default false,
-  worker text default null, duration_ms double precision default null
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _message_ids bigint[],
+  _state text, _reason text, _exception text,
+  _exception_class text default null, _sqlstate text default null, _attempts int default 1,
+  _retry_after interval default null, _parks boolean default false,
+  _worker text default null, _duration_ms double precision default null
 )
 returns int
 language plpgsql
@@ -25,8 +25,8 @@ as $$
 declare
   now_ts timestamptz := clock_timestamp();
   -- Of the segment it is in: whenever it is handled again, it has the same key (timeline.sql).
-  timeline int := gapless.timeline_at(topic_id, partition_id, first_offset);
-  holds boolean := set_aside.parks or set_aside.state = 'parked';
+  timeline int := gapless.timeline_at(_topic_id, _partition_id, _first_offset);
+  holds boolean := _parks or _state = 'parked';
   written int;
 begin
   insert into gapless.dead_letter_event as e (
@@ -34,11 +34,11 @@ begin
     transaction_id, event_type, payload, headers, created_ts, cause, correlation
   )
   select
-    set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
-    set_aside.first_offset + u.n - 1, set_aside.first_offset, o.id, o.host_id, o.user_id, o.key,
+    _group_id, _topic_id, _partition_id,
+    _first_offset + u.n - 1, _first_offset, o.id, o.host_id, o.user_id, o.key,
     coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, timeline)),
     o.event_type, o.payload, o.headers, o.created_ts, o.cause, o.correlation
-  from unnest(set_aside.message_ids) with ordinality as u (id, n)
+  from unnest(_message_ids) with ordinality as u (id, n)
   -- OFFSET 0: one look-up an id; a join may read all that lies between the first id and the last.
   cross join lateral (
     select * from gapless.outbox_message_t m where m.id = u.id offset 0
@@ -46,10 +46,10 @@ begin
   on conflict on constraint dead_letter_event_pkey do update
   set first_offset = excluded.first_offset;
   get diagnostics written = row_count;
-  if written <> cardinality(set_aside.message_ids) then
+  if written <> cardinality(_message_ids) then
     raise exception 'dead letters of % %-%: % of % events found',
-      set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
-      written, cardinality(set_aside.message_ids);
+      _group_id, _topic_id, _partition_id,
+      written, cardinality(_message_ids);
   end if;
 
   insert into gapless.dead_letter as d (
@@ -59,14 +59,14 @@ begin
   )
   select
     e.group_id, e.topic_id, e.partition_id, e.first_offset, e.first_offset + written - 1, written,
-    e.transaction_id, set_aside.state, holds, set_aside.attempts,
-    case when set_aside.state = 'waiting' then now_ts + coalesce(set_aside.retry_after, '0 s') end,
-    set_aside.reason, set_aside.exception, set_aside.exception_class, set_aside.sqlstate,
-    set_aside.worker, set_aside.duration_ms, now_ts, now_ts,
-    case when set_aside.state = 'dead' then now_ts end, timeline
+    e.transaction_id, _state, holds, _attempts,
+    case when _state = 'waiting' then now_ts + coalesce(_retry_after, '0 s') end,
+    _reason, _exception, _exception_class, _sqlstate,
+    _worker, _duration_ms, now_ts, now_ts,
+    case when _state = 'dead' then now_ts end, timeline
   from gapless.dead_letter_event e
-  where e.group_id = set_aside.group_id and e.topic_id = set_aside.topic_id
-    and e.partition_id = set_aside.partition_id and e.c_offset = set_aside.first_offset
+  where e.group_id = _group_id and e.topic_id = _topic_id
+    and e.partition_id = _partition_id and e.c_offset = _first_offset
   -- A group that was moved back meets its old dead letters again.
   on conflict on constraint dead_letter_pkey do update
   set last_offset = excluded.last_offset, events = excluded.events, state = excluded.state,
@@ -79,13 +79,13 @@ begin
     closed_ts = null, discarded_by = null, discard_reason = null;
 
   delete from gapless.dead_letter_key k
-  where k.group_id = set_aside.group_id and k.topic_id = set_aside.topic_id
-    and k.partition_id = set_aside.partition_id and k.first_offset = set_aside.first_offset;
+  where k.group_id = _group_id and k.topic_id = _topic_id
+    and k.partition_id = _partition_id and k.first_offset = _first_offset;
   if holds then
     insert into gapless.dead_letter_key (group_id, topic_id, partition_id, key_digest, first_offset)
-    select distinct set_aside.group_id, set_aside.topic_id, set_aside.partition_id,
-      o.key_digest, set_aside.first_offset
-    from unnest(set_aside.message_ids) as u (id)
+    select distinct _group_id, _topic_id, _partition_id,
+      o.key_digest, _first_offset
+    from unnest(_message_ids) as u (id)
     cross join lateral (
       select gapless.key_digest(m) as key_digest
       from gapless.outbox_message_t m where m.id = u.id offset 0

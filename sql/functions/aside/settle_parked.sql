@@ -2,7 +2,7 @@
 -- person has discarded that one meanwhile) follow at once. The caller's next statement is COMMIT.
 -- locks: the group's row of guard_keys until the transaction ends
 create or replace function gapless.settle_parked(
-  group_id text, topic_id int, partition_id int, first_offsets bigint[]
+  _group_id text, _topic_id int, _partition_id int, _first_offsets bigint[]
 )
 returns int
 language plpgsql
@@ -10,12 +10,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform gapless.lock_keys(
-    settle_parked.group_id, settle_parked.topic_id, settle_parked.partition_id
-  );
-  return gapless.unpark(
-    settle_parked.group_id, settle_parked.topic_id, settle_parked.partition_id,
-    settle_parked.first_offsets
-  );
+  perform gapless.lock_keys(_group_id, _topic_id, _partition_id);
+  return gapless.unpark(_group_id, _topic_id, _partition_id, _first_offsets);
 end
 $$;

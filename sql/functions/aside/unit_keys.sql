@@ -1,7 +1,7 @@
 -- The keys of units of the log, and which of them an earlier unit holds. message_ids are events,
 -- first_offsets, of the same length, the units they belong to. One row for each key of each unit.
 create or replace function gapless.unit_keys(
-  group_id text, topic_id int, partition_id int, message_ids bigint[], first_offsets bigint[]
+  _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _first_offsets bigint[]
 )
 returns table (first_offset bigint, key_digest bytea, is_held boolean)
 language plpgsql
@@ -17,12 +17,10 @@ as $$
 begin
   return query
   select t.unit, t.digest,
-    gapless.is_behind(
-      unit_keys.group_id, unit_keys.topic_id, unit_keys.partition_id, t.unit, t.digest
-    )
+    gapless.is_behind(_group_id, _topic_id, _partition_id, t.unit, t.digest)
   from (
     select distinct u.unit, o.digest
-    from unnest(unit_keys.message_ids, unit_keys.first_offsets) as u (id, unit)
+    from unnest(_message_ids, _first_offsets) as u (id, unit)
     cross join lateral (
       select gapless.key_digest(m) as digest
       from gapless.outbox_message_t m where m.id = u.id offset 0

@@ -1,6 +1,6 @@
 -- Of these units let those follow that are parked and have nobody in front; returns how many.
 create or replace function gapless.unpark(
-  group_id text, topic_id int, partition_id int, first_offsets bigint[]
+  _group_id text, _topic_id int, _partition_id int, _first_offsets bigint[]
 )
 returns int
 language plpgsql
@@ -13,8 +13,8 @@ declare
 begin
   update gapless.dead_letter d
   set state = 'waiting', next_attempt_ts = clock_timestamp()
-  where d.group_id = unpark.group_id and d.topic_id = unpark.topic_id
-    and d.partition_id = unpark.partition_id and d.first_offset = any (unpark.first_offsets)
+  where d.group_id = _group_id and d.topic_id = _topic_id
+    and d.partition_id = _partition_id and d.first_offset = any (_first_offsets)
     and coalesce(d.state, '') = 'parked'    -- by the primary key, as in claim_letter()
     and not exists (
       select from gapless.dead_letter_key mine

@@ -12,7 +12,7 @@
 -- MUST hold for any text and uuid that a producer may write (cause, correlation, transaction_id): a unit
 -- comes only of what was published before it, so no circle can be written.
 -- By index throughout: the events by transaction_id, xid or correlation, their segments by time.
-create or replace function gapless.chain_units(transaction_id uuid, events_max int default null)
+create or replace function gapless.chain_units(_transaction_id uuid, _events_max int default null)
 returns table (
   first_id bigint, parent_id bigint, is_asked boolean, cause text, cause_group text,
   cause_topic_id int, cause_partition_id int, cause_offset bigint,
@@ -37,27 +37,27 @@ declare
   chains_from bigint := (select c.chains_from from gapless.log_config c);
   roots uuid[];
 begin
-  select array_agg(distinct coalesce(x.correlation, chain_units.transaction_id)) into roots
+  select array_agg(distinct coalesce(x.correlation, _transaction_id)) into roots
   from (
     (
       select m.correlation from gapless.outbox_message_t m
-      where m.transaction_id = chain_units.transaction_id
-      limit events_max
+      where m.transaction_id = _transaction_id
+      limit _events_max
     )
     union all
     (
       select m.correlation from gapless.outbox_message_t m
-      where m.xid = gapless.xid_of(chain_units.transaction_id) and m.transaction_id is null
-      limit events_max
+      where m.xid = gapless.xid_of(_transaction_id) and m.transaction_id is null
+      limit _events_max
     )
     union all
     (
       select e.correlation from gapless.dead_letter_event e
-      where e.transaction_id = chain_units.transaction_id
-      limit events_max
+      where e.transaction_id = _transaction_id
+      limit _events_max
     )
   ) x;
-  roots := coalesce(roots, array[chain_units.transaction_id]);
+  roots := coalesce(roots, array[_transaction_id]);
 
   return query
   with
@@ -67,7 +67,7 @@ begin
       select o.*
       -- What was asked for first: it is there, whatever the limit.
       from (
-        select r.id, 0 as turn from unnest(array[chain_units.transaction_id]) as r (id)
+        select r.id, 0 as turn from unnest(array[_transaction_id]) as r (id)
         union all
         select r.id, 1 from unnest(roots) as r (id)
         order by turn
@@ -79,7 +79,7 @@ begin
           from gapless.outbox_message_t m
           where m.transaction_id = r.id
             and (r.turn = 0 or coalesce(m.correlation, r.id) = r.id)
-          limit events_max
+          limit _events_max
         )
         union all
         (
@@ -88,7 +88,7 @@ begin
           from gapless.outbox_message_t m
           where m.xid = gapless.xid_of(r.id) and m.transaction_id is null
             and (r.turn = 0 or coalesce(m.correlation, r.id) = r.id)
-          limit events_max
+          limit _events_max
         )
         union all
         (
@@ -96,10 +96,10 @@ begin
             m.created_ts, m.cause, m.correlation
           from gapless.outbox_message_t m
           where r.turn = 1 and m.correlation = r.id and m.id >= chains_from
-          limit events_max
+          limit _events_max
         )
       ) o
-      limit events_max::bigint * 2
+      limit _events_max::bigint * 2
     ) x
   ),
   kept as (    -- as dead letters, of what retention has dropped
@@ -111,15 +111,15 @@ begin
         (
           select d.* from gapless.dead_letter_event d
           where d.transaction_id = r.id and coalesce(d.correlation, r.id) = r.id
-          limit events_max
+          limit _events_max
         )
         union all
         (
-          select d.* from gapless.dead_letter_event d where d.correlation = r.id limit events_max
+          select d.* from gapless.dead_letter_event d where d.correlation = r.id limit _events_max
         )
       ) e
       where not exists (select from gapless.outbox_message_t m where m.id = e.message_id)
-      limit events_max
+      limit _events_max
     ) x
   ),
   routed as (
@@ -184,12 +184,12 @@ begin
     from named n
     -- After a failover xids are given again: an event found by its xid may be of another one.
     where n.correlation is not null or n.published_as = any (roots)
-      or n.published_as = chain_units.transaction_id
+      or n.published_as = _transaction_id
     group by n.topic_id, n.partition_id, n.xid, n.published_as, n.cause,
       case when n.partition_id is not null then n.run end
   )
   select
-    u.first_id, p.first_id, u.published_as = chain_units.transaction_id, left(u.cause, 1000),
+    u.first_id, p.first_id, u.published_as = _transaction_id, left(u.cause, 1000),
     c.group_id, t.topic_id, c.partition_id, c.first_offset,
     u.topic_id, u.partition_id, u.first_offset, u.last_offset, u.events,
     coalesce(u.event_types, '{}'), coalesce(u.keys, '{}'), u.published_as, u.published_ts,

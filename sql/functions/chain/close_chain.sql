@@ -1,5 +1,5 @@
 -- From here on, until COMMIT, nothing is published that is not known to come of one unit.
-create or replace function gapless.close_chain(units int)
+create or replace function gapless.close_chain(_units int)
 returns void
 language plpgsql
 as $$
@@ -8,6 +8,6 @@ begin
     perform gapless.refuse_untold();
   end if;
   perform set_config('gapless.chain', 'closed', true),
-    case when units > 1 then set_config('gapless.cause', '', true) end;
+    case when _units > 1 then set_config('gapless.cause', '', true) end;
 end
 $$;

@@ -2,7 +2,7 @@
 -- what is below it; level, and how many below it are left out (of those whose nearest is this one). A
 -- last row without node counts those below none. ids ascend, and a parent's is lower than its child's.
 create or replace function gapless.lay_out(
-  ids bigint[], parents bigint[], asked boolean[], nodes_max int
+  _ids bigint[], _parents bigint[], _asked boolean[], _nodes_max int
 )
 returns table (first_id bigint, node int, parent int, level int, left_out bigint)
 language plpgsql
@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-  n int := coalesce(cardinality(ids), 0);
+  n int := coalesce(cardinality(_ids), 0);
   above int[] := array_fill(0, array[n]);      -- the parent's number, 0: none
   depth int[] := array_fill(0, array[n]);
   leads boolean[] := array_fill(false, array[n]);    -- to one that was asked for
@@ -28,13 +28,13 @@ declare
   steps int;
 begin
   for i in 1..n loop
-    if parents[i] is not null then
-      above[i] := width_bucket(parents[i], ids);
+    if _parents[i] is not null then
+      above[i] := width_bucket(_parents[i], _ids);
       depth[i] := depth[above[i]] + 1;
     end if;
   end loop;
   for i in 1..n loop
-    k := case when asked[i] then i else 0 end;
+    k := case when _asked[i] then i else 0 end;
     steps := 0;
     while k > 0 and not leads[k] and steps <= 30 loop
       leads[k] := true;
@@ -48,11 +48,11 @@ begin
   -- Nearest to what was asked for, then to the roots; what is of another root comes last.
   for k in
     select x.i
-    from unnest(asked, leads, beside, depth) with ordinality
+    from unnest(_asked, leads, beside, depth) with ordinality
       as x (is_asked, does_lead, is_beside, at_depth, i)
     order by not x.is_asked, not x.does_lead, not x.is_beside,
       case when x.does_lead then -x.at_depth else x.at_depth end, x.i
-    limit nodes_max
+    limit _nodes_max
   loop
     stays[k] := true;
   end loop;
@@ -90,7 +90,7 @@ begin
       next_root := place[i] + size[i];
     end if;
     next_place[i] := place[i] + 1;
-    first_id := ids[i];
+    first_id := _ids[i];
     node := place[i];
     parent := case when k > 0 then place[k] end;
     level := depth[i];

@@ -1,8 +1,8 @@
 -- Of the events from first_offset to last_offset that belong to a transaction: is some of them put
 -- aside, to be tried again ('waiting') or for good ('dead')?
 create or replace function gapless.states_aside(
-  group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
-  transaction_id uuid
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
+  _transaction_id uuid
 )
 returns text[]
 language sql
@@ -14,8 +14,7 @@ as $$
     array_agg(distinct case when d.status in ('waiting', 'parked') then 'waiting' else 'dead' end),
     '{}')
   from gapless.dead_letter_queue d
-  where d.group_id = states_aside.group_id and d.topic_id = states_aside.topic_id
-    and d.partition_id = states_aside.partition_id
-    and d.c_offset between states_aside.first_offset and states_aside.last_offset
-    and d.transaction_id = states_aside.transaction_id
+  where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
+    and d.c_offset between _first_offset and _last_offset
+    and d.transaction_id = _transaction_id
 $$;

@@ -1,5 +1,5 @@
 -- What became of a transaction without events, by its xid: 'open', 'rolled-back', else 'unknown'.
-create or replace function gapless.transaction_fate(transaction_id uuid)
+create or replace function gapless.transaction_fate(_transaction_id uuid)
 returns text
 language plpgsql
 stable
@@ -7,10 +7,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if gapless.timeline_of(transaction_id) <> gapless.timeline() then
+  if gapless.timeline_of(_transaction_id) <> gapless.timeline() then
     return 'unknown';    -- that xid is another transaction's now
   end if;
-  return case pg_xact_status(gapless.xid_of(transaction_id))
+  return case pg_xact_status(gapless.xid_of(_transaction_id))
     when 'in progress' then 'open'
     when 'aborted' then 'rolled-back'
     else 'unknown'

@@ -7,7 +7,7 @@
 -- next_offset: where the group stands; letter: the state of its dead letter, if there is one (0005);
 -- reason, attempts: what is known of that. By primary key throughout.
 create or replace function gapless.unit_state(
-  group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   out state text, out next_offset bigint, out letter text, out reason text, out attempts int
 )
 language plpgsql
@@ -20,15 +20,14 @@ as $$
 begin
   if not exists (
     select from gapless.consumer_group g
-    where g.group_id = unit_state.group_id and g.topic_id = unit_state.topic_id
+    where g.group_id = _group_id and g.topic_id = _topic_id
   ) then
     state := 'removed';
     return;
   end if;
   select c.next_offset into next_offset from gapless.consumer_offsets c
-  where c.group_id = unit_state.group_id and c.topic_id = unit_state.topic_id
-    and c.partition_id = unit_state.partition_id;
-  if unit_state.last_offset < next_offset then
+  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+  if _last_offset < next_offset then
     -- A unit is set aside as a whole (I5): its first event tells.
     select d.state, left(coalesce(d.discard_reason, d.reason), 200), d.attempts
     into letter, reason, attempts
@@ -36,8 +35,8 @@ begin
     join gapless.dead_letter d
       on d.group_id = e.group_id and d.topic_id = e.topic_id and d.partition_id = e.partition_id
       and d.first_offset = e.first_offset
-    where e.group_id = unit_state.group_id and e.topic_id = unit_state.topic_id
-      and e.partition_id = unit_state.partition_id and e.c_offset = unit_state.first_offset;
+    where e.group_id = _group_id and e.topic_id = _topic_id
+      and e.partition_id = _partition_id and e.c_offset = _first_offset;
     state := case
       when letter in ('waiting', 'parked') then 'waiting'
       when letter in ('dead', 'discarded') then 'dead'

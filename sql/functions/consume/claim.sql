@@ -1,6 +1,6 @@
 -- As claim_at(), for whoever needs neither of its hints.
 create or replace function gapless.claim(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text,
@@ -12,8 +12,5 @@ set search_path = pg_catalog, pg_temp
 as $$
   select a.outcome, a.first_offset, a.last_offset, a.claim_xid, a.base_offset, a.message_ids,
     a.unit_ends
-  from gapless.claim_at(
-    claim.group_id, claim.topic_id, claim.partition_id, claim.epoch, claim.token, claim.batch_size,
-    0, null
-  ) a
+  from gapless.claim_at(_group_id, _topic_id, _partition_id, _epoch, _token, _batch_size, 0, null) a
 $$;

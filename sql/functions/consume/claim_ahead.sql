@@ -6,8 +6,8 @@
 -- token) is no longer its owner: ask claim_at(), which tells them apart.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_ahead(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid,
-  first_offset bigint, last_offset bigint, place tid
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid,
+  _first_offset bigint, _last_offset bigint, _place tid
 )
 returns table (claim_xid text, place_after tid)
 language plpgsql
@@ -18,13 +18,13 @@ as $$
 begin
   if exists (
     select from gapless.group_pause p
-    where p.group_id = claim_ahead.group_id and p.topic_id = claim_ahead.topic_id
-      and p.partition_id in (-1, claim_ahead.partition_id)
+    where p.group_id = _group_id and p.topic_id = _topic_id
+      and p.partition_id in (-1, _partition_id)
   ) then
     return;
   end if;
   place_after := gapless.advance_offset(
-    group_id, topic_id, partition_id, epoch, token, first_offset, last_offset + 1, null, place
+    _group_id, _topic_id, _partition_id, _epoch, _token, _first_offset, _last_offset + 1, null, _place
   );
   if place_after is not null then
     claim_xid := pg_current_xact_id()::text;

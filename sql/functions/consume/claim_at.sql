@@ -24,8 +24,8 @@
 -- timeline: of the segment (timeline.sql); null counts as 1.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_at(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int,
-  read_ahead int, place tid, group_by text default 'transaction'
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
+  _read_ahead int, _place tid, _group_by text default 'transaction'
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
@@ -50,32 +50,31 @@ begin
     -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
     exists (
       select from gapless.group_pause p
-      where p.group_id = claim_at.group_id and p.topic_id = claim_at.topic_id
-        and p.partition_id in (-1, claim_at.partition_id)
+      where p.group_id = _group_id and p.topic_id = _topic_id
+        and p.partition_id in (-1, _partition_id)
     ) as is_paused,
     (
       select l.first_offset from gapless.log_start l
-      where l.topic_id = claim_at.topic_id and l.partition_id = claim_at.partition_id
+      where l.topic_id = _topic_id and l.partition_id = _partition_id
     ) as kept_from    -- null: nothing was dropped
   into fence
   from gapless.consumer_offsets c
   where c.ctid = coalesce(
     (
       select o.ctid from gapless.consumer_offsets o
-      where o.ctid = claim_at.place and o.group_id = claim_at.group_id
-        and o.topic_id = claim_at.topic_id and o.partition_id = claim_at.partition_id
+      where o.ctid = _place and o.group_id = _group_id
+        and o.topic_id = _topic_id and o.partition_id = _partition_id
     ),
     (
       select o.ctid from gapless.consumer_offsets o
-      where o.group_id = claim_at.group_id and o.topic_id = claim_at.topic_id
-        and o.partition_id = claim_at.partition_id
+      where o.group_id = _group_id and o.topic_id = _topic_id and o.partition_id = _partition_id
     ));
   if not found then
     outcome := 'unplaced';
     return next;
     return;
   end if;
-  if fence.epoch <> claim_at.epoch or fence.token is distinct from claim_at.token then
+  if fence.epoch <> _epoch or fence.token is distinct from _token then
     outcome := 'fenced';
     return next;
     return;
@@ -103,7 +102,7 @@ begin
   -- goal, else the end of the log: a run's last event always ends a unit. MUST stay one statement: in
   -- a later snapshot, segments written meanwhile would look like a hole, or the log may end a million
   -- events later.
-  goal := fence.next_offset + batch_size - 1;
+  goal := fence.next_offset + _batch_size - 1;
   select f.base_offset, f.layout,
     coalesce(
       (
@@ -113,11 +112,11 @@ begin
         ]
         from gapless.log_segment s
         cross join lateral (select greatest(goal - s.base_offset, 0)::int as skip) x
-        where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
+        where s.topic_id = _topic_id and s.partition_id = _partition_id
           and s.base_offset >= coalesce(
             (
               select b.base_offset from gapless.log_segment b
-              where b.topic_id = claim_at.topic_id and b.partition_id = claim_at.partition_id
+              where b.topic_id = _topic_id and b.partition_id = _partition_id
                 and b.base_offset <= goal
               order by b.base_offset desc limit 1
             ), 0)
@@ -128,17 +127,17 @@ begin
       ),
       (
         select array[s.last_offset, s.layout] from gapless.log_segment s
-        where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
+        where s.topic_id = _topic_id and s.partition_id = _partition_id
         order by s.base_offset desc limit 1
       )
     ) as last
   into reach
   from gapless.log_segment f
-  where f.topic_id = claim_at.topic_id and f.partition_id = claim_at.partition_id
+  where f.topic_id = _topic_id and f.partition_id = _partition_id
     and f.base_offset >= coalesce(
       (
         select b.base_offset from gapless.log_segment b
-        where b.topic_id = claim_at.topic_id and b.partition_id = claim_at.partition_id
+        where b.topic_id = _topic_id and b.partition_id = _partition_id
           and b.base_offset <= fence.next_offset
         order by b.base_offset desc limit 1
       ), 0)
@@ -147,15 +146,15 @@ begin
   limit 1;
   if not found then
     select e.end_offset into last_offset
-    from gapless.log_ends(claim_at.topic_id, claim_at.partition_id) e;
+    from gapless.log_ends(_topic_id, _partition_id) e;
     if first_offset > last_offset then
       outcome := 'beyond';
       return next;
       return;
     end if;
     last_offset := null;
-    if fence.passed < (select t.layout from gapless.topic t where t.topic_id = claim_at.topic_id) then
-      perform gapless.pass_barrier(group_id, topic_id, partition_id, epoch, token);
+    if fence.passed < (select t.layout from gapless.topic t where t.topic_id = _topic_id) then
+      perform gapless.pass_barrier(_group_id, _topic_id, _partition_id, _epoch, _token);
     end if;
     outcome := 'idle';
     return next;
@@ -172,13 +171,13 @@ begin
   -- Events of a layout that was not admitted here yet: are those before them done, everywhere?
   if reach.last[2] > fence.layout then
     if reach.layout > fence.passed then
-      perform gapless.announce(group_id, topic_id, partition_id, fence.passed, reach.layout);
+      perform gapless.announce(_group_id, _topic_id, _partition_id, fence.passed, reach.layout);
       update gapless.consumer_offsets c set passed = reach.layout
-      where c.group_id = claim_at.group_id and c.topic_id = claim_at.topic_id
-        and c.partition_id = claim_at.partition_id and c.epoch = claim_at.epoch and c.token = claim_at.token;
+      where c.group_id = _group_id and c.topic_id = _topic_id
+        and c.partition_id = _partition_id and c.epoch = _epoch and c.token = _token;
     end if;
     if reach.layout > fence.layout then
-      if exists (select from gapless.blockers(group_id, topic_id, partition_id, reach.layout)) then
+      if exists (select from gapless.blockers(_group_id, _topic_id, _partition_id, reach.layout)) then
         outcome := 'idle';
         return next;
         return;
@@ -187,25 +186,25 @@ begin
     end if;
     if reach.last[2] > reach.layout then    -- not across a barrier: a run ends its last unit (I5)
       select b.last_offset into strict upto from gapless.barrier b
-      where b.topic_id = claim_at.topic_id and b.layout = reach.layout
-        and b.partition_id = claim_at.partition_id;
+      where b.topic_id = _topic_id and b.layout = reach.layout
+        and b.partition_id = _partition_id;
     end if;
   end if;
 
-  if group_by = 'user' then
-    upto := gapless.user_unit_end(topic_id, partition_id, fence.next_offset, upto, reach.layout);
+  if _group_by = 'user' then
+    upto := gapless.user_unit_end(_topic_id, _partition_id, fence.next_offset, upto, reach.layout);
     user_ends := upto || array(
       select u.unit_end
       from gapless.user_units(
-        topic_id, partition_id, fence.next_offset,
-        greatest(upto, fence.next_offset + read_ahead - 1), reach.layout
+        _topic_id, _partition_id, fence.next_offset,
+        greatest(upto, fence.next_offset + _read_ahead - 1), reach.layout
       ) u
       where u.is_closed
     );
   end if;
 
   moved := gapless.advance_offset(
-    group_id, topic_id, partition_id, epoch, token, fence.next_offset, upto + 1, fence.layout, fence.ctid
+    _group_id, _topic_id, _partition_id, _epoch, _token, fence.next_offset, upto + 1, fence.layout, fence.ctid
   );
   if moved is null then
     outcome := 'fenced';
@@ -221,8 +220,8 @@ begin
     end,
     s.timeline
   from gapless.log_segment s
-  where s.topic_id = claim_at.topic_id and s.partition_id = claim_at.partition_id
-    and s.base_offset between reach.base_offset and greatest(upto, fence.next_offset + read_ahead - 1)
+  where s.topic_id = _topic_id and s.partition_id = _partition_id
+    and s.base_offset between reach.base_offset and greatest(upto, fence.next_offset + _read_ahead - 1)
     and (s.base_offset <= upto or s.layout <= fence.layout)    -- nor ahead over a barrier
   order by s.base_offset;
 end

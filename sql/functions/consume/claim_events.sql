@@ -6,8 +6,8 @@
 -- plan: kept, for to plan takes longer than to run; but a kept one locks every chunk, so of more than 60
 --   the few that are needed are looked for each time (PostgreSQL 15: about 60 locks cost as much).
 create or replace function gapless.claim_events(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, batch_size int,
-  events_max int, place tid, group_by text default 'transaction'
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
+  _events_max int, _place tid, _group_by text default 'transaction'
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
@@ -30,11 +30,11 @@ begin
   in
     select a.*
     from gapless.claim_at(
-      group_id, topic_id, partition_id, epoch, token, batch_size, 0, place, group_by
+      _group_id, _topic_id, _partition_id, _epoch, _token, _batch_size, 0, _place, _group_by
     ) a
   loop
     return next;
-    if last_offset - first_offset < events_max then
+    if last_offset - first_offset < _events_max then
       ids := ids
         || message_ids[greatest(first_offset - base_offset, 0) + 1 : last_offset - base_offset + 1];
     end if;

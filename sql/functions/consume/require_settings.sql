@@ -1,9 +1,9 @@
 -- Raises GL005 unless the settings are what they were; null: nobody knows what they were.
 -- plan: inlined, with what it calls; in PL/pgSQL it would cost as much again.
-create or replace function gapless.require_settings(before text)
+create or replace function gapless.require_settings(_before text)
 returns text
 language sql
 volatile
 as $$
-  select case when before <> gapless.settings_in_force() then gapless.refuse_settings() end
+  select case when _before <> gapless.settings_in_force() then gapless.refuse_settings() end
 $$;

@@ -1,6 +1,6 @@
 -- Put a session back to where it was opened, and then to these values. The caller has reset who it is, and
 -- statement_timeout: whatever a handler set, neither may be in the way here. Our own marks stay.
-create or replace function gapless.restore_settings(names text[], vals text[])
+create or replace function gapless.restore_settings(_names text[], _vals text[])
 returns void
 language plpgsql
 as $$
@@ -16,7 +16,7 @@ begin
     order by m.n
   );
   reset all;
-  perform set_config(s.name, s.value, false) from unnest(names, vals) as s (name, value);
+  perform set_config(s.name, s.value, false) from unnest(_names, _vals) as s (name, value);
   perform set_config(m.name, m.value, true) from unnest(marks, kept) as m (name, value);
 end
 $$;

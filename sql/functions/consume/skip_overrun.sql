@@ -2,7 +2,7 @@
 -- the right of its owner; returns how many offsets it lost, null when it is no longer the owner, 0 when
 -- nothing was to be done. gapless.audit keeps the range: no dead letter has these events (I9).
 create or replace function gapless.skip_overrun(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid, to_end text
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _to_end text
 )
 returns bigint
 language plpgsql
@@ -14,28 +14,26 @@ declare
   ends record;
   goal bigint;
 begin
-  perform gapless.hold_start(array[skip_overrun.topic_id]);
+  perform gapless.hold_start(array[_topic_id]);
   select * into fence from gapless.consumer_offsets c
-  where c.group_id = skip_overrun.group_id and c.topic_id = skip_overrun.topic_id
-    and c.partition_id = skip_overrun.partition_id
-    and c.epoch = skip_overrun.epoch and c.token = skip_overrun.token
+  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
+    and c.epoch = _epoch and c.token = _token
   for update;
   if not found then
     return null;
   end if;
-  select * into ends from gapless.log_ends(skip_overrun.topic_id, skip_overrun.partition_id);
+  select * into ends from gapless.log_ends(_topic_id, _partition_id);
   if fence.next_offset >= ends.first_offset then
     return 0;
   end if;
-  goal := case skip_overrun.to_end when 'latest' then ends.end_offset else ends.first_offset end;
+  goal := case _to_end when 'latest' then ends.end_offset else ends.first_offset end;
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
   update gapless.consumer_offsets c
   set next_offset = goal, attempt_offset = null, attempts = 0
-  where c.group_id = skip_overrun.group_id and c.topic_id = skip_overrun.topic_id
-    and c.partition_id = skip_overrun.partition_id;
+  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
   insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
   values (
-    'overrun', skip_overrun.group_id, skip_overrun.topic_id, skip_overrun.partition_id,
+    'overrun', _group_id, _topic_id, _partition_id,
     jsonb_build_object('from', fence.next_offset, 'to', goal)
   );
   return goal - fence.next_offset;

@@ -1,7 +1,7 @@
 -- stop_beyond() for all groups, in the run that finds that the log was restored: what it gives offsets
 -- to stands behind the end that was restored, whose last run was last_run.
 -- MUST NOT wait for a worker: one that has its row locked finds it by itself.
-create or replace function gapless.stop_restored(last_run bigint)
+create or replace function gapless.stop_restored(_last_run bigint)
 returns void
 language sql
 security definer
@@ -17,7 +17,7 @@ as $$
         (
           select s.last_offset from gapless.log_segment s
           where s.topic_id = c.topic_id and s.partition_id = c.partition_id
-            and s.run <= stop_restored.last_run
+            and s.run <= _last_run
           order by s.base_offset desc limit 1
         ), 0) + 1 as end_offset
     ) e

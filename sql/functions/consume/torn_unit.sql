@@ -1,7 +1,7 @@
 -- The unit that begins at an offset, and how many of its offsets have no segment, or no event. Where
 -- segments are missing it is what is left before them, and they; no row: the log ends here.
 create or replace function gapless.torn_unit(
-  topic_id int, partition_id int, begin_offset bigint, out last_offset bigint, out missing bigint
+  _topic_id int, _partition_id int, _begin_offset bigint, out last_offset bigint, out missing bigint
 )
 language plpgsql
 stable
@@ -12,12 +12,12 @@ as $$
 declare
   segment record;
   ends int;
-  expected bigint := begin_offset;
+  expected bigint := _begin_offset;
   ids bigint[] := '{}';
 begin
   for segment in
     select s.base_offset, s.message_ids, s.unit_ends
-    from gapless.segments_from(topic_id, partition_id, begin_offset, null) s
+    from gapless.segments_from(_topic_id, _partition_id, _begin_offset, null) s
   loop
     if segment.base_offset > expected then
       last_offset := segment.base_offset - 1;

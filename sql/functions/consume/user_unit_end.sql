@@ -1,7 +1,7 @@
 -- The last offset of the merged unit that upto is in; first_offset, where a unit begins, is not behind
 -- it. It looks ever further, twice as far each time, and not beyond a hole.
 create or replace function gapless.user_unit_end(
-  topic_id int, partition_id int, first_offset bigint, upto bigint, layout int
+  _topic_id int, _partition_id int, _first_offset bigint, _upto bigint, _layout int
 )
 returns bigint
 language plpgsql
@@ -10,7 +10,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 declare
-  look_to bigint := upto;
+  look_to bigint := _upto;
   further bigint;
   found_end record;
   segments int := 1;
@@ -18,8 +18,8 @@ begin
   loop
     select min(u.unit_end) filter (where u.is_closed) as closed, max(u.unit_end) as reached
     into found_end
-    from gapless.user_units(topic_id, partition_id, first_offset, look_to, layout) u
-    where u.unit_end >= upto;
+    from gapless.user_units(_topic_id, _partition_id, _first_offset, look_to, _layout) u
+    where u.unit_end >= _upto;
     if found_end.closed is not null then
       return found_end.closed;
     end if;
@@ -28,14 +28,14 @@ begin
       select s.base_offset, s.last_offset,
         coalesce(lag(s.last_offset) over (order by s.base_offset), look_to) + 1 as expected
       from gapless.log_segment s
-      where s.topic_id = user_unit_end.topic_id and s.partition_id = user_unit_end.partition_id
+      where s.topic_id = _topic_id and s.partition_id = _partition_id
         and s.base_offset > look_to - 200    -- a segment has no more
-        and s.last_offset > look_to and s.layout <= user_unit_end.layout
+        and s.last_offset > look_to and s.layout <= _layout
       order by s.base_offset
       limit segments
     ) n;
     if further is null then
-      return coalesce(found_end.reached, upto);
+      return coalesce(found_end.reached, _upto);
     end if;
     look_to := further;
     segments := segments * 2;

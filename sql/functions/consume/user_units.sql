@@ -7,7 +7,7 @@
 -- is_closed: what follows is not of the same user; of the last one that is not known, and false.
 -- It ends before a hole, and with the layout: what lies behind is another claim's.
 create or replace function gapless.user_units(
-  topic_id int, partition_id int, first_offset bigint, last_offset bigint, layout int
+  _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _layout int
 )
 returns table (unit_end bigint, is_closed boolean)
 language sql
@@ -23,16 +23,16 @@ as $$
     select s.base_offset, s.message_ids, s.unit_ends,
       s.base_offset - 1 - lag(s.last_offset) over (order by s.base_offset) as missing
     from gapless.log_segment s
-    where s.topic_id = user_units.topic_id and s.partition_id = user_units.partition_id
+    where s.topic_id = _topic_id and s.partition_id = _partition_id
       and s.base_offset >= coalesce(
         (
           select b.base_offset from gapless.log_segment b
-          where b.topic_id = user_units.topic_id and b.partition_id = user_units.partition_id
-            and b.base_offset <= user_units.first_offset
+          where b.topic_id = _topic_id and b.partition_id = _partition_id
+            and b.base_offset <= _first_offset
           order by b.base_offset desc limit 1
         ), 0)
-      and s.base_offset <= user_units.last_offset
-      and s.layout <= user_units.layout
+      and s.base_offset <= _last_offset
+      and s.layout <= _layout
   ),
   whole as (
     select g.*, sum(g.missing) over (order by g.base_offset) as missing_so_far from segment g
@@ -50,7 +50,7 @@ as $$
       select m.host_id, m.user_id from gapless.outbox_message_t m where m.id = u.id offset 0
     ) o on true
     where coalesce(g.missing_so_far, 0) = 0
-      and g.base_offset + u.n - 1 between user_units.first_offset and user_units.last_offset
+      and g.base_offset + u.n - 1 between _first_offset and _last_offset
   ),
   numbered as (
     select e.*,

@@ -1,5 +1,5 @@
 -- The longest window, in seconds, of the topics that have keys in a slot; null when none has.
-create or replace function gapless.dedupe_longest(slot int)
+create or replace function gapless.dedupe_longest(_slot int)
 returns double precision
 language plpgsql
 stable
@@ -13,7 +13,7 @@ begin
     from gapless.topic t
     where exists (
       select from gapless.dedupe d
-      where d.topic_id = t.topic_id and d.slot = dedupe_longest.slot
+      where d.topic_id = t.topic_id and d.slot = _slot
     )
   );
 end

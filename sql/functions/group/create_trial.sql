@@ -3,7 +3,7 @@
 -- MUST NOT lock the topic, as create_replay() does: who changes its partitions would wait for the dry run,
 -- and the sequencer for them.
 create or replace function gapless.create_trial(
-  group_id text, topic text, partitions int[], starts bigint[], stops bigint[]
+  _group_id text, _topic text, _partitions int[], _starts bigint[], _stops bigint[]
 )
 returns void
 language plpgsql
@@ -11,14 +11,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  wanted int := gapless.topic_id(topic);
+  wanted int := gapless.topic_id(_topic);
 begin
   insert into gapless.consumer_group (group_id, topic_id, is_scratch)
-  values (create_trial.group_id, wanted, true);
+  values (_group_id, wanted, true);
   insert into gapless.consumer_offsets
     (group_id, topic_id, partition_id, next_offset, start_offset, stop_offset)
-  select create_trial.group_id, wanted, u.partition_id, u.start, u.start, u.stop
-  from unnest(create_trial.partitions, create_trial.starts, create_trial.stops)
+  select _group_id, wanted, u.partition_id, u.start, u.start, u.stop
+  from unnest(_partitions, _starts, _stops)
     as u (partition_id, start, stop);
 end
 $$;

@@ -3,7 +3,7 @@
 -- there: seek() does that (restore_offsets).
 -- Raises GL404 for what is not there, GL400 for a partition of no topic in particular.
 create or replace function gapless.group_partitions(
-  group_id text, topic text default null, partition_id int default null
+  _group_id text, _topic text default null, _partition_id int default null
 )
 returns setof gapless.consumer_offsets
 language plpgsql
@@ -17,28 +17,28 @@ begin
   select array_agg(t.name order by t.name) into topics
   from gapless.consumer_group g
   join gapless.topic t using (topic_id)
-  where g.group_id = group_partitions.group_id;
+  where g.group_id = _group_id;
   if topics is null then
-    raise exception 'there is no group "%": gapless groups lists them', group_partitions.group_id
+    raise exception 'there is no group "%": gapless groups lists them', _group_id
       using errcode = 'GL404';
   end if;
-  if group_partitions.topic <> all (topics) then
+  if _topic <> all (topics) then
     raise exception 'group "%" does not consume topic "%", but %',
-      group_partitions.group_id, group_partitions.topic, array_to_string(topics, ', ')
+      _group_id, _topic, array_to_string(topics, ', ')
       using errcode = 'GL404';
   end if;
-  if group_partitions.partition_id is not null and group_partitions.topic is null
+  if _partition_id is not null and _topic is null
     and cardinality(topics) > 1
   then
     raise exception 'group "%" consumes several topics: say of which partition % is (--topic): %',
-      group_partitions.group_id, group_partitions.partition_id, array_to_string(topics, ', ')
+      _group_id, _partition_id, array_to_string(topics, ', ')
       using errcode = 'GL400';
   end if;
   return query
   select c.*
   from (
     select o.* from gapless.consumer_offsets o
-    where o.group_id = group_partitions.group_id
+    where o.group_id = _group_id
     union all
     select (
       jsonb_populate_record(
@@ -51,24 +51,24 @@ begin
       )
     ).*
     from gapless.lease l
-    where l.group_id = group_partitions.group_id and not exists (
+    where l.group_id = _group_id and not exists (
       select from gapless.consumer_offsets o
       where o.group_id = l.group_id and o.topic_id = l.topic_id and o.partition_id = l.partition_id
     )
   ) c
   join gapless.topic t using (topic_id)
-  where (group_partitions.topic is null or t.name = group_partitions.topic)
-    and (group_partitions.partition_id is null or c.partition_id = group_partitions.partition_id)
+  where (_topic is null or t.name = _topic)
+    and (_partition_id is null or c.partition_id = _partition_id)
   order by t.name, c.partition_id;
-  if not found and group_partitions.partition_id is null then
+  if not found and _partition_id is null then
     raise exception 'group "%" has no partition of topic "%"',
-      group_partitions.group_id, coalesce(group_partitions.topic, topics[1])
+      _group_id, coalesce(_topic, topics[1])
       using errcode = 'GL404';
   end if;
   if not found then
     raise exception 'group "%" has no partition % of topic "%": gapless groups show % lists them',
-      group_partitions.group_id, group_partitions.partition_id,
-      coalesce(group_partitions.topic, topics[1]), group_partitions.group_id
+      _group_id, _partition_id,
+      coalesce(_topic, topics[1]), _group_id
       using errcode = 'GL404';
   end if;
 end

@@ -1,5 +1,5 @@
 -- Is this partition paused, by whomever?
-create or replace function gapless.is_paused(group_id text, topic_id int, partition_id int)
+create or replace function gapless.is_paused(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql
 stable
@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select exists (
     select from gapless.group_pause p
-    where p.group_id = is_paused.group_id and p.topic_id = is_paused.topic_id
-      and p.partition_id in (-1, is_paused.partition_id)
+    where p.group_id = _group_id and p.topic_id = _topic_id
+      and p.partition_id in (-1, _partition_id)
   )
 $$;

@@ -4,7 +4,7 @@
 -- whether the predecessor ended uncleanly, that is, without release: then the first units are to be
 -- handled one by one.
 create or replace function gapless.install_fence(
-  group_id text, topic_id int, partition_id int, epoch bigint, token uuid
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns boolean
 language plpgsql
@@ -16,24 +16,21 @@ declare
 begin
   select c.installed_offset is not null into unclean
   from gapless.consumer_offsets c
-  where c.group_id = install_fence.group_id and c.topic_id = install_fence.topic_id
-    and c.partition_id = install_fence.partition_id
-    and (c.epoch < install_fence.epoch or c.token = install_fence.token)
+  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
+    and (c.epoch < _epoch or c.token = _token)
   for update;
   if not found then
     if not exists (
       select from gapless.consumer_offsets c
-      where c.group_id = install_fence.group_id and c.topic_id = install_fence.topic_id
-        and c.partition_id = install_fence.partition_id
+      where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
     ) then
       raise exception 'the group has no row in consumer_offsets' using errcode = 'GL410';
     end if;
     return null;
   end if;
   update gapless.consumer_offsets c
-  set epoch = install_fence.epoch, token = install_fence.token, installed_offset = c.next_offset
-  where c.group_id = install_fence.group_id and c.topic_id = install_fence.topic_id
-    and c.partition_id = install_fence.partition_id;
+  set epoch = _epoch, token = _token, installed_offset = c.next_offset
+  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
   return unclean;
 end
 $$;

@@ -10,7 +10,7 @@
 -- plan: leases are rarely analysed, and nested loops over the CTEs take 100 times as long (4096
 --   partitions, 64 members: 8 s against 60 ms); compiling the plan would take 1.5 s.
 create or replace function gapless.plan(
-  group_id text, topic_id int, live uuid[], generation bigint
+  _group_id text, _topic_id int, _live uuid[], _generation bigint
 )
 returns int
 language sql
@@ -22,9 +22,9 @@ as $$
   with recursive
   parts as (
     select l.partition_id, l.target, l.owner,
-      case when l.target = any (plan.live) then l.target else l.owner end as holder
+      case when l.target = any (_live) then l.target else l.owner end as holder
     from gapless.lease l
-    where l.group_id = plan.group_id and l.topic_id = plan.topic_id
+    where l.group_id = _group_id and l.topic_id = _topic_id
   ),
   members as (
     select
@@ -41,11 +41,11 @@ as $$
       on h.holder = m.member_id
     left join (
       select x.target, count(*) as partitions from gapless.lease x
-      where (x.group_id, x.topic_id) <> (plan.group_id, plan.topic_id)
+      where (x.group_id, x.topic_id) <> (_group_id, _topic_id)
       group by x.target
     ) o on o.target = m.member_id
     cross join lateral (select coalesce(o.partitions, 0) as elsewhere) e
-    where m.member_id = any (plan.live)
+    where m.member_id = any (_live)
   ),
   -- Members in the order of their capacity: each takes its fill while it has less than a fair share.
   filling as (
@@ -107,9 +107,9 @@ as $$
   ),
   moved as (
     update gapless.lease l
-    set target = w.member_id, generation = plan.generation
+    set target = w.member_id, generation = _generation
     from wanted w
-    where l.group_id = plan.group_id and l.topic_id = plan.topic_id
+    where l.group_id = _group_id and l.topic_id = _topic_id
       and l.partition_id = w.partition_id and l.target is distinct from w.member_id
     returning 1
   )

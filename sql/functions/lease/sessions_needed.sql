@@ -2,7 +2,7 @@
 -- is served; and how many the server admits to ordinary roles. A supervisor has two of its own: control
 -- and sequencer candidate. Topics that do not exist yet count with total_partitions.
 create or replace function gapless.sessions_needed(
-  capacity int, partitions_per_worker int, groups text[], topics text[], total_partitions int,
+  _capacity int, _partitions_per_worker int, _groups text[], _topics text[], _total_partitions int,
   out supervisors bigint, out partitions bigint, out workers bigint,
   out max_connections int, out reserved int
 )
@@ -22,7 +22,7 @@ as $$
         and k.database = (select d.oid from pg_database d where d.datname = current_database())
     )
     union all
-    select null, sessions_needed.capacity, sessions_needed.partitions_per_worker
+    select null, _capacity, _partitions_per_worker
   ),
   memberships as (
     select mg.member_id, mg.group_id, t.name as topic
@@ -31,7 +31,7 @@ as $$
     join fleet using (member_id)
     union all
     select null, u.group_id, u.topic
-    from unnest(sessions_needed.groups, sessions_needed.topics) as u (group_id, topic)
+    from unnest(_groups, _topics) as u (group_id, topic)
   ),
   shares as (
     select
@@ -42,7 +42,7 @@ as $$
     join fleet f on f.member_id is not distinct from s.member_id
     left join gapless.topic t on t.name = s.topic
     cross join lateral (
-      select coalesce(t.partitions, sessions_needed.total_partitions) as partitions
+      select coalesce(t.partitions, _total_partitions) as partitions
     ) p
     window same as (partition by s.group_id, s.topic)
   ),

@@ -3,7 +3,7 @@
 -- locks: the consumer_group row (skipped when busy), then guard_planning, so that two groups
 --   that are planned at once do not fill one member's capacity twice, then lease rows. Waits for
 --   no worker.
-create or replace function gapless.sync(group_id text, topic_id int)
+create or replace function gapless.sync(_group_id text, _topic_id int)
 returns boolean
 language plpgsql
 security definer
@@ -16,25 +16,25 @@ declare
   retired int;
 begin
   select * into grp from gapless.consumer_group g
-  where g.group_id = sync.group_id and g.topic_id = sync.topic_id
+  where g.group_id = _group_id and g.topic_id = _topic_id
   for update skip locked;
   if not found then
     return null;
   end if;
-  live := gapless.live_members(sync.group_id, sync.topic_id);
-  retired := gapless.retire(sync.group_id, sync.topic_id);
+  live := gapless.live_members(_group_id, _topic_id);
+  retired := gapless.retire(_group_id, _topic_id);
   if retired = 0 and live = grp.planned_for and (cardinality(live) = 0 or not exists (
     select from gapless.lease l
-    where l.group_id = sync.group_id and l.topic_id = sync.topic_id and l.target is null
+    where l.group_id = _group_id and l.topic_id = _topic_id and l.target is null
   )) then
     return false;
   end if;
 
   lock table gapless.guard_planning in exclusive mode;
-  moved := gapless.plan(sync.group_id, sync.topic_id, live, grp.generation + 1);
+  moved := gapless.plan(_group_id, _topic_id, live, grp.generation + 1);
   update gapless.consumer_group g
   set planned_for = live, generation = g.generation + 1
-  where g.group_id = sync.group_id and g.topic_id = sync.topic_id
+  where g.group_id = _group_id and g.topic_id = _topic_id
     and (g.planned_for <> live or moved > 0);
   if moved + retired > 0 then
     perform pg_notify('gapless_g_' || grp.group_no, 'plan');

@@ -9,7 +9,7 @@
 -- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
-  me uuid, suspect_grace interval default '3 s', reconnect_grace interval default '1 s'
+  _me uuid, _suspect_grace interval default '3 s', _reconnect_grace interval default '1 s'
 )
 returns int
 language plpgsql
@@ -29,7 +29,7 @@ declare
 begin
   for other in
     select m.* from gapless.member m
-    where m.member_id <> evict.me
+    where m.member_id <> _me
     order by m.member_no
     for update skip locked
   loop
@@ -41,10 +41,10 @@ begin
     suspected := coalesce(other.suspect_at >= up_since and other.suspect_beat = other.beat, false);
     if absent and (
         not gapless.works(other.member_id)
-        or (suspected and other.suspect_at < clock_timestamp() - evict.reconnect_grace)
+        or (suspected and other.suspect_at < clock_timestamp() - _reconnect_grace)
       )
       or other.expires_at < clock_timestamp() and suspected
-        and other.suspect_at < clock_timestamp() - evict.suspect_grace
+        and other.suspect_at < clock_timestamp() - _suspect_grace
     then
       delete from gapless.member m where m.member_id = other.member_id;
       insert into gapless.eviction (member_id, name, reason)

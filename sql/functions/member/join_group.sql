@@ -1,15 +1,12 @@
 -- As programs called it that knew nothing of partitions_per_worker.
 create or replace function gapless.join_group(
-  member_id uuid, member_no int, name text, capacity int, ttl interval,
-  groups text[], topics text[]
+  _member_id uuid, _member_no int, _name text, _capacity int, _ttl interval,
+  _groups text[], _topics text[]
 )
 returns void
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select gapless.join_groups(
-    join_group.member_id, join_group.member_no, join_group.name, join_group.capacity, 1,
-    join_group.ttl, join_group.groups, join_group.topics
-  )
+  select gapless.join_groups(_member_id, _member_no, _name, _capacity, 1, _ttl, _groups, _topics)
 $$;

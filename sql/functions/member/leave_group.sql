@@ -1,9 +1,9 @@
 -- A supervisor leaves all its groups: its member row goes, and what it is planned for with it.
-create or replace function gapless.leave_group(member_id uuid)
+create or replace function gapless.leave_group(_member_id uuid)
 returns void
 language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  delete from gapless.member m where m.member_id = leave_group.member_id
+  delete from gapless.member m where m.member_id = _member_id
 $$;

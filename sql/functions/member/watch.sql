@@ -3,7 +3,7 @@
 -- half its ttl, when the newest plan of one of its groups does not fit the members that are there, when
 -- this member has room (it gave back partitions of another group) and partitions are unserved, or when
 -- leases are to be retired.
-create or replace function gapless.watch(member_id uuid)
+create or replace function gapless.watch(_member_id uuid)
 returns boolean
 language sql
 security definer
@@ -13,7 +13,7 @@ as $$
     exists (
       select from (
         select m.member_no from gapless.member m, gapless.member me
-        where me.member_id = watch.member_id and m.member_id <> me.member_id
+        where me.member_id = _member_id and m.member_id <> me.member_id
         order by m.member_no <= me.member_no, m.member_no
         limit 1
       ) successor
@@ -21,17 +21,17 @@ as $$
     )
     or exists (
       select from gapless.member m
-      where m.expires_at - m.ttl / 2 < clock_timestamp() and m.member_id <> watch.member_id
+      where m.expires_at - m.ttl / 2 < clock_timestamp() and m.member_id <> _member_id
     )
     or exists (
       select from gapless.member_group mine
       join gapless.consumer_group g using (group_id, topic_id)
-      where mine.member_id = watch.member_id
+      where mine.member_id = _member_id
         and g.planned_for <> gapless.live_members(g.group_id, g.topic_id)
     )
     or exists (
       select from gapless.member me
-      where me.member_id = watch.member_id and me.state = 'active'
+      where me.member_id = _member_id and me.state = 'active'
         and me.capacity > (
           select count(*) from gapless.lease l where l.target = me.member_id
         )
@@ -43,7 +43,7 @@ as $$
     )
     or exists (
       select from gapless.member_group mine
-      where mine.member_id = watch.member_id
+      where mine.member_id = _member_id
         and gapless.has_finished(mine.group_id, mine.topic_id)
     )
 $$;

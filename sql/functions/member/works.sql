@@ -1,6 +1,6 @@
 -- Does a worker of this member hold the lock of a partition that the member owns? Its own: the lock of
 -- a dead one goes to the successor's worker that queued for it, who cannot take the lease yet.
-create or replace function gapless.works(member_id uuid)
+create or replace function gapless.works(_member_id uuid)
 returns boolean
 language sql
 stable
@@ -12,6 +12,6 @@ as $$
     join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid
       and k.objid = l.lease_no::oid and k.objsubid = 2 and k.granted
       and k.database = (select d.oid from pg_database d where d.datname = current_database())
-    where l.owner = works.member_id and l.worker_pid = k.pid
+    where l.owner = _member_id and l.worker_pid = k.pid
   )
 $$;

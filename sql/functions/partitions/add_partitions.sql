@@ -4,7 +4,7 @@
 -- a lease is not new: its row is gone (views/astray.sql), and no place is as good as the one it had.
 -- Before: the topic is locked, so nobody else adds rows. MUST NOT insert over a row: that would wait
 -- for the batch that has it locked.
-create or replace function gapless.add_partitions(group_id text, topic_id int, start text)
+create or replace function gapless.add_partitions(_group_id text, _topic_id int, _start text)
 returns void
 language plpgsql
 security definer
@@ -12,8 +12,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset)
-  select add_partitions.group_id, t.topic_id, p,
-    case add_partitions.start
+  select _group_id, t.topic_id, p,
+    case _start
       when 'latest' then coalesce(
         (
           select s.last_offset from gapless.log_segment s
@@ -24,12 +24,12 @@ begin
     end
   from gapless.topic t
   cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
-  where t.topic_id = add_partitions.topic_id and not exists (
+  where t.topic_id = _topic_id and not exists (
     select from gapless.consumer_offsets c
-    where c.group_id = add_partitions.group_id and c.topic_id = t.topic_id and c.partition_id = p
+    where c.group_id = _group_id and c.topic_id = t.topic_id and c.partition_id = p
   ) and not exists (
     select from gapless.lease l
-    where l.group_id = add_partitions.group_id and l.topic_id = t.topic_id and l.partition_id = p
+    where l.group_id = _group_id and l.topic_id = t.topic_id and l.partition_id = p
   );
 
   -- An epoch below the one in the offsets row would keep every owner out.
@@ -37,7 +37,7 @@ begin
   select c.group_id, c.topic_id, c.partition_id, c.epoch
   from gapless.consumer_offsets c
   join gapless.topic t using (topic_id)
-  where c.group_id = add_partitions.group_id and c.topic_id = add_partitions.topic_id
+  where c.group_id = _group_id and c.topic_id = _topic_id
     and (
       c.partition_id < t.partitions
       or not gapless.is_finished(c.group_id, c.topic_id, c.partition_id)

@@ -7,7 +7,7 @@
 -- layout placed in this partition; none: go on. Looks at all earlier layouts, not at the last one
 -- only: a layout without an event of a key says nothing about the one before.
 create or replace function gapless.blockers(
-  group_id text, topic_id int, partition_id int, layout int
+  _group_id text, _topic_id int, _partition_id int, _layout int
 )
 returns table (blocker int)
 language sql
@@ -19,9 +19,9 @@ as $$
   from gapless.layout n
   join gapless.layout o on o.topic_id = n.topic_id and o.layout < n.layout
   join gapless.barrier b on b.topic_id = o.topic_id and b.layout = o.layout
-    and b.partition_id <> blockers.partition_id
-    and (b.partition_id - blockers.partition_id) % gcd(o.partitions, n.partitions) = 0
-  join gapless.consumer_offsets c on c.group_id = blockers.group_id and c.topic_id = b.topic_id
+    and b.partition_id <> _partition_id
+    and (b.partition_id - _partition_id) % gcd(o.partitions, n.partitions) = 0
+  join gapless.consumer_offsets c on c.group_id = _group_id and c.topic_id = b.topic_id
     and c.partition_id = b.partition_id and c.next_offset <= b.last_offset
-  where n.topic_id = blockers.topic_id and n.layout = blockers.layout
+  where n.topic_id = _topic_id and n.layout = _layout
 $$;

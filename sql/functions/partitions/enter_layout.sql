@@ -2,7 +2,7 @@
 -- is past the barriers of the layouts before.
 -- Before: the offsets row is locked.
 create or replace function gapless.enter_layout(
-  group_id text, topic_id int, partition_id int, layout int
+  _group_id text, _topic_id int, _partition_id int, _layout int
 )
 returns void
 language plpgsql
@@ -13,14 +13,13 @@ declare
   since int;
 begin
   select c.passed into since from gapless.consumer_offsets c
-  where c.group_id = enter_layout.group_id and c.topic_id = enter_layout.topic_id
-    and c.partition_id = enter_layout.partition_id and c.layout < enter_layout.layout;
+  where c.group_id = _group_id and c.topic_id = _topic_id
+    and c.partition_id = _partition_id and c.layout < _layout;
   if found then
     update gapless.consumer_offsets c
-    set layout = enter_layout.layout, passed = greatest(c.passed, enter_layout.layout)
-    where c.group_id = enter_layout.group_id and c.topic_id = enter_layout.topic_id
-      and c.partition_id = enter_layout.partition_id;
-    perform gapless.announce(group_id, topic_id, partition_id, since, enter_layout.layout);
+    set layout = _layout, passed = greatest(c.passed, _layout)
+    where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+    perform gapless.announce(_group_id, _topic_id, _partition_id, since, _layout);
   end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- Has the group handled all there is in this partition?
-create or replace function gapless.is_finished(group_id text, topic_id int, partition_id int)
+create or replace function gapless.is_finished(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql
 stable
@@ -9,11 +9,10 @@ as $$
   select coalesce(
     (
       select s.last_offset from gapless.log_segment s
-      where s.topic_id = is_finished.topic_id and s.partition_id = is_finished.partition_id
+      where s.topic_id = _topic_id and s.partition_id = _partition_id
       order by s.base_offset desc limit 1
     ), 0) < (
       select c.next_offset from gapless.consumer_offsets c
-      where c.group_id = is_finished.group_id and c.topic_id = is_finished.topic_id
-        and c.partition_id = is_finished.partition_id
+      where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
     )
 $$;

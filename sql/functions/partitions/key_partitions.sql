@@ -1,5 +1,5 @@
 -- The partitions in which events with a key of this partition may be: this one, or all there ever were.
-create or replace function gapless.key_partitions(topic_id int, partition_id int)
+create or replace function gapless.key_partitions(_topic_id int, _partition_id int)
 returns int[]
 language sql
 stable
@@ -7,8 +7,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select case t.layout
-    when 0 then array[key_partitions.partition_id]
+    when 0 then array[_partition_id]
     else array(select p from generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p)
   end
-  from gapless.topic t where t.topic_id = key_partitions.topic_id
+  from gapless.topic t where t.topic_id = _topic_id
 $$;

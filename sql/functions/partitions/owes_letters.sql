@@ -1,5 +1,5 @@
 -- Does a unit that was set aside wait for the worker of this partition? Dead ones wait for a person.
-create or replace function gapless.owes_letters(group_id text, topic_id int, partition_id int)
+create or replace function gapless.owes_letters(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql
 stable
@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select exists (
     select from gapless.dead_letter d
-    where d.group_id = owes_letters.group_id and d.topic_id = owes_letters.topic_id
-      and d.partition_id = owes_letters.partition_id and d.state in ('waiting', 'parked')
+    where d.group_id = _group_id and d.topic_id = _topic_id
+      and d.partition_id = _partition_id and d.state in ('waiting', 'parked')
   )
 $$;

@@ -4,7 +4,7 @@
 -- before its end, or when a dead letter of it is to be handled again.
 -- locks: called by sync(), which has the consumer_group row; waits for no one: what is locked now is
 --   retired the next time. The topic MUST be locked: a number raised meanwhile would lack the lease.
-create or replace function gapless.retire(group_id text, topic_id int)
+create or replace function gapless.retire(_group_id text, _topic_id int)
 returns int
 language plpgsql
 security definer
@@ -16,35 +16,35 @@ declare
   behind int;
   retired int := 0;
 begin
-  if not gapless.has_finished(group_id, topic_id) then
+  if not gapless.has_finished(_group_id, _topic_id) then
     return 0;
   end if;
   select * into here from gapless.topic t
-  where t.topic_id = retire.topic_id
+  where t.topic_id = _topic_id
   for share skip locked;
   for old in
     select l.partition_id from gapless.lease l
-    where l.group_id = retire.group_id and l.topic_id = retire.topic_id
+    where l.group_id = _group_id and l.topic_id = _topic_id
       and l.partition_id >= here.partitions
     order by l.partition_id
     for update skip locked
   loop
     select c.passed into behind from gapless.consumer_offsets c
-    where c.group_id = retire.group_id and c.topic_id = retire.topic_id
+    where c.group_id = _group_id and c.topic_id = _topic_id
       and c.partition_id = old.partition_id
     for update skip locked;
-    if found and gapless.is_finished(group_id, topic_id, old.partition_id)
-      and not gapless.owes_letters(group_id, topic_id, old.partition_id)
+    if found and gapless.is_finished(_group_id, _topic_id, old.partition_id)
+      and not gapless.owes_letters(_group_id, _topic_id, old.partition_id)
     then
       -- Its worker may not have looked again.
-      perform gapless.announce(group_id, topic_id, old.partition_id, behind, here.layout);
+      perform gapless.announce(_group_id, _topic_id, old.partition_id, behind, here.layout);
       delete from gapless.lease l
-      where l.group_id = retire.group_id and l.topic_id = retire.topic_id
+      where l.group_id = _group_id and l.topic_id = _topic_id
         and l.partition_id = old.partition_id;
       -- It is told to go; should the partition come back before, it is fenced (I7).
       update gapless.consumer_offsets c
       set token = null, installed_offset = null, passed = here.layout
-      where c.group_id = retire.group_id and c.topic_id = retire.topic_id
+      where c.group_id = _group_id and c.topic_id = _topic_id
         and c.partition_id = old.partition_id;
       retired := retired + 1;
     end if;

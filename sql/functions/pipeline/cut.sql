@@ -7,7 +7,7 @@
 -- than events_max events is cut inside: its events lie in every partition in the order of the highest
 -- id of their transaction (functions/sequence_events.sql), so whatever is up to one of these is whole.
 create or replace function gapless.cut(
-  topic_ids int[], partition_ids int[], next_offsets bigint[], events_max bigint
+  _topic_ids int[], _partition_ids int[], _next_offsets bigint[], _events_max bigint
 )
 returns table (topic_id int, partition_id int, next_offset bigint)
 language plpgsql
@@ -23,16 +23,16 @@ declare
   first_run bigint;
   last_run bigint;
 begin
-  select min(c.run), max(c.run) filter (where c.events <= cut.events_max)
+  select min(c.run), max(c.run) filter (where c.events <= _events_max)
   into first_run, last_run
   from (
     select r.run, sum(r.events) over (order by r.run) as events
     from (
       select s.run, sum(s.last_offset - greatest(s.base_offset, p.next_offset) + 1) as events
-      from unnest(cut.topic_ids, cut.partition_ids, cut.next_offsets)
+      from unnest(_topic_ids, _partition_ids, _next_offsets)
         as p (topic_id, partition_id, next_offset)
       cross join lateral gapless.segments_from(
-        p.topic_id, p.partition_id, p.next_offset, cut.events_max + 1
+        p.topic_id, p.partition_id, p.next_offset, _events_max + 1
       ) s
       group by s.run
     ) r
@@ -43,10 +43,10 @@ begin
     select p.topic_id, p.partition_id, coalesce(
       (
         select max(s.last_offset) + 1
-        from gapless.segments_from(p.topic_id, p.partition_id, p.next_offset, cut.events_max + 1) s
+        from gapless.segments_from(p.topic_id, p.partition_id, p.next_offset, _events_max + 1) s
         where s.run <= last_run
       ), p.next_offset)
-    from unnest(cut.topic_ids, cut.partition_ids, cut.next_offsets)
+    from unnest(_topic_ids, _partition_ids, _next_offsets)
       as p (topic_id, partition_id, next_offset);
     return;
   end if;
@@ -57,15 +57,15 @@ begin
   with
   ahead as (
     select p.topic_id, p.partition_id, e.c_offset, e.id, o.xid
-    from unnest(cut.topic_ids, cut.partition_ids, cut.next_offsets)
+    from unnest(_topic_ids, _partition_ids, _next_offsets)
       as p (topic_id, partition_id, next_offset)
     cross join lateral (
       select s.base_offset + u.n - 1 as c_offset, u.id
-      from gapless.segments_from(p.topic_id, p.partition_id, p.next_offset, cut.events_max + 1) s
+      from gapless.segments_from(p.topic_id, p.partition_id, p.next_offset, _events_max + 1) s
       cross join unnest(s.message_ids) with ordinality as u (id, n)
       where s.run = first_run and s.base_offset + u.n - 1 >= p.next_offset
       order by c_offset
-      limit cut.events_max + 1
+      limit _events_max + 1
     ) e
     left join lateral (
       select m.xid from gapless.outbox_message_t m where m.id = e.id offset 0
@@ -92,7 +92,7 @@ begin
   ),
   chosen as (
     select
-      (select max(c.last_id) from counted c where c.events <= cut.events_max) as upto,
+      (select max(c.last_id) from counted c where c.events <= _events_max) as upto,
       (select c.xid from counted c order by c.last_id limit 1) as xid
   ),
   fitting as (
@@ -118,13 +118,13 @@ begin
         and u.id in (select m.id from gapless.outbox_message_t m where m.xid = c.xid)
     ) as next_offset
     from chosen c
-    cross join unnest(cut.topic_ids, cut.partition_ids, cut.next_offsets)
+    cross join unnest(_topic_ids, _partition_ids, _next_offsets)
       as p (topic_id, partition_id, next_offset)
     where c.upto is null
   )
   select p.topic_id, p.partition_id,
     greatest(p.next_offset, coalesce(f.next_offset, w.next_offset, p.next_offset))
-  from unnest(cut.topic_ids, cut.partition_ids, cut.next_offsets)
+  from unnest(_topic_ids, _partition_ids, _next_offsets)
     as p (topic_id, partition_id, next_offset)
   left join fitting f using (topic_id, partition_id)
   left join whole w using (topic_id, partition_id);

@@ -1,5 +1,5 @@
 -- Drop stages that nobody will take: those named, and those older than an interval.
-create or replace function gapless.drop_stages(tokens uuid[], older_than interval default null)
+create or replace function gapless.drop_stages(_tokens uuid[], _older_than interval default null)
 returns int
 language plpgsql
 security definer
@@ -11,8 +11,8 @@ declare
 begin
   for doomed in
     delete from gapless.stage s
-    where s.token = any (drop_stages.tokens)
-      or s.created_ts < clock_timestamp() - drop_stages.older_than
+    where s.token = any (_tokens)
+      or s.created_ts < clock_timestamp() - _older_than
     returning s.token
   loop
     execute format('drop table if exists gapless.%I', 'stage_' || replace(doomed::text, '-', ''));

@@ -3,40 +3,39 @@
 -- another run has been faster, and nothing of this one may commit.
 -- locks: the pipeline's row, then its consumer_offsets rows
 create or replace function gapless.end_batch(
-  name text, batch bigint, topic_ids int[], partition_ids int[],
-  from_offsets bigint[], to_offsets bigint[], events bigint
+  _name text, _batch bigint, _topic_ids int[], _partition_ids int[],
+  _from_offsets bigint[], _to_offsets bigint[], _events bigint
 )
 returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
 declare
   moved int;
 begin
   update gapless.pipeline p
   set batch = p.batch + 1, planned = null, files = null, error = null,
-    events = p.events + end_batch.events, done_ts = clock_timestamp()
-  where p.name = end_batch.name and p.batch = end_batch.batch;
+    events = p.events + _events, done_ts = clock_timestamp()
+  where p.name = _name and p.batch = _batch;
   if not found then
-    raise exception 'pipeline % is not at batch % any more: it runs elsewhere, too', name, batch
+    raise exception 'pipeline % is not at batch % any more: it runs elsewhere, too', _name, _batch
       using errcode = 'GL409';
   end if;
   insert into gapless.consumer_offsets (group_id, topic_id, partition_id)
-  select 'pipeline.' || end_batch.name, u.topic_id, u.partition_id
-  from unnest(end_batch.topic_ids, end_batch.partition_ids) as u (topic_id, partition_id)
+  select 'pipeline.' || _name, u.topic_id, u.partition_id
+  from unnest(_topic_ids, _partition_ids) as u (topic_id, partition_id)
   on conflict do nothing;
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
   update gapless.consumer_offsets c set next_offset = u.to_offset
   from unnest(
-    end_batch.topic_ids, end_batch.partition_ids, end_batch.from_offsets, end_batch.to_offsets
+    _topic_ids, _partition_ids, _from_offsets, _to_offsets
   ) as u (topic_id, partition_id, from_offset, to_offset)
-  where c.group_id = 'pipeline.' || end_batch.name and c.topic_id = u.topic_id
+  where c.group_id = 'pipeline.' || _name and c.topic_id = u.topic_id
     and c.partition_id = u.partition_id and c.next_offset = u.from_offset;
   get diagnostics moved = row_count;
-  if moved <> cardinality(end_batch.topic_ids) then
-    raise exception 'pipeline % has been moved to other offsets meanwhile', name
+  if moved <> cardinality(_topic_ids) then
+    raise exception 'pipeline % has been moved to other offsets meanwhile', _name
       using errcode = 'GL409';
   end if;
 end

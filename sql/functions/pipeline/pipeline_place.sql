@@ -1,5 +1,5 @@
 -- The offsets a pipeline is at, by topic and partition.
-create or replace function gapless.pipeline_place(name text)
+create or replace function gapless.pipeline_place(_name text)
 returns jsonb
 language sql
 stable
@@ -11,7 +11,7 @@ as $$
     select t.name, jsonb_object_agg(c.partition_id, c.next_offset) as places
     from gapless.consumer_offsets c
     join gapless.topic t using (topic_id)
-    where c.group_id = 'pipeline.' || pipeline_place.name
+    where c.group_id = 'pipeline.' || _name
     group by t.name
   ) x
 $$;

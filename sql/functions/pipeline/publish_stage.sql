@@ -1,6 +1,6 @@
 -- Publish what lies in a stage, in the order it was sent, and drop it; events is how many that must
 -- be. Call it in the transaction that fenced the batch.
-create or replace function gapless.publish_stage(token uuid, events bigint)
+create or replace function gapless.publish_stage(_token uuid, _events bigint)
 returns void
 language plpgsql
 security definer
@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 set synchronize_seqscans = off    -- a scan that joins another one begins in the middle
 as $$
 declare
-  name text := 'stage_' || replace(publish_stage.token::text, '-', '');
+  name text := 'stage_' || replace(_token::text, '-', '');
   taken bigint;
 begin
   execute format(
@@ -17,12 +17,12 @@ begin
     ' s.transaction_id, s.event_type, s.payload, s.headers from gapless.%I s',
     name);
   get diagnostics taken = row_count;
-  if taken <> publish_stage.events then
+  if taken <> _events then
     raise exception 'stage % has % events instead of %: the server has crashed since; run the batch again',
-      publish_stage.token, taken, publish_stage.events
+      _token, taken, _events
       using errcode = 'GL001';
   end if;
   execute format('drop table gapless.%I', name);
-  delete from gapless.stage s where s.token = publish_stage.token;
+  delete from gapless.stage s where s.token = _token;
 end
 $$;

@@ -3,25 +3,24 @@
 
 -- Make a pipeline known; start counts when it is new: earliest or latest. Repeat freely.
 create or replace function gapless.register_pipeline(
-  name text, topics text[], start text, target text
+  _name text, _topics text[], _start text, _target text
 )
 returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
 declare
   topic text;
 begin
   insert into gapless.pipeline (name, target)
-  values (register_pipeline.name, register_pipeline.target)
+  values (_name, _target)
   on conflict (name) do update set target = excluded.target
   where pipeline.target <> excluded.target;
-  foreach topic in array register_pipeline.topics loop
-    perform gapless.create_group('pipeline.' || register_pipeline.name, topic, register_pipeline.start);
+  foreach topic in array _topics loop
+    perform gapless.create_group('pipeline.' || _name, topic, _start);
   end loop;
   update gapless.pipeline p set begun = gapless.pipeline_place(p.name)
-  where p.name = register_pipeline.name and p.begun is null and p.batch = 0;
+  where p.name = _name and p.begun is null and p.batch = 0;
 end
 $$;

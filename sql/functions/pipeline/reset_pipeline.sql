@@ -1,31 +1,30 @@
 -- Put a pipeline to the beginning or the end of what the log holds; the caller holds its run lock.
 -- Refused with GL409 while a batch's files are on their way.
-create or replace function gapless.reset_pipeline(name text, goal text)
+create or replace function gapless.reset_pipeline(_name text, _goal text)
 returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
 begin
   update gapless.pipeline p set batch = p.batch + 1, error = null
-  where p.name = reset_pipeline.name and p.planned is null;
+  where p.name = _name and p.planned is null;
   if not found then
-    raise exception 'pipeline % has a batch whose files are on their way: run it with --once first', name
+    raise exception 'pipeline % has a batch whose files are on their way: run it with --once first', _name
       using errcode = 'GL409';
   end if;
   perform gapless.hold_start(array(
     select g.topic_id from gapless.consumer_group g
-    where g.group_id = 'pipeline.' || reset_pipeline.name
+    where g.group_id = 'pipeline.' || _name
   ));
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
   update gapless.consumer_offsets c
-  set next_offset = case reset_pipeline.goal when 'latest' then e.next_offset else e.first_offset end
+  set next_offset = case _goal when 'latest' then e.next_offset else e.first_offset end
   from gapless.topic t
   cross join lateral gapless.ends(array[t.name]) e
-  where c.group_id = 'pipeline.' || reset_pipeline.name and c.topic_id = t.topic_id
+  where c.group_id = 'pipeline.' || _name and c.topic_id = t.topic_id
     and e.partition_id = c.partition_id;
   update gapless.pipeline p set begun = gapless.pipeline_place(p.name)
-  where p.name = reset_pipeline.name;
+  where p.name = _name;
 end
 $$;

@@ -1,6 +1,6 @@
 -- The segments of a partition from the one that holds next_offset on, at most so many.
 create or replace function gapless.segments_from(
-  topic_id int, partition_id int, next_offset bigint, segments_max bigint
+  _topic_id int, _partition_id int, _next_offset bigint, _segments_max bigint
 )
 returns setof gapless.log_segment
 language sql
@@ -11,15 +11,15 @@ set enable_seqscan = off
 as $$
   select s.*
   from gapless.log_segment s
-  where s.topic_id = segments_from.topic_id and s.partition_id = segments_from.partition_id
+  where s.topic_id = _topic_id and s.partition_id = _partition_id
     and s.base_offset >= coalesce(
       (
         select b.base_offset from gapless.log_segment b
-        where b.topic_id = segments_from.topic_id and b.partition_id = segments_from.partition_id
-          and b.base_offset <= segments_from.next_offset
+        where b.topic_id = _topic_id and b.partition_id = _partition_id
+          and b.base_offset <= _next_offset
         order by b.base_offset desc limit 1
       ), 0)
-    and s.last_offset >= segments_from.next_offset
+    and s.last_offset >= _next_offset
   order by s.base_offset
-  limit segments_from.segments_max
+  limit _segments_max
 $$;

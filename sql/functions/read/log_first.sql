@@ -1,5 +1,5 @@
 -- The oldest offset of a partition that retention has not dropped.
-create or replace function gapless.log_first(topic_id int, partition_id int)
+create or replace function gapless.log_first(_topic_id int, _partition_id int)
 returns bigint
 language sql
 stable
@@ -9,6 +9,6 @@ as $$
   select coalesce(
     (
       select l.first_offset from gapless.log_start l
-      where l.topic_id = log_first.topic_id and l.partition_id = log_first.partition_id
+      where l.topic_id = _topic_id and l.partition_id = _partition_id
     ), 1)
 $$;

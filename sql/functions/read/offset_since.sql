@@ -1,5 +1,5 @@
 -- The first offset whose event was published (created_ts) at that time or later, else the end.
-create or replace function gapless.offset_since(topic_id int, partition_id int, since timestamptz)
+create or replace function gapless.offset_since(_topic_id int, _partition_id int, _since timestamptz)
 returns bigint
 language plpgsql
 stable
@@ -10,13 +10,13 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-  from_base bigint := gapless.segment_since(topic_id, partition_id, since);
+  from_base bigint := gapless.segment_since(_topic_id, _partition_id, _since);
   segment record;
   place bigint;
 begin
   for segment in
     select s.base_offset, s.message_ids from gapless.log_segment s
-    where s.topic_id = offset_since.topic_id and s.partition_id = offset_since.partition_id
+    where s.topic_id = _topic_id and s.partition_id = _partition_id
       and s.base_offset >= from_base
     order by s.base_offset
   loop
@@ -25,13 +25,13 @@ begin
     cross join lateral (
       select e.created_ts from gapless.outbox_message_t e where e.id = u.id offset 0
     ) o
-    where o.created_ts >= offset_since.since
+    where o.created_ts >= _since
     order by u.n
     limit 1;
     if found then    -- maybe an event that was dropped, but for its chunk
-      return greatest(place, gapless.log_first(offset_since.topic_id, offset_since.partition_id));
+      return greatest(place, gapless.log_first(_topic_id, _partition_id));
     end if;
   end loop;
-  return (gapless.log_ends(offset_since.topic_id, offset_since.partition_id)).end_offset;
+  return (gapless.log_ends(_topic_id, _partition_id)).end_offset;
 end
 $$;

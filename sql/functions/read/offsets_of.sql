@@ -3,7 +3,7 @@
 -- number of partitions has them elsewhere, and is searched. since: they were not sequenced before.
 -- By index: the segments from that time on, few at first.
 create or replace function gapless.offsets_of(
-  topic_id int, partition_id int, ids bigint[], since timestamptz
+  _topic_id int, _partition_id int, _ids bigint[], _since timestamptz
 )
 returns table (id bigint, partition_found int, c_offset bigint, timeline int)
 language plpgsql
@@ -15,7 +15,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  missing bigint[] := ids;
+  missing bigint[] := _ids;
   place int;
   from_base bigint;
   look_at int;      -- segments; more each time: they need not be the next ones
@@ -25,11 +25,11 @@ begin
     select p
     from gapless.topic t
     cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
-    where t.topic_id = offsets_of.topic_id
-    order by p <> offsets_of.partition_id, p
+    where t.topic_id = _topic_id
+    order by p <> _partition_id, p
   loop
     exit when cardinality(missing) = 0;
-    from_base := gapless.segment_since(topic_id, place, since);
+    from_base := gapless.segment_since(_topic_id, place, _since);
     look_at := 4;
     while from_base is not null and cardinality(missing) > 0 loop
       select
@@ -40,7 +40,7 @@ begin
       into hit
       from (
         select s.base_offset, s.last_offset, s.message_ids, s.timeline from gapless.log_segment s
-        where s.topic_id = offsets_of.topic_id and s.partition_id = place
+        where s.topic_id = _topic_id and s.partition_id = place
           and s.base_offset >= from_base
         order by s.base_offset
         limit look_at

@@ -1,5 +1,5 @@
 -- The first offset of the unit that an offset belongs to (I5); of an offset that is not there, itself.
-create or replace function gapless.unit_start(topic_id int, partition_id int, c_offset bigint)
+create or replace function gapless.unit_start(_topic_id int, _partition_id int, _c_offset bigint)
 returns bigint
 language plpgsql
 stable
@@ -14,25 +14,24 @@ begin
   for place in
     select s.base_offset, s.last_offset, s.unit_ends
     from gapless.log_segment s
-    where s.topic_id = unit_start.topic_id and s.partition_id = unit_start.partition_id
-      and s.base_offset <= unit_start.c_offset
+    where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= _c_offset
     order by s.base_offset desc
   loop
     before := substring(
-      place.unit_ends from 1 for (unit_start.c_offset - place.base_offset)::int
+      place.unit_ends from 1 for (_c_offset - place.base_offset)::int
     )::text;
-    if place.last_offset < unit_start.c_offset then
+    if place.last_offset < _c_offset then
       -- Beyond the end, or the segment before: its last event ends a unit, or the unit began in it.
       if right(place.unit_ends::text, 1) = '1' then
-        return least(unit_start.c_offset, place.last_offset + 1);
+        return least(_c_offset, place.last_offset + 1);
       end if;
       before := place.unit_ends::text;
     end if;
     if strpos(before, '1') > 0 then
       return place.base_offset + length(before) - strpos(reverse(before), '1') + 1;
     end if;
-    unit_start.c_offset := place.base_offset;
+    _c_offset := place.base_offset;
   end loop;
-  return unit_start.c_offset;
+  return _c_offset;
 end
 $$;

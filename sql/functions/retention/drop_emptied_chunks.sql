@@ -2,7 +2,7 @@
 -- 55P03 when that cannot be had. Without patience it does not wait at all; with it, 20 ms for each of
 -- them and 1 s at most, in which publishers wait, too: the longer it did not succeed, the more it is
 -- worth. Not while a transaction that uses the log is older than that: it would wait in vain.
-create or replace function gapless.drop_emptied_chunks(patient boolean default false)
+create or replace function gapless.drop_emptied_chunks(_patient boolean default false)
 returns int
 language plpgsql
 security definer
@@ -20,7 +20,7 @@ begin
   if emptied is null then
     return 0;
   end if;
-  if patient and not gapless.is_in_long_use() then
+  if _patient and not gapless.is_in_long_use() then
     perform set_config('lock_timeout', least(20 * cardinality(emptied), 1000) || 'ms', true);
     lock table gapless.outbox_message_t in access exclusive mode;
   else

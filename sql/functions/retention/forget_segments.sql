@@ -2,7 +2,7 @@
 -- The last one of a partition stays: it says which offset comes next (I3). So does one with an event
 -- that is there still, in a later chunk or in the default one: to a re-base, an event that stands in no
 -- segment is one that has no offset yet.
-create or replace function gapless.forget_segments(segments_max int default 10000)
+create or replace function gapless.forget_segments(_segments_max int default 10000)
 returns int
 language plpgsql
 security definer
@@ -28,11 +28,11 @@ begin
         and s.base_offset < least(part.first_offset, part.last_base)
         and s.last_offset < part.first_offset
         and (select max(i) from unnest(s.message_ids) i) < gone_upto
-      limit forget_segments.segments_max - forgotten
+      limit _segments_max - forgotten
     );
     get diagnostics here = row_count;
     forgotten := forgotten + here;
-    exit when forgotten >= forget_segments.segments_max;
+    exit when forgotten >= _segments_max;
   end loop;
   return forgotten;
 end

@@ -2,7 +2,7 @@
 -- discarded (letters_s), and what was done to groups (audit_s); rows_max of each. Who discarded a unit, and
 -- why, goes to the audit. Returns how many rows of each went. Units that wait, or are dead, are not touched.
 create or replace function gapless.purge_history(
-  letters_s double precision, audit_s double precision, rows_max int default 1000,
+  _letters_s double precision, _audit_s double precision, _rows_max int default 1000,
   out letters int, out audits int
 )
 language plpgsql
@@ -15,8 +15,8 @@ begin
   with closed as (
     select d.* from gapless.dead_letter d
     where d.state in ('redriven', 'discarded')
-      and d.closed_ts < now_ts - make_interval(secs => purge_history.letters_s)
-    limit purge_history.rows_max
+      and d.closed_ts < now_ts - make_interval(secs => _letters_s)
+    limit _rows_max
     for update skip locked    -- somebody mends it
   ),
   -- A group that was moved back may have set some of the offsets aside again: first_offset tells.
@@ -38,8 +38,8 @@ begin
   delete from gapless.audit a
   where a.audit_id in (
     select x.audit_id from gapless.audit x
-    where x.at_ts < now_ts - make_interval(secs => purge_history.audit_s)
-    limit purge_history.rows_max
+    where x.at_ts < now_ts - make_interval(secs => _audit_s)
+    limit _rows_max
   );
   get diagnostics audits = row_count;
   perform gapless.drop_stages('{}', interval '24 hours');

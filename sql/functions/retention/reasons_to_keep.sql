@@ -1,23 +1,23 @@
 -- Why the events of a chunk stay, for people; no row: they may go. is_behind: for somebody who has not
 -- come so far. A dead letter is no reason, it has its events with it (I9); nor is a replay.
 -- Ages are seconds on the database's clock: an interval of days would depend on a time zone.
-create or replace function gapless.reasons_to_keep(upto bigint)
+create or replace function gapless.reasons_to_keep(_upto bigint)
 returns table (reason text, is_behind boolean)
 language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select gapless.why_open(reasons_to_keep.upto), false
+  select gapless.why_open(_upto), false
   from gapless.retention_state s
-  where reasons_to_keep.upto > s.closed_upto
-    and not exists (select from gapless.unrouted u where u.first_id < reasons_to_keep.upto)
+  where _upto > s.closed_upto
+    and not exists (select from gapless.unrouted u where u.first_id < _upto)
   union all
   select 'it has events of ' || case u.topic_id when 0 then 'further topic ids' else 'topic id ' || u.topic_id end
     || ' that nobody made: gapless topics adopt, or gapless topics discard',
     true
   from gapless.unrouted u
-  where u.first_id < reasons_to_keep.upto
+  where u.first_id < _upto
   union all
   select coalesce(
     'topic ' || t.name || ' keeps events until '
@@ -26,7 +26,7 @@ as $$
     false
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)
-  where e.upto = reasons_to_keep.upto
+  where e.upto = _upto
   group by t.topic_id
   having (extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention))
     is not true
@@ -50,7 +50,7 @@ as $$
   join gapless.consumer_group g using (topic_id)
   left join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
   left join gapless.pipeline p on g.group_id = 'pipeline.' || p.name
-  where e.upto = reasons_to_keep.upto and not g.is_scratch
+  where e.upto = _upto and not g.is_scratch
     and g.group_id <> all (t.overrun)
     and coalesce(c.next_offset, 1) < e.next_offset
   group by g.group_id, t.topic_id, p.name
@@ -61,7 +61,7 @@ as $$
     true
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)
-  where e.upto = reasons_to_keep.upto and t.archive is not null
+  where e.upto = _upto and t.archive is not null
     and 'pipeline.' || t.archive <> all (t.overrun)
     and not exists (
       select from gapless.consumer_group g

@@ -1,5 +1,5 @@
 -- Raise unless each statement of the caller sees what committed before it.
-create or replace function gapless.require_read_committed(caller text)
+create or replace function gapless.require_read_committed(_caller text)
 returns void
 language plpgsql
 stable
@@ -7,7 +7,7 @@ as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'gapless.%() needs READ COMMITTED, not %: it decides by what is true now',
-      caller, upper(current_setting('transaction_isolation'))
+      _caller, upper(current_setting('transaction_isolation'))
       using errcode = 'invalid_transaction_state';
   end if;
 end

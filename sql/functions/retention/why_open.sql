@@ -1,5 +1,5 @@
 -- Why a chunk is not complete yet, for people (close_chunks.sql).
-create or replace function gapless.why_open(upto bigint)
+create or replace function gapless.why_open(_upto bigint)
 returns text
 language plpgsql
 stable
@@ -13,10 +13,10 @@ begin
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   select s.last_value - (not s.is_called)::int into allocated from gapless.outbox_message_id_seq s;
   return case
-    when allocated + 1 < why_open.upto then 'it is in use: it has room for more events'
+    when allocated + 1 < _upto then 'it is in use: it has room for more events'
     when state.stragglers <> '{}' then
       'it is in use: a transaction is open that began before the log was restored'
-    when why_open.upto <= state.floor_id + 1 then 'it is complete: the next look takes it into account'
+    when _upto <= state.floor_id + 1 then 'it is complete: the next look takes it into account'
     when gapless.pending() then 'it is in use: events wait for an offset, and nobody has given them one yet'
     when pg_snapshot_xmin(pg_current_snapshot()) < state.next_floor_xid then
       'it is in use: a transaction is open that may have events in it'

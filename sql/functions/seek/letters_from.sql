@@ -1,6 +1,6 @@
 -- How many letters of a partition stand at this offset or later.
 create or replace function gapless.letters_from(
-  group_id text, topic_id int, partition_id int, first_offset bigint
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
 returns bigint
 language sql
@@ -9,6 +9,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select count(*) from gapless.dead_letter_queue d
-  where d.group_id = letters_from.group_id and d.topic_id = letters_from.topic_id
-    and d.partition_id = letters_from.partition_id and d.c_offset >= letters_from.first_offset
+  where d.group_id = _group_id and d.topic_id = _topic_id
+    and d.partition_id = _partition_id and d.c_offset >= _first_offset
 $$;

@@ -1,6 +1,6 @@
 -- Put a partition's offset elsewhere, and take the letters from there on away; its row is locked.
 create or replace function gapless.move_offset(
-  group_id text, topic text, partition_id int, old_offset bigint, new_offset bigint
+  _group_id text, _topic text, _partition_id int, _old_offset bigint, _new_offset bigint
 )
 returns void
 language plpgsql
@@ -8,35 +8,31 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  of_topic int := gapless.topic_id(topic);
+  of_topic int := gapless.topic_id(_topic);
   removed jsonb;
 begin
-  if old_offset = new_offset and not exists (    -- one that is stopped there is to go on there
+  if _old_offset = _new_offset and not exists (    -- one that is stopped there is to go on there
     select from gapless.consumer_offsets c
-    where c.group_id = move_offset.group_id and c.topic_id = of_topic
-      and c.partition_id = move_offset.partition_id and c.stopped_at is not null
+    where c.group_id = _group_id and c.topic_id = of_topic
+      and c.partition_id = _partition_id and c.stopped_at is not null
   ) then
     return;
   end if;
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
   update gapless.consumer_offsets c
   -- layout, passed: what was admitted after a change of the number of partitions is asked again.
-  set next_offset = move_offset.new_offset, token = null, installed_offset = null,
+  set next_offset = _new_offset, token = null, installed_offset = null,
     attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null
-  where c.group_id = move_offset.group_id and c.topic_id = of_topic
-    and c.partition_id = move_offset.partition_id;
+  where c.group_id = _group_id and c.topic_id = of_topic
+    and c.partition_id = _partition_id;
   -- First of all: nobody discards one meanwhile.
-  perform gapless.lock_keys(move_offset.group_id, of_topic, move_offset.partition_id);
-  removed := gapless.sum_letters(
-    move_offset.group_id, of_topic, move_offset.partition_id, move_offset.new_offset
-  );
-  perform gapless.forget_letters(
-    move_offset.group_id, of_topic, move_offset.partition_id, move_offset.new_offset
-  );
+  perform gapless.lock_keys(_group_id, of_topic, _partition_id);
+  removed := gapless.sum_letters(_group_id, of_topic, _partition_id, _new_offset);
+  perform gapless.forget_letters(_group_id, of_topic, _partition_id, _new_offset);
   insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
   values (
-    'seek', move_offset.group_id, of_topic, move_offset.partition_id,
-    jsonb_build_object('from', old_offset, 'to', new_offset, 'letters', removed)
+    'seek', _group_id, of_topic, _partition_id,
+    jsonb_build_object('from', _old_offset, 'to', _new_offset, 'letters', removed)
   );
 end
 $$;

@@ -1,7 +1,7 @@
 -- What gapless.forget_letters() is about to take away: how many units of each state, and of what was
 -- discarded by whom and why, 1000 at most.
 create or replace function gapless.sum_letters(
-  group_id text, topic_id int, partition_id int, from_offset bigint
+  _group_id text, _topic_id int, _partition_id int, _from_offset bigint
 )
 returns jsonb
 language sql
@@ -12,8 +12,8 @@ as $$
   with lost as (
     select d.first_offset, d.state, d.discarded_by, d.discard_reason
     from gapless.dead_letter d
-    where d.group_id = sum_letters.group_id and d.topic_id = sum_letters.topic_id
-      and d.partition_id = sum_letters.partition_id and d.first_offset >= sum_letters.from_offset
+    where d.group_id = _group_id and d.topic_id = _topic_id
+      and d.partition_id = _partition_id and d.first_offset >= _from_offset
   )
   select jsonb_strip_nulls(
     coalesce(

@@ -3,7 +3,7 @@
 -- run which looked; the run itself decides that anew, in its own snapshot.
 -- Chunks of the size that is configured begin at its multiples: that is known without asking for them;
 -- others are asked for when the log has been quiet for a second.
-create or replace function gapless.floor_is_late(state gapless.sequencer, allocated bigint)
+create or replace function gapless.floor_is_late(_state gapless.sequencer, _allocated bigint)
 returns boolean
 language plpgsql
 stable
@@ -13,20 +13,20 @@ as $$
 declare
   chunk_events bigint;
 begin
-  if allocated <= state.floor_id
-    or pg_snapshot_xmin(pg_current_snapshot()) < state.next_floor_xid
+  if _allocated <= _state.floor_id
+    or pg_snapshot_xmin(pg_current_snapshot()) < _state.next_floor_xid
   then
     return false;
   end if;
   select c.chunk_events into chunk_events from gapless.log_config c;
-  if (state.floor_id + 1) / chunk_events = (allocated + 1) / chunk_events
-    and clock_timestamp() < state.ran_ts + interval '1 second'
+  if (_state.floor_id + 1) / chunk_events = (_allocated + 1) / chunk_events
+    and clock_timestamp() < _state.ran_ts + interval '1 second'
   then
     return false;
   end if;
   return exists (
     select from gapless.chunk c
-    where c.upto > state.floor_id + 1 and c.upto <= allocated + 1
+    where c.upto > _state.floor_id + 1 and c.upto <= _allocated + 1
   );
 end
 $$;

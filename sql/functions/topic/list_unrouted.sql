@@ -1,19 +1,18 @@
 -- How many events without a topic has an id? Null: none. One that shares the row of id 0 is given one of
 -- its own: for that, the ids of that row are read.
-create or replace function gapless.list_unrouted(topic_id int)
+create or replace function gapless.list_unrouted(_topic_id int)
 returns bigint
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
 declare
   found_events bigint;
   shared gapless.unrouted;
   state gapless.sequencer;
 begin
   select u.events into found_events from gapless.unrouted u
-  where u.topic_id = list_unrouted.topic_id and u.topic_id <> 0;
+  where u.topic_id = _topic_id and u.topic_id <> 0;
   if found then
     return found_events;
   end if;
@@ -24,9 +23,9 @@ begin
   -- MUST come after the lock: no run counts in that row any more, and those before it are seen.
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   insert into gapless.unrouted (topic_id, events, first_id, last_id, since_ts)
-  select list_unrouted.topic_id, count(*), min(o.id), max(o.id), shared.since_ts
+  select _topic_id, count(*), min(o.id), max(o.id), shared.since_ts
   from gapless.outbox_message_t o
-  where o.id between shared.first_id and shared.last_id and o.topic_id = list_unrouted.topic_id
+  where o.id between shared.first_id and shared.last_id and o.topic_id = _topic_id
     and (o.id <= state.floor_id or pg_visible_in_snapshot(o.xid, state.snapshot))
   having count(*) > 0
   returning events into found_events;

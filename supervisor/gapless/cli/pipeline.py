@@ -15,8 +15,8 @@ from gapless.errors import UsageError
 from gapless.ops.pipelines import list_pipelines, remove_pipeline, reset_pipeline
 from gapless.ops.text import json_text, quantity
 from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.position import Standing
-from gapless.spark.pipeline.verify import Verdict, verify
+from gapless.spark.pipeline.position import PipelineStanding
+from gapless.spark.pipeline.verify import Verified, verify
 
 EXAMPLES = """\
 examples:
@@ -133,7 +133,7 @@ def _run(args: argparse.Namespace) -> int:
 def _status(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
         found = list_pipelines(conn)
-    show(Standing, found, as_json=args.json, empty="no pipeline ever ran in this database")
+    show(PipelineStanding, found, as_json=args.json, empty="no pipeline ever ran in this database")
     return 0
 
 
@@ -141,7 +141,7 @@ def _verify(args: argparse.Namespace) -> int:
 
     with open_connection(args, "pipeline") as conn:
         found = list(verify(conn, args.name))
-    show(Verdict, found, as_json=args.json, empty=f"{args.name}: nothing archived yet")
+    show(Verified, found, as_json=args.json, empty=f"{args.name}: nothing archived yet")
     problems = [each for each in found if each.problem is not None]
     events = sum(each.last - each.first + 1 for each in found)
     if problems:

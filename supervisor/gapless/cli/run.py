@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     # Heavy imports only when it runs: `gapless --help` stays fast.
     from gapless.cli.logs import set_up_logs  # noqa: PLC0415
-    from gapless.consume.load import load_handlers  # noqa: PLC0415
+    from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 

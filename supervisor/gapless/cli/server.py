@@ -17,7 +17,7 @@ from gapless.errors import GaplessError, UsageError
 from gapless.ops.text import json_text
 
 if TYPE_CHECKING:
-    from gapless.db.embedded.control import Standing
+    from gapless.db.embedded.control import ServerStanding
 
 TAKES_THE_REST = True  # what stands behind -- is not ours
 EXAMPLES = """\
@@ -135,7 +135,7 @@ def _psql(args: argparse.Namespace) -> int:
         ).returncode
 
 
-def _show(args: argparse.Namespace, found: Standing) -> None:
+def _show(args: argparse.Namespace, found: ServerStanding) -> None:
     row = ServerRow(
         name=args.name,
         running=found.dsn is not None,

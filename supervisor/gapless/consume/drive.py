@@ -15,12 +15,12 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.agenda import Agenda
-from gapless.consume.claim import forget_attempt, skip_overrun, stop_beyond
-from gapless.consume.deliver import Delivery, forget_deliveries
-from gapless.consume.redrive import due_letters, forget_try, redrive
-from gapless.consume.sieve import holds_keys
+from gapless.consume.aside.parking import holds_keys
+from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
+from gapless.consume.job import Job, Step
+from gapless.consume.outside.delivery import Outside, forget_deliveries
+from gapless.consume.read.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.step import step, step_alone
-from gapless.consume.turn import Step, Turn
 from gapless.errors import BeyondError, HoleError, OverrunError
 from gapless.keys import Assignment
 
@@ -38,15 +38,15 @@ class Driver:
 
     def __init__(
         self,
-        turn: Turn,
+        job: Job,
         *,
         wait_period_s: float = 1.0,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        self._turn = turn
-        self._delivery: Delivery | None = None
-        if turn.terms.delivery == "at-least-once":
-            self._delivery = Delivery(turn, wake)
+        self._job = job
+        self._delivery: Outside | None = None
+        if job.terms.delivery == "at-least-once":
+            self._delivery = Outside(job, wake)
         self._wait_period_s = wait_period_s
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
@@ -55,12 +55,12 @@ class Driver:
     @property
     def assignment(self) -> Assignment:
         """The right it works by."""
-        return self._turn.assignment
+        return self._job.assignment
 
     @property
     def conn(self) -> Connection[Any]:
         """The session it works on."""
-        return self._turn.conn
+        return self._job.conn
 
     @property
     def going_on(self) -> bool:
@@ -79,7 +79,7 @@ class Driver:
         return self._has_attempt or (delivery is not None and delivery.has_attempt)
 
     def turn(self, *, batch_size: int | None = None, alone: bool = False) -> Step:
-        """Do what is next, and commit; see step() and redrive() for what it raises.
+        """Do what is next, and commit; see step() and retry_aside() for what it raises.
 
         alone: take one unit of the log, its attempt written down before.
         """
@@ -91,7 +91,7 @@ class Driver:
             return self._turn_of_aside()
         done = self._turn_of_log(batch_size, alone=alone, rests=rests)
         idle = done.outcome == "idle"
-        is_end = not alone and self._took_all(done, batch_size or self._turn.terms.batch_size)
+        is_end = not alone and self._took_all(done, batch_size or self._job.terms.batch_size)
         now_s = monotonic()
         agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
         if not idle:
@@ -129,11 +129,11 @@ class Driver:
     def forgive(self, conn: Connection[Any]) -> None:
         """Take back the attempt of a turn that lost its session, from a new one."""
         if self._delivery is not None:
-            forget_deliveries(conn, self._turn.assignment)
+            forget_deliveries(conn, self._job.assignment)
         if self._aside is not None:
-            forget_try(conn, self._turn.assignment, self._aside)
+            forget_try(conn, self._job.assignment, self._aside)
         elif self._delivery is None:
-            forget_attempt(conn, self._turn.assignment)
+            forget_attempt(conn, self._job.assignment)
 
     def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
         """Take a turn of the log; raise what keeps the group from going on, with what helps."""
@@ -154,28 +154,28 @@ class Driver:
     def _log_turn(
         self, batch_size: int | None, *, alone: bool = False, rests: bool = False
     ) -> Step:
-        turn = self._turn
+        job = self._job
         self._aside = None
         if self._delivery is not None:
-            size = batch_size or turn.terms.batch_size
-            terms = replace(turn.terms, batch_size=size)
-            return self._delivery.turn(replace(turn, terms=terms), rests=rests)
+            size = batch_size or job.terms.batch_size
+            terms = replace(job.terms, batch_size=size)
+            return self._delivery.turn(replace(job, terms=terms), rests=rests)
         self._has_attempt = alone
         if alone:
-            done = step_alone(turn)
+            done = step_alone(job)
         else:
             until_s = monotonic() + GOES_ON_S
-            done = step(turn, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
+            done = step(job, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
         self._has_attempt = False
         return done
 
     def _skip_overrun(self, error: OverrunError) -> Step:
         """Go on as autoOffsetReset says, behind what retention dropped."""
-        goal = self._turn.terms.auto_offset_reset
+        goal = self._job.terms.auto_offset_reset
         self._has_attempt = False
         if goal == "error":
             raise error
-        lost = skip_overrun(self._turn.conn, self.assignment, goal)
+        lost = skip_overrun(self._job.conn, self.assignment, goal)
         if lost is None:
             return Step(outcome="fenced")
         log.error(
@@ -186,7 +186,7 @@ class Driver:
     def _turn_of_aside(self) -> Step:
         """Handle the unit that was set aside, and is due."""
         self._aside, self._has_attempt = self._agenda.take_aside(), True
-        outcome = redrive(self._turn, self._aside)
+        outcome = retry_aside(self._job, self._aside)
         self._has_attempt = False
         yields = self._delivery is not None
         self._agenda.aside_taken(monotonic(), waits=outcome == "waiting", yields=yields)
@@ -201,13 +201,13 @@ class Driver:
 
     def _took_all(self, done: Step, batch_size: int) -> bool:
         """Tell whether a turn claimed from the log what there was, and that was not much."""
-        if self._delivery is not None or self._turn.backlog.events or done.dead or done.waiting:
+        if self._delivery is not None or self._job.backlog.events or done.dead or done.waiting:
             return False
         return 0 < done.events < batch_size
 
     def _look(self, now_s: float) -> None:
         """Ask the database what is due, and whether units are parked that this policy parks not."""
-        turn = self._turn
-        if not turn.terms.policy.parks and (turn.parked or self._agenda.is_new):
-            self._turn = turn = replace(turn, parked=holds_keys(turn))
-        self._agenda.looked(now_s, *due_letters(turn))
+        job = self._job
+        if not job.terms.policy.parks and (job.parked or self._agenda.is_new):
+            self._job = job = replace(job, parked=holds_keys(job))
+        self._agenda.looked(now_s, *due_letters(job))

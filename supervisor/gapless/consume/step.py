@@ -16,24 +16,25 @@ from functools import partial
 
 import psycopg
 
-from gapless.consume.backlog import Backlog
-from gapless.consume.call import UnitFailedError, call, call_each
-from gapless.consume.careful import bury, careful
-from gapless.consume.chain import learn
-from gapless.consume.claim import Claim, Wanted, claim, forget_attempt, record_attempt
-from gapless.consume.crash import crash_reason
-from gapless.consume.letters import Failure
-from gapless.consume.policy import Verdict
-from gapless.consume.reader import wary
+from gapless.consume.aside.parking import Parking, parking_for, settle_parking
+from gapless.consume.batch import Batch
+from gapless.consume.isolate import give_up, isolate
+from gapless.consume.job import Job, Redo, Step, offsets
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Claim, Wanted, claim, forget_attempt, record_attempt
+from gapless.consume.read.units import wary
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
     commit_and_begin,
     transaction,
 )
-from gapless.consume.sieve import Sieve, settle, sieve_for
-from gapless.consume.turn import Retry, Step, Turn, offsets
-from gapless.consume.unit import NOTHING, Batch, Spans, Unit
+from gapless.consume.unit import NOTHING, Spans, Unit
+from gapless.consume.user.call import UnitFailedError, call, call_each
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
@@ -45,12 +46,12 @@ Done = tuple[Spans, int]
 
 
 def step(
-    turn: Turn, *, batch_size: int | None = None, goes_on: Callable[[], bool] = lambda: False
+    job: Job, *, batch_size: int | None = None, goes_on: Callable[[], bool] = lambda: False
 ) -> Step:
     """Handle the next units of a partition, and commit.
 
     batch_size: events to claim, if not as agreed. goes_on: asked after each batch; as long as it
-    says so, and units are read ahead (`turn.backlog`), the next batch follows, a commit for each.
+    says so, and units are read ahead (`job.backlog`), the next batch follows, a commit for each.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
     Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
     Raises HoleError (the log is damaged where the group is), psycopg's transient errors, and, under
@@ -58,33 +59,33 @@ def step(
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
     try:
-        return _step(turn, batch_size or turn.terms.batch_size, goes_on)
+        return _step(job, batch_size or job.terms.batch_size, goes_on)
     except HoleError as error:
         if not error.whole:
             raise
         whole = error.whole
     # What stands before a hole is handled; at the hole itself the next step stops.
-    turn.backlog.forget()
-    return _step(turn, whole, lambda: False)
+    job.backlog.forget()
+    return _step(job, whole, lambda: False)
 
 
-def _step(turn: Turn, batch_size: int, goes_on: Callable[[], bool]) -> Step:
+def _step(job: Job, batch_size: int, goes_on: Callable[[], bool]) -> Step:
     # Not retried inside an except block: its error would stand in every later one's traceback.
-    outcome = _fast(turn, batch_size, goes_on)
-    if not isinstance(outcome, Retry):
+    outcome = _fast(job, batch_size, goes_on)
+    if not isinstance(outcome, Redo):
         return outcome
     done = outcome.done
-    while isinstance(outcome, Retry):
-        outcome = _again(turn, outcome)
+    while isinstance(outcome, Redo):
+        outcome = _again(job, outcome)
     return done.followed_by(outcome)
 
 
-def step_alone(turn: Turn) -> Step:
+def step_alone(job: Job) -> Step:
     """Handle one unit, its attempt written down before: finds a unit that kills its worker (I8)."""
-    conn, assignment = turn.conn, turn.assignment
-    turn = replace(turn, backlog=Backlog())  # what was read ahead is claimed by batches
+    conn, assignment = job.conn, job.assignment
+    job = replace(job, backlog=Backlog())  # what was read ahead is claimed by batches
     with contextlib.suppress(psycopg.Rollback), transaction(conn):
-        peek = claim(conn, assignment, Wanted(1, group_by=turn.terms.group_by))
+        peek = claim(conn, assignment, Wanted(1, group_by=job.terms.group_by))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     if peek.outcome != "claimed":
@@ -94,11 +95,11 @@ def step_alone(turn: Turn) -> Step:
     if attempts is None:
         return Step(outcome="fenced")
     hit("alone.recorded")
-    if attempts > turn.terms.policy.crashes_max and turn.terms.policy.on_failure != "block":
-        failure = Failure(error=crash_reason(attempts - 1, turn.former_end), attempts=attempts - 1)
-        return bury(turn, peek.spans[0], failure, verdict=Verdict(state="dead"))
+    if attempts > job.terms.policy.crashes_max and job.terms.policy.on_failure != "block":
+        failure = Failure(error=crash_reason(attempts - 1, job.former_end), attempts=attempts - 1)
+        return give_up(job, peek.spans[0], failure, verdict=Verdict(state="dead"))
     try:
-        return step(turn, batch_size=1)
+        return step(job, batch_size=1)
     except Exception:
         with contextlib.suppress(psycopg.Error):  # without connection it counts as a death
             forget_attempt(conn, assignment)
@@ -106,50 +107,50 @@ def step_alone(turn: Turn) -> Step:
         raise
 
 
-def _again(turn: Turn, retry: Retry) -> Step | Retry:
+def _again(job: Job, retry: Redo) -> Step | Redo:
     if retry.learned:
         first, last = offsets(retry.spans)
-        return _fast(turn, last - first + 1)
+        return _fast(job, last - first + 1)
     if retry.hopeless is not None:
-        return bury(turn, retry.spans[0], Failure(error=retry.hopeless))
-    if retry.failed is None and len(retry.spans) > turn.units_per_commit:
+        return give_up(job, retry.spans[0], Failure(error=retry.hopeless))
+    if retry.failed is None and len(retry.spans) > job.units_per_commit:
         # Which of many failed is not known: try half of them, all at once.
         first, last = offsets(retry.spans[: len(retry.spans) // 2])
-        return _fast(turn, last - first + 1)
-    return careful(turn, retry)
+        return _fast(job, last - first + 1)
+    return isolate(job, retry)
 
 
-def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: False) -> Step | Retry:
+def _fast(job: Job, batch_size: int, goes_on: Callable[[], bool] = lambda: False) -> Step | Redo:
     """Handle a batch, and what was read ahead as long as `goes_on`, a commit for each."""
-    conn, backlog = turn.conn, turn.backlog
-    batch_size = 1 if turn.handler.habits.defers else batch_size
+    conn, backlog = job.conn, job.backlog
+    batch_size = 1 if job.handler.habits.defers else batch_size
     committed: list[Done] = []
     handled: Done | None = None  # the last one; its COMMIT is next, unless it is committed
     spans = NOTHING
     try:
         with transaction(conn, kept=True):
-            claimed, units = backlog.claim(conn, turn.assignment, turn.terms, batch_size)
+            claimed, units = backlog.claim(conn, job.assignment, job.terms, batch_size)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             spans = claimed.spans
-            handled = _handle(turn, claimed, units)
+            handled = _handle(job, claimed, units)
             while backlog.units and goes_on():
                 # COMMIT, BEGIN and the next claim are one round trip.
                 commit_and_begin(conn, partial(committed.append, handled))
-                following = backlog.claim_read(conn, turn.assignment, batch_size)
+                following = backlog.claim_read(conn, job.assignment, batch_size)
                 if following is None:  # why not, the next step finds out: what is done counts
                     return _all_of(committed)
                 hit("step.next")
                 claimed, units = following
                 spans = claimed.spans
-                handled = _handle(turn, claimed, units)
+                handled = _handle(job, claimed, units)
     except (UnitFailedError, TransactionBrokenError) as error:
-        return _retry(turn, spans, error, committed)
+        return _retry(job, spans, error, committed)
     except psycopg.Error as error:
         if handled is None or handled in committed:
             raise
         # It is our own check or the COMMIT, and fails for something a handler did.
-        retry = _retry(turn, spans, error, committed)
+        retry = _retry(job, spans, error, committed)
         if is_passing(error) and not retry.learned:
             raise
         return retry
@@ -157,21 +158,21 @@ def _fast(turn: Turn, batch_size: int, goes_on: Callable[[], bool] = lambda: Fal
     return _all_of([*committed, handled])
 
 
-def _handle(turn: Turn, claimed: Claim, units: Iterable[Unit]) -> Done:
+def _handle(job: Job, claimed: Claim, units: Iterable[Unit]) -> Done:
     """Call the handler with each unit, and allow the COMMIT, which is next."""
     hit("step.fetched")
-    handler, spans = turn.handler, claimed.spans
-    sieve = sieve_for(turn, spans) if turn.parks else None
+    handler, spans = job.handler, claimed.spans
+    parking = parking_for(job, spans) if job.parks else None
     if handler.batch:
-        _call_batch(turn, sieve, units)
+        _call_batch(job, parking, units)
     else:
-        numbered = enumerate(units) if sieve is None else sieve.numbered(units)
-        if sieve is not None or claimed.rows is None:
+        numbered = enumerate(units) if parking is None else parking.numbered(units)
+        if parking is not None or claimed.rows is None:
             numbered = wary(handler, numbered)
-        call_each(handler, numbered, turn.conn)
+        call_each(handler, numbered, job.conn)
     hit("step.handled")
-    parked = settle(sieve).get("parked", 0) if sieve is not None else 0
-    allow_commit(turn.conn, claimed.claim_xid, 1 if handler.batch else len(spans.ends))
+    parked = settle_parking(parking).get("parked", 0) if parking is not None else 0
+    allow_commit(job.conn, claimed.claim_xid, 1 if handler.batch else len(spans.ends))
     return spans, parked
 
 
@@ -192,17 +193,17 @@ def _all_of(batches: Sequence[Done]) -> Step:
     )
 
 
-def _retry(turn: Turn, spans: Spans, error: Exception, committed: Sequence[Done]) -> Retry:
+def _retry(job: Job, spans: Spans, error: Exception, committed: Sequence[Done]) -> Redo:
     """Return what is to be tried again, and what was committed before it."""
-    return Retry(
+    return Redo(
         spans=spans,
         failed=error.at if isinstance(error, UnitFailedError) else None,
         done=_all_of(committed),
-        learned=learn(turn.handler, error),
+        learned=learn(job.handler, error),
     )
 
 
-def _call_batch(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
-    batch = Batch(units if sieve is None else (unit for _, unit in sieve.numbered(units)))
+def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:
+    batch = Batch(units if parking is None else (unit for _, unit in parking.numbered(units)))
     if batch:
-        call(turn.handler, batch, turn.conn)
+        call(job.handler, batch, job.conn)

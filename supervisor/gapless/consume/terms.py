@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.handler import GroupBy, Handler, require_single_units
-from gapless.consume.policy import DeliveryMode, Policy
+from gapless.consume.user.handler import GroupBy, Handler, require_single_units
+from gapless.consume.verdict.policy import DeliveryMode, Policy
 from gapless.settings import Settings
 
 

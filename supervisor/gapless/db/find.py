@@ -27,7 +27,7 @@ _servers: list[EmbeddedServer] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundDatabase:
     """Where the database is; directory: of the embedded server, if it is that one."""
 
     dsn: str
@@ -64,10 +64,10 @@ def connect(
         raise cannot_connect(found.dsn, error) from error
 
 
-def find(settings: Settings) -> Found:
+def find(settings: Settings) -> FoundDatabase:
     """Return where the database is; starts the embedded server where nobody said anything."""
     dsn = configured_dsn(settings)
-    return embedded_database() if dsn is None else Found(dsn=dsn)
+    return embedded_database() if dsn is None else FoundDatabase(dsn=dsn)
 
 
 def configured_dsn(settings: Settings) -> str | None:
@@ -84,10 +84,10 @@ def configured_dsn(settings: Settings) -> str | None:
     return dsn
 
 
-def embedded_database() -> Found:
+def embedded_database() -> FoundDatabase:
     """Start or join the embedded server; it runs at least until this process ends."""
     if not _servers:
         from gapless.db.embedded.server import acquire  # noqa: PLC0415 - only where nobody said any
 
         _servers.append(acquire())
-    return Found(dsn=_servers[0].dsn, directory=_servers[0].directory)
+    return FoundDatabase(dsn=_servers[0].dsn, directory=_servers[0].directory)

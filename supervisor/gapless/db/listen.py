@@ -24,7 +24,7 @@ def unlisten(conn: Connection[Any], channel: str) -> None:
     conn.execute(SQL("unlisten {}").format(Identifier(channel)))
 
 
-class Ear:
+class Notifications:
     """Hears on which channels a session is notified, whatever it was doing when that arrived.
 
     For a loop that asks before each turn: Connection.notifies() takes ten times as long.

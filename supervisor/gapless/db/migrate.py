@@ -24,7 +24,7 @@ _REPEATABLE = ("functions", "views", "roles")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class SchemaChange:
     """One file that was applied: its folder, its name."""
 
     kind: str
@@ -39,7 +39,7 @@ class _File:
     digest: str
 
 
-def migrate(conn: Connection) -> list[Change]:
+def migrate(conn: Connection) -> list[SchemaChange]:
     """Bring the schema up to this program; return what was done, nothing if nothing was to do.
 
     Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat.
@@ -51,8 +51,8 @@ def migrate(conn: Connection) -> list[Change]:
     try:
         changes = _migrate(conn)
     except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-        changes = _migrate(conn)  # another session has made the schema meanwhile
-    return [Change(kind=file.kind, name=file.name) for file in changes]
+        changes = _migrate(conn)  # another session has just made the schema
+    return [SchemaChange(kind=file.kind, name=file.name) for file in changes]
 
 
 def _migrate(conn: Connection) -> list[_File]:

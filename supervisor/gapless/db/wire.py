@@ -132,7 +132,7 @@ def fetch_all(
     meanwhile: called when all is sent, while the server works; it MUST NOT use the connection.
     Raises what a cursor of psycopg raises, for the first that failed; those behind it were not run.
     OperationalError, without SQLSTATE, when they failed for what was deallocated: try once more.
-    What interrupts the wait (Ctrl-C), or is raised meanwhile, closes the connection.
+    What interrupts the wait (Ctrl-C), or is raised in it, closes the connection.
     """
     if conn.pgconn.pipeline_status != PipelineStatus.OFF:
         with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
@@ -276,7 +276,7 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
 
 
 def _await(pgconn: PGconn) -> None:
-    """Wait until get_result() does not: it lets no signal through meanwhile, and no other thread.
+    """Wait until get_result() does not: until then it lets no signal through, and no other thread.
 
     What wakes up may be a notification, or half an answer.
     """

@@ -84,8 +84,8 @@ def install(
     """Make the fence valid: from now on no former owner can commit. None when we are a former one.
 
     MUST be a statement apart from take(): it waits for a late owner's open transaction, and the
-    lease row must not be locked meanwhile. Raises LockNotAvailable after wait_ms (READY_EVERY_MS if
-    None): try again; UnplacedError when the group has no row to put it into.
+    lease row must not be locked at that time. Raises LockNotAvailable after wait_ms (READY_EVERY_MS
+    if None): try again; UnplacedError when the group has no row to put it into.
     """
     try:
         with lock_timeout(conn, READY_EVERY_MS if wait_ms is None else wait_ms):
@@ -118,5 +118,5 @@ def break_zombie(conn: Connection[Any], partition: Partition) -> int:
 
 
 def report_error(conn: Connection[Any], assignment: Assignment, error: str | None) -> None:
-    """Say in the lease why the partition does not go on; None: it goes on."""
+    """Say in the lease why the partition stands still; None: it does not."""
     conn.execute(query("lease", "report_error"), {**assignment.params, "error": error})

@@ -105,7 +105,7 @@ class Member:
         hit("member.joined")
 
     def reattach(self, conn: Connection[Any]) -> bool:
-        """Go on as the same member with a new session; False when it was evicted meanwhile.
+        """Continue as the same member with a new session; False when it was evicted.
 
         The server may still believe in the old session: it is ended, and its lock taken over.
         """

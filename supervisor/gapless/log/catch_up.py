@@ -58,7 +58,7 @@ def catch_up(conn: Connection) -> None:
 
 def keep_house(conn: Connection) -> None:
     """Make chunks ahead, and close those that are complete; what is locked is left alone."""
-    # The second look moves the floor behind the first, where a transaction was open meanwhile.
+    # The second look moves the floor behind the first, where a transaction was open between them.
     for step in (create_chunks, sequence, sequence, _close_chunks):
         with suppress(psycopg.errors.LockNotAvailable):
             step(conn)

@@ -10,10 +10,16 @@ from uuid import UUID
 
 from gapless.log.cause import Cause, parse_cause
 
-# The columns of the named query `fetch`, in order: id, key, event_type, payload, headers, host_id,
-# user_id, transaction_id, xid, created_ts, cause, correlation. What is expensive to decode stays as
-# it came until asked for: payload and headers as JSON text, created_ts in microseconds since _EPOCH
-# (PostgreSQL's own).
+# The columns of an event: what its producer gives, and what is read of it, in the order of a Row
+# and of the named query `fetch`. SQL has lists of its own, for a statement that says `*` breaks in
+# the sessions that prepared it when a column comes: tests/test_columns.py compares each with these.
+GIVEN = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
+COLUMNS = (
+    "id", "key", "event_type", "payload", "headers", "host_id", "user_id", "transaction_id", "xid",
+    "created_ts", "cause", "correlation",
+)  # fmt: skip
+# What is expensive to decode stays as it came until asked for: payload and headers as JSON text,
+# created_ts in microseconds since _EPOCH (PostgreSQL's own).
 Row = tuple[
     int,
     str | None,

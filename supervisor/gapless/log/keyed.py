@@ -107,7 +107,7 @@ class Split:
 def all_or_none(cursor: Cursor[Any]) -> Iterator[None]:
     """Abort the caller's transaction at any error, also one of our own, as an error in a COPY does.
 
-    Some statements are done by then, and who goes on and commits would have published a part.
+    Some statements are done by then, and who continues and commits would have published a part.
     """
     try:
         yield

@@ -24,8 +24,8 @@ from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.log import keyed
 from gapless.log.cause import Origin, Told, current_origin, told_of
-from gapless.log.event import NewEvent
-from gapless.log.record import COLUMNS, columns, record
+from gapless.log.event import GIVEN, NewEvent
+from gapless.log.record import columns, record
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
@@ -184,7 +184,7 @@ def _statement(
     """
     end = "_from" if told else ""
     if isinstance(events, list):
-        one = {"topic": topic, **dict(zip(COLUMNS, record(events[0]), strict=True))}
+        one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
         if (key := keyed.key_text(events[0].dedupe_key)) is not None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())
         return f"publish_one{end}", {**one, **told}, iter(())

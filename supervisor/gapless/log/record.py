@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from gapless.errors import PublishError
-from gapless.log.event import NewEvent
+from gapless.log.event import GIVEN, NewEvent
 
-COLUMNS = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
 Record = tuple[str | None, ...]
-"""The columns' values as text, in the order of COLUMNS; the transaction_id is the last one."""
+"""The columns' values as text, in the order of GIVEN; the transaction_id is the last one."""
 
 _TEXT = (str, UUID)
 _JSON_TEXT = (bytes, bytearray)
@@ -42,7 +41,7 @@ _encode = _encoder()
 
 
 def record(event: object) -> Record:
-    """Return what an event has for COLUMNS. MUST be quick: a COPY calls it for each event."""
+    """Return what an event has for GIVEN. MUST be quick: a COPY calls it for each event."""
     if not isinstance(event, NewEvent):
         raise PublishError(f"many events must all be NewEvents, not {type(event).__name__}")
     return (
@@ -59,7 +58,7 @@ def record(event: object) -> Record:
 def columns(events: Sequence[object]) -> dict[str, list[str | None] | None]:
     """Return what some events have, an array a column; None where nobody has anything."""
     records = [record(event) for event in events]
-    return {name: _column(records, n) for n, name in enumerate(COLUMNS)}
+    return {name: _column(records, n) for n, name in enumerate(GIVEN)}
 
 
 def _column(records: Sequence[Record], n: int) -> list[str | None] | None:

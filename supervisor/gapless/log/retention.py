@@ -1,7 +1,7 @@
 """Retention: drop the oldest chunks of the log that nobody needs, and forget what belonged to them.
 
 All of it is in the database (sql/functions/retention/drop_chunk.sql): each step is a transaction of
-its own, says nothing of who did the one before, and goes on where that was interrupted.
+its own, says nothing of who did the one before, and continues where that was interrupted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long a topic keeps events, at least; None is for ever.
+    """How long a topic keeps events, at least; None is forever.
 
     archive: the pipeline that has to have them first. overrun: groups that need not have.
     """

@@ -55,7 +55,7 @@ def ensure_topic(
 ) -> Topic:
     """Return the topic, made with that many partitions if it is new.
 
-    keep_s: for how long it keeps its events then, at least; None is for ever.
+    keep_s: for how long it keeps its events then, at least; None is forever.
     dedupe_window_s: for how long it remembers dedupe keys then; None is the default, 7 days.
 
     Raises UsageError when it exists with another number, or the name is not a topic name.

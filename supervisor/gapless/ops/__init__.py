@@ -120,7 +120,7 @@ if TYPE_CHECKING:
         list_unrouted,
         show_topic,
     )
-    from gapless.spark.pipeline.position import Standing
+    from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
     "EARLIEST",
@@ -150,6 +150,7 @@ __all__ = [
     "ParkedAhead",
     "ParkedBehind",
     "Paused",
+    "PipelineStanding",
     "Point",
     "PublishedLines",
     "RefusedError",
@@ -166,7 +167,6 @@ __all__ = [
     "Retention",
     "SameTransaction",
     "Skipped",
-    "Standing",
     "Topic",
     "TopicChange",
     "TopicInfo",
@@ -273,6 +273,6 @@ if not TYPE_CHECKING:
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
             ),
-            "gapless.spark.pipeline.position": "Standing",
+            "gapless.spark.pipeline.position": "PipelineStanding",
         },
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.errors import LockNotAvailable
 
-from gapless.db.migrate import Change, migrate, uninstall
+from gapless.db.migrate import SchemaChange, migrate, uninstall
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.log.sequence import configure_chunks, create_chunks
@@ -31,7 +31,7 @@ class Installed:
     chunks_made: how many; None if somebody has locked what it takes; the sequencer makes them.
     """
 
-    changes: Sequence[Change]
+    changes: Sequence[SchemaChange]
     chunks_made: int | None
     chunk_events: int
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gapless.spark.pipeline.position import Standing, holds, remove, reset, standings
+from gapless.spark.pipeline.position import PipelineStanding, holds, remove, reset, standings
 from gapless.spark.pipeline.table import drop_stage
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RemovedPipeline:
     left_over: str | None = None
 
 
-def list_pipelines(conn: Connection[Any]) -> list[Standing]:
+def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:
     """Return how far all pipelines are that ever ran in this database."""
     return standings(conn)
 

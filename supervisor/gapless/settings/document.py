@@ -23,7 +23,7 @@ Raw = str | tuple[str, ...] | Nested | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SettingEntry:
     """One key of a file."""
 
     key: str
@@ -36,8 +36,8 @@ class Document:
     """The entries of one file by key; without a path it stands for no file."""
 
     path: Path | None = None
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, SettingEntry] = field(default_factory=dict)
 
-    def place(self, entry: Entry) -> str:
+    def place(self, entry: SettingEntry) -> str:
         """Say where an entry stands: `config/gapless.yml line 12`."""
         return f"{self.path} line {entry.line}"

@@ -18,7 +18,7 @@ _FALSE_WORDS = frozenset({"false", "no", "off", "n"})
 _SHOWN_CHARACTERS_MAX = 60
 
 
-class RefusedError(ValueError):
+class RefusedValueError(ValueError):
     """A value is not of its kind or out of range; the caller says which value and where."""
 
 
@@ -35,10 +35,10 @@ class Kind(ABC):
         return f"{what}, or empty for {self.null}" if self.null else what
 
     def parse(self, raw: object) -> object:
-        """Turn text (or a value already of the type) into the value, or raise RefusedError."""
+        """Turn text (or a value already of the type) into the value, or raise RefusedValueError."""
         if raw is None or (isinstance(raw, str) and not raw.strip()):
             if not self.null:
-                raise RefusedError
+                raise RefusedValueError
             return self._empty()
         return self._parse(raw)
 
@@ -75,9 +75,9 @@ class Whole(Kind):
             raw = int(raw)
         # bool is a subclass of int: `batchSize: true` MUST NOT become 1.
         if not isinstance(raw, int) or isinstance(raw, bool):
-            raise RefusedError
+            raise RefusedValueError
         if not self.low <= raw <= self.high:
-            raise RefusedError
+            raise RefusedValueError
         return raw
 
 
@@ -93,7 +93,7 @@ class Truth(Kind):
             return raw
         word = raw.strip().lower() if isinstance(raw, str) else ""
         if word not in _TRUE_WORDS | _FALSE_WORDS:
-            raise RefusedError
+            raise RefusedValueError
         return word in _TRUE_WORDS
 
 
@@ -109,7 +109,7 @@ class Choice(Kind):
     def _parse(self, raw: object) -> str:
         word = raw.strip() if isinstance(raw, str) else ""
         if word not in self.words:
-            raise RefusedError
+            raise RefusedValueError
         return word
 
 
@@ -124,11 +124,11 @@ class Text(Kind):
 
     def _parse(self, raw: object) -> str:
         if not isinstance(raw, str) or len(raw) > self.longest:
-            raise RefusedError
+            raise RefusedValueError
         # isprintable() also refuses NUL, which Postgres cannot store, and the lone surrogates
         # that an environment which is not UTF-8 decodes to.
         if not raw.isprintable() or raw != raw.strip():
-            raise RefusedError
+            raise RefusedValueError
         return raw
 
 
@@ -141,11 +141,11 @@ class Dsn(Kind):
 
     def _parse(self, raw: object) -> str:
         if not isinstance(raw, str) or "\0" in raw:
-            raise RefusedError
+            raise RefusedValueError
         try:
             raw.encode()
         except UnicodeEncodeError as error:
-            raise RefusedError from error
+            raise RefusedValueError from error
         return raw
 
     def show(self, raw: object) -> str:
@@ -169,7 +169,7 @@ class Items(Kind):
         if isinstance(raw, str):
             raw = [item.strip() for item in raw.split(",")]
         if not isinstance(raw, (list, tuple)):
-            raise RefusedError
+            raise RefusedValueError
         return tuple(str(self.item.parse(item)) for item in raw)
 
 
@@ -194,6 +194,6 @@ class Wholes(Kind):
         if isinstance(raw, str):
             raw = [item.strip() for item in raw.split(",")]
         if not isinstance(raw, (list, tuple)) or len(raw) > self.most:
-            raise RefusedError
+            raise RefusedValueError
         item = Whole(low=self.low, high=self.high)
         return tuple(item.parse(each) for each in raw)

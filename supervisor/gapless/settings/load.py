@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import ConfigError
-from gapless.settings.document import Document, Entry, Nested
-from gapless.settings.kinds import RefusedError
+from gapless.settings.document import Document, Nested, SettingEntry
+from gapless.settings.kinds import RefusedValueError
 from gapless.settings.placeholder import PlaceholderError, expand, names_in
 from gapless.settings.record import CATALOG, Setting, Settings
-from gapless.settings.source import Outside
+from gapless.settings.source import Surroundings
 from gapless.settings.stranger import (
     closest,
     hint,
@@ -46,7 +46,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
+class _Expanded:
     """A value before it is checked; `place` is set when the config file's text led to it."""
 
     raw: object
@@ -74,7 +74,7 @@ def load(
     flags, by attribute or key; None means that the flag was not given.
     """
     config = _read(path) if path else Document()
-    outside = Outside(environ=environ, values=_read_values(path, values))
+    outside = Surroundings(environ=environ, values=_read_values(path, values))
     refuse_unknown_keys(config)
     flags = _flags(overrides)
     found = {key: _find(setting, flags, outside, config) for key, setting in CATALOG.items()}
@@ -119,40 +119,40 @@ def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
 
 
 def _find(
-    setting: Setting, flags: Mapping[str, object], outside: Outside, config: Document
-) -> _Candidate:
+    setting: Setting, flags: Mapping[str, object], outside: Surroundings, config: Document
+) -> _Expanded:
     """Find the value with the highest precedence."""
     if setting.key in flags:
-        return _Candidate(raw=flags[setting.key], source=_FLAG_SOURCE)
+        return _Expanded(raw=flags[setting.key], source=_FLAG_SOURCE)
     entry = config.entries.get(setting.key)
     # Where the file's text has a placeholder with the setting's own name, environment and
     # values file come in through it, so that the text around it is kept.
     comes_in = entry is not None and not set(setting.names).isdisjoint(_mentioned(entry))
     found = None if comes_in else outside(setting.names[0])
     if found:
-        return _Candidate(raw=found.value, source=found.source)
+        return _Expanded(raw=found.value, source=found.source)
     if entry:
         return _expanded(entry, config.place(entry), outside)
-    return _Candidate(raw=setting.default, source=DEFAULT_SOURCE)
+    return _Expanded(raw=setting.default, source=DEFAULT_SOURCE)
 
 
-def _mentioned(entry: Entry) -> set[str]:
+def _mentioned(entry: SettingEntry) -> set[str]:
     texts = (entry.raw,) if isinstance(entry.raw, str) else entry.raw
     if texts is None or isinstance(texts, Nested):
         return set()
     return {name for text in texts for name in names_in(text)}
 
 
-def _expanded(entry: Entry, place: str, outside: Outside) -> _Candidate:
+def _expanded(entry: SettingEntry, place: str, outside: Surroundings) -> _Expanded:
     """Expand what the file says; the source is the file unless one placeholder was all of it."""
     if entry.raw is None or isinstance(entry.raw, Nested):
-        return _Candidate(raw=entry.raw, source=place, place=place)
+        return _Expanded(raw=entry.raw, source=place, place=place)
     try:
         if isinstance(entry.raw, str):
             expansion = expand(entry.raw, outside)
             raw, sources = expansion.value, expansion.sources
             if expansion.is_whole and sources:
-                return _Candidate(raw=raw, source=sources[0], place=place)
+                return _Expanded(raw=raw, source=sources[0], place=place)
         else:
             parts = [expand(text, outside) for text in entry.raw]
             raw = tuple(part.value for part in parts)
@@ -161,13 +161,13 @@ def _expanded(entry: Entry, place: str, outside: Outside) -> _Candidate:
         complaint = " ".join(str(error).split())  # one line, whatever the file's own words hold
         raise ConfigError(f"{place}: {entry.key}: {complaint}") from error
     source = f"{place} with {', '.join(dict.fromkeys(sources))}" if sources else place
-    return _Candidate(raw=raw, source=source, place=place)
+    return _Expanded(raw=raw, source=source, place=place)
 
 
-def _check(setting: Setting, candidate: _Candidate) -> Any:
+def _check(setting: Setting, candidate: _Expanded) -> Any:
     try:
         return setting.kind.parse(candidate.raw)
-    except RefusedError as error:
+    except RefusedValueError as error:
         raise candidate.refused(setting) from error
 
 
@@ -181,7 +181,9 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         )
 
 
-def _warnings(config: Document, outside: Outside, sources: Mapping[str, str]) -> tuple[str, ...]:
+def _warnings(
+    config: Document, outside: Surroundings, sources: Mapping[str, str]
+) -> tuple[str, ...]:
     mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
     warnings = [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]
     for key, setting in CATALOG.items():

@@ -27,14 +27,14 @@ class PlaceholderError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Resolved:
     """The value of a name (null, a text, or several) and the words that say where it stood."""
 
     value: object
     source: str
 
 
-Lookup = Callable[[str], Found | None]
+Lookup = Callable[[str], Resolved | None]
 """Finds the value of a name, or None where nobody gave one (which is not a null value)."""
 
 
@@ -78,7 +78,7 @@ def _split(content: str) -> tuple[str, str | None]:
     return name.strip(), default.strip() if colon else None
 
 
-def _resolve(content: str, lookup: Lookup) -> Found:
+def _resolve(content: str, lookup: Lookup) -> Resolved:
     """Give the value of one placeholder; its source is empty when the default was taken."""
     name, default = _split(content)
     # The content MUST NOT be shown: a default may hold a password.
@@ -87,14 +87,14 @@ def _resolve(content: str, lookup: Lookup) -> Found:
     if "${" in content:
         raise PlaceholderError("a placeholder is within another, or '${' is never closed by '}'")
     if default == "$":
-        return Found(value=f"${{{name}}}", source="")
+        return Resolved(value=f"${{{name}}}", source="")
     if found := lookup(name):
         return found
     if default and default.startswith("?") and len(default) > 1:
         raise PlaceholderError(f"${{{name}}} has no value: {default[1:].strip()}")
     if default is None or default == "?":
         raise PlaceholderError(f"${{{name}}} has no value and no default")
-    return Found(value=default or None, source="")
+    return Resolved(value=default or None, source="")
 
 
 def _literal(text: str) -> str:
@@ -103,7 +103,7 @@ def _literal(text: str) -> str:
     return text
 
 
-def _as_text(found: Found) -> str:
+def _as_text(found: Resolved) -> str:
     if found.value is None:
         return ""
     if not isinstance(found.value, str):

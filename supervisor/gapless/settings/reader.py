@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from gapless.errors import ConfigError
-from gapless.settings.document import Document, Entry, Nested, Raw
+from gapless.settings.document import Document, Nested, Raw, SettingEntry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def read_document(path: Path) -> Document:
     if not isinstance(root, yaml.MappingNode):
         what = "list" if isinstance(root, yaml.SequenceNode) else "single value"
         raise ConfigError(f"{path} line {_line(root)}: must be keys with values, not a {what}")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, SettingEntry] = {}
     for key_node, value_node in root.value:
         entry = _entry(path, key_node, value_node)
         if earlier := entries.get(entry.key):
@@ -83,10 +83,10 @@ def _complaint(error: yaml.MarkedYAMLError) -> str:
     return f"{place}: not YAML: {' '.join(words.split())}"
 
 
-def _entry(path: Path, key: yaml.Node, value: yaml.Node) -> Entry:
+def _entry(path: Path, key: yaml.Node, value: yaml.Node) -> SettingEntry:
     if not isinstance(key, yaml.ScalarNode):
         raise ConfigError(f"{path} line {_line(key)}: a key must be a plain name")
-    return Entry(key=str(key.value), line=_line(key), raw=_raw(path, value))
+    return SettingEntry(key=str(key.value), line=_line(key), raw=_raw(path, value))
 
 
 def _raw(path: Path, node: yaml.Node) -> Raw:

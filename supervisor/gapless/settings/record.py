@@ -77,7 +77,7 @@ class Settings:
     """How long one attempt to connect may take."""
 
     start_timeout_s: int = _whole(0, 0, 86_400)
-    """How long `gapless run` waits at its start for a database that is away; 0 is for ever."""
+    """How long `gapless run` waits at its start for a database that is away; 0 is forever."""
 
     exit_on_revoked: bool = _setting(Truth(), False)  # noqa: FBT003 - a default
     """Whether a supervisor ends when its role loses its grants; else it waits for their return."""
@@ -104,7 +104,7 @@ class Settings:
     """How many empty chunks stand ready beyond the one being written."""
 
     retention_s: int | None = _whole(None, 1, _CENTURY_S, null="for ever")
-    """How long a new topic keeps its events, at least; None is for ever."""
+    """How long a new topic keeps its events, at least; None is forever."""
 
     retention_check_s: int = _whole(60, 1, 86_400)
     """How often the sequencer looks for chunks that may be dropped."""
@@ -119,7 +119,7 @@ class Settings:
     """How long the awake sequencer rests between two runs."""
 
     batch_size: int = _classic(100, 1, 100_000)
-    """How many events a worker claims at a time; the claim goes on to the end of a unit (I5)."""
+    """How many events a worker claims at a time; the claim extends to the end of a unit (I5)."""
 
     wait_period_ms: int = _classic(1_000, 10, _HOUR_MS)
     """How long anybody waits for a notification before looking anyway."""
@@ -151,7 +151,7 @@ class Settings:
     auto_offset_reset: Literal["error", "earliest", "latest"] = _setting(
         Choice(words=("error", "earliest", "latest")), "error"
     )
-    """Where a group goes on when retention, as told, dropped events that it had not handled."""
+    """Where a group continues when retention, as told, dropped events that it had not handled."""
 
     max_crashes: int = _whole(3, 1, 1_000)
     """After so many deaths of a worker at one unit it is dead-lettered without a call (I8)."""

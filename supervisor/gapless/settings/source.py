@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gapless.settings.document import Document
-from gapless.settings.placeholder import Found
+from gapless.settings.placeholder import Resolved
 from gapless.settings.record import CATALOG
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ def environment_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Surroundings:
     """The environment and the values file as one source of values; a Lookup when called."""
 
     environ: Mapping[str, str]
     values: Document = field(default_factory=Document)
 
-    def __call__(self, name: str) -> Found | None:
+    def __call__(self, name: str) -> Resolved | None:
         """Find the value of a name; any name of a setting finds the setting's value."""
         return next(self.each(_NAMES_OF.get(name, (name,))), None)
 
-    def each(self, names: tuple[str, ...]) -> Iterator[Found]:
+    def each(self, names: tuple[str, ...]) -> Iterator[Resolved]:
         """Give every value that these names have, the one that wins first."""
         yield from self._in_environment(names)
         yield from self._in_values(names)
@@ -48,12 +48,12 @@ class Outside:
             if rival.value != found[0].value:
                 yield f"{rival.source} is ignored: {found[0].source} says otherwise and wins"
 
-    def _in_environment(self, names: tuple[str, ...]) -> Iterator[Found]:
+    def _in_environment(self, names: tuple[str, ...]) -> Iterator[Resolved]:
         for variable in map(environment_name, names):
             if variable in self.environ:
-                yield Found(value=self.environ[variable], source=f"environment {variable}")
+                yield Resolved(value=self.environ[variable], source=f"environment {variable}")
 
-    def _in_values(self, names: tuple[str, ...]) -> Iterator[Found]:
+    def _in_values(self, names: tuple[str, ...]) -> Iterator[Resolved]:
         for name in names:
             if entry := self.values.entries.get(name):
-                yield Found(value=entry.raw, source=f"values file {self.values.place(entry)}")
+                yield Resolved(value=entry.raw, source=f"values file {self.values.place(entry)}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gapless.settings.document import Document
-    from gapless.settings.source import Outside
+    from gapless.settings.source import Surroundings
 
 # Variables that gapless reads elsewhere than in its settings.
 _OPERATIONAL = frozenset({"GAPLESS_HOME", "GAPLESS_PG_BINDIR", "GAPLESS_DEBUG"})
@@ -50,7 +50,7 @@ def refuse_unknown_keys(config: Document) -> None:
             )
 
 
-def warn_of_retired(config: Document, outside: Outside) -> Iterator[str]:
+def warn_of_retired(config: Document, outside: Surroundings) -> Iterator[str]:
     """Warn once of each key without meaning, wherever it is set; its value is not looked at."""
     for key, reason in RETIRED.items():
         entry = config.entries.get(key)
@@ -61,7 +61,7 @@ def warn_of_retired(config: Document, outside: Outside) -> Iterator[str]:
             yield f"{key} is ignored ({', '.join(places)}): {reason}"
 
 
-def warn_of_strangers(outside: Outside, mentioned: Iterable[str]) -> Iterator[str]:
+def warn_of_strangers(outside: Surroundings, mentioned: Iterable[str]) -> Iterator[str]:
     """Warn of names in our sections that nobody asks for; `mentioned` are placeholders' names."""
     known = {name for setting in CATALOG.values() for name in setting.names}
     known |= {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}
@@ -71,7 +71,7 @@ def warn_of_strangers(outside: Outside, mentioned: Iterable[str]) -> Iterator[st
         yield from _strange_values(section, outside.values, known)
 
 
-def _strange_variables(section: str, outside: Outside, known: set[str]) -> Iterator[str]:
+def _strange_variables(section: str, outside: Surroundings, known: set[str]) -> Iterator[str]:
     prefix = environment_name(f"{section}.")
     asked_for = {environment_name(name) for name in known} | _OPERATIONAL
     for variable in sorted(outside.environ):

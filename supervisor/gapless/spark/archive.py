@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import HoleError, UsageError
-from gapless.spark.fetch import Wanted
+from gapless.spark.fetch import ReadRequest
 from gapless.spark.ranges import Range
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BATCH_EVENTS = 20_000
 
 
-def read_archived(wanted: Wanted, archived: Range) -> Iterator[pa.RecordBatch]:
+def read_archived(wanted: ReadRequest, archived: Range) -> Iterator[pa.RecordBatch]:
     """Yield the events of a range out of its archive, in offset order.
 
     Raises HoleError when they are not all there, or one is there twice; UsageError for a folder
@@ -66,7 +66,7 @@ def open_archive(folder: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _load(wanted: Wanted, archived: Range) -> pa.Table:
+def _load(wanted: ReadRequest, archived: Range) -> pa.Table:
     import pyarrow.compute  # noqa: F401, PLC0415 - used through pa
     import pyarrow.dataset as ds  # noqa: PLC0415 - only where tasks run
 

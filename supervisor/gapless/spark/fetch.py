@@ -39,7 +39,7 @@ DENSE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReadRequest:
     """What a task reads of each event, and what it does about events that are not there.
 
     identity: which database it has to be (reach.py); None: whichever is there.
@@ -53,7 +53,7 @@ class Wanted:
     identity: str | None = None
 
 
-def read_ranges(wanted: Wanted, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
+def read_ranges(wanted: ReadRequest, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
     """Yield the events of the ranges, those of a partition in the order of offsets; no empty batch.
 
     Raises HoleError when rows and range do not agree, unless fail_on_data_loss is off.
@@ -64,7 +64,7 @@ def read_ranges(wanted: Wanted, ranges: Sequence[Range]) -> Generator[pa.RecordB
         yield from made
 
 
-def _batches(wanted: Wanted, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+def _batches(wanted: ReadRequest, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
     for chunk in chunks(ranges, CHUNK_EVENTS_MAX):
         placed = _place(wanted, chunk)
         for first in range(0, len(placed.ids), QUERY_EVENTS_MAX):
@@ -74,7 +74,7 @@ def _batches(wanted: Wanted, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch
             yield from _matched(wanted, part)
 
 
-def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
+def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
     """Find the ids of the ranges' offsets. Raises HoleError for offsets that no segment has."""
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
@@ -109,7 +109,7 @@ def _place(wanted: Wanted, ranges: Sequence[Range]) -> Slice:
     return placed.as_stored()
 
 
-def _check_segments(wanted: Wanted, placed: Slice) -> None:
+def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
     """Compare the offsets found with the range, one by one: count = to - from, and none twice."""
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
@@ -123,7 +123,7 @@ def _check_segments(wanted: Wanted, placed: Slice) -> None:
         _lost(wanted, each, missing, "log_segment")
 
 
-def _present(wanted: Wanted, placed: Slice) -> Slice:
+def _present(wanted: ReadRequest, placed: Slice) -> Slice:
     """Leave out what is of other types, or lost; payloads are not touched.
 
     Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
@@ -139,14 +139,14 @@ def _present(wanted: Wanted, placed: Slice) -> Slice:
     return placed.part(np.isin(placed.ids, there))
 
 
-def _ids(wanted: Wanted, placed: Slice) -> Ints:
+def _ids(wanted: ReadRequest, placed: Slice) -> Ints:
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
     found = [batch["id"].to_numpy() for batch in _events(wanted, placed.ids)]
     return np.concatenate([np.empty(0, dtype=np.int64), *found])
 
 
-def _events(wanted: Wanted, ids: Ints) -> Generator[pa.RecordBatch]:
+def _events(wanted: ReadRequest, ids: Ints) -> Generator[pa.RecordBatch]:
     """Fetch the columns of these ids, in any order, and perhaps of others between them."""
     low, high = int(ids.min()), int(ids.max())
     params: dict[str, object] = {"low": low, "high": high, "event_types": None}
@@ -162,7 +162,7 @@ def _events(wanted: Wanted, ids: Ints) -> Generator[pa.RecordBatch]:
     return stream_arrow(wanted.dsn, statement, wanted.identity)
 
 
-def _matched(wanted: Wanted, placed: Slice) -> Iterator[pa.RecordBatch]:
+def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
     """Yield the events of these places as they come, in the order of places.
 
     Raises HoleError when one has not come in the end.
@@ -194,7 +194,7 @@ def _matched(wanted: Wanted, placed: Slice) -> Iterator[pa.RecordBatch]:
         yield from _rest(wanted, placed.part(slice(done, None)), waiting)
 
 
-def _rest(wanted: Wanted, placed: Slice, waiting: pa.Table | None) -> Iterator[pa.RecordBatch]:
+def _rest(wanted: ReadRequest, placed: Slice, waiting: pa.Table | None) -> Iterator[pa.RecordBatch]:
     """Say that some have not come; yield the others if that is to be suffered."""
     import numpy as np  # noqa: PLC0415 - only where tasks run
 
@@ -219,7 +219,7 @@ def _rows(ids: Ints, found: pa.Table) -> Ints:
     return np.where(there[rows] == ids, rows, -1)
 
 
-def _shaped(wanted: Wanted, placed: Slice, rows: Ints, found: pa.Table) -> pa.RecordBatch:
+def _shaped(wanted: ReadRequest, placed: Slice, rows: Ints, found: pa.Table) -> pa.RecordBatch:
     import numpy as np  # noqa: PLC0415 - only where tasks run
     import pyarrow as pa  # noqa: PLC0415
 
@@ -230,14 +230,14 @@ def _shaped(wanted: Wanted, placed: Slice, rows: Ints, found: pa.Table) -> pa.Re
     return shape(wanted.columns, placed, found, binary_value=wanted.binary_value)
 
 
-def _lost_events(wanted: Wanted, placed: Slice, lost: Ints) -> None:
+def _lost_events(wanted: ReadRequest, placed: Slice, lost: Ints) -> None:
     """Raise, or log, of each range that has lost events."""
     for number in sorted(set(placed.range_nos[lost].tolist())):
         of_range = lost[placed.range_nos[lost] == number]
         _lost(wanted, placed.ranges[number], placed.offsets[of_range], "outbox_message_t")
 
 
-def _lost(wanted: Wanted, each: Range, missing: Ints, table: str) -> None:
+def _lost(wanted: ReadRequest, each: Range, missing: Ints, table: str) -> None:
     problem = (
         f"{len(missing)} of {each.events} events of {each.topic}/{each.partition_id}, offsets "
         f"{each.first_offset} to {each.last_offset}, are missing from {table}, the first is "

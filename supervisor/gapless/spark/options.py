@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from gapless.errors import UsageError
 from gapless.spark.columns import parse_columns
-from gapless.spark.offsets import Place, parse_place
+from gapless.spark.offsets import StartPlace, parse_place
 
 _DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -66,8 +66,8 @@ class ReadOptions:
     topics: tuple[str, ...]
     assigned: Mapping[str, tuple[int, ...]] | None
     partitions: tuple[int, ...] | None
-    starting: Place | None
-    ending: Place | None
+    starting: StartPlace | None
+    ending: StartPlace | None
     starting_ts: datetime | None
     ending_ts: datetime | None
     max_offsets: int | None
@@ -113,7 +113,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
             raise UsageError(f"give {name} or {offsets}, not both")
     starting = parse_place("startingOffsets", options.get("startingoffsets"))
     ending = parse_place("endingOffsets", options.get("endingoffsets"))
-    if (starting, ending) == (Place(kind="latest"), Place(kind="earliest")):
+    if (starting, ending) == (StartPlace(kind="latest"), StartPlace(kind="earliest")):
         raise UsageError("startingOffsets latest to endingOffsets earliest is the wrong way round")
     first, last = timestamps.values()
     if first is not None and last is not None and first > last:

@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.errors import HoleError, UsageError
 from gapless.log.catch_up import sequence_if_alone
-from gapless.spark.offsets import EARLIEST, LATEST, Offsets, Place
+from gapless.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
 from gapless.spark.options import ReadOptions
 
 SETTLE_S_MAX = 5.0
@@ -80,7 +80,7 @@ def earliest(ends: Iterable[End]) -> Offsets:
 
 
 def resolve(
-    conn: Connection[Any], place: Place, ends: Sequence[End], *, option: str, otherwise: int
+    conn: Connection[Any], place: StartPlace, ends: Sequence[End], *, option: str, otherwise: int
 ) -> Offsets:
     """Turn a place that was named into offsets; a partition it leaves out is `otherwise`."""
     if place.kind == "earliest":
@@ -120,7 +120,7 @@ def at_moment(conn: Connection[Any], moment: datetime, ends: Iterable[End]) -> O
     )
 
 
-def require_order(place: Place | None, start: Offsets, end: Offsets) -> None:
+def require_order(place: StartPlace | None, start: Offsets, end: Offsets) -> None:
     """Raise UsageError when a start that was named lies behind the end: nothing could be read.
 
     A group may have gone beyond an end, and the log may begin later: then there is nothing left.

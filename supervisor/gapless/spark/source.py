@@ -12,8 +12,8 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
 from gapless.spark.archive import read_archived
-from gapless.spark.fetch import Wanted, read_ranges
-from gapless.spark.offsets import EARLIEST, LATEST, Offsets, Place
+from gapless.spark.fetch import ReadRequest, read_ranges
+from gapless.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
 from gapless.spark.options import ReadOptions
 from gapless.spark.place import (
     End,
@@ -54,9 +54,9 @@ def open_control(dsn: str) -> Connection[Any]:
     return conn
 
 
-def wanted(options: ReadOptions) -> Wanted:
+def wanted(options: ReadOptions) -> ReadRequest:
     """Return what tasks need to know of the options."""
-    return Wanted(
+    return ReadRequest(
         dsn=options.dsn,
         columns=options.columns,
         event_types=options.event_types,
@@ -95,7 +95,7 @@ def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) ->
     """Return where a batch begins: earliest unless an option says otherwise."""
     if options.starting_ts is not None:
         return at_moment(conn, options.starting_ts, ends)
-    place = options.starting or Place(kind="earliest")
+    place = options.starting or StartPlace(kind="earliest")
     if place.kind == "earliest":
         # With an archive the log begins where it once began.
         return {} if options.archive is not None else earliest(ends)
@@ -106,7 +106,7 @@ def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> O
     """Return where a batch ends (the offset after): the end of the log unless told otherwise."""
     if options.ending_ts is not None:
         return at_moment(conn, options.ending_ts, ends)
-    place = options.ending or Place(kind="latest")
+    place = options.ending or StartPlace(kind="latest")
     if place.kind == "latest":
         return latest(ends)
     return resolve(conn, place, ends, option="endingOffsets", otherwise=LATEST)

@@ -31,7 +31,7 @@ from gapless.spark.reach import Reached, reached
 from gapless.spark.source import Task, open_control, tasks_between
 
 
-class Stream:
+class StreamReader:
     """The driver's side of one streaming query: where it begins, how far it may go, its tasks.
 
     It lives as long as the query, in a process of its own, and keeps one session.

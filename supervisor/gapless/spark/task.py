@@ -21,10 +21,10 @@ from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
-from gapless.consume.load import load_handlers
+from gapless.consume.job import Job
 from gapless.consume.terms import Terms, serves
-from gapless.consume.turn import Turn
+from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError
@@ -89,7 +89,7 @@ def work_on(work: Work) -> Report:
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )
         driver = Driver(
-            Turn(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
+            Job(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
         )
         began_s = monotonic()
         with _watched(work):

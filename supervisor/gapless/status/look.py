@@ -11,7 +11,7 @@ from gapless.db.queries import query
 from gapless.status.snapshot import (
     Change,
     Eviction,
-    Held,
+    HeldLog,
     Pending,
     Presence,
     RecentLetter,
@@ -45,7 +45,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         pending = _ask(conn, "pending", Pending)
         letters = _ask(conn, "letters", RecentLetter)
         changes = _ask(conn, "changes", Change)
-        held = _ask(conn, "held", Held)
+        held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
         squatters = _ask(conn, "squatters", Squatting)
         sequencer = _one(sequencing)

@@ -19,7 +19,7 @@ from rich.text import Text
 from gapless.status.history import History
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.tables import Facts, fold, member_table, partition_table
-from gapless.status.view import View, Wanted, arrange, share
+from gapless.status.view import Shares, View, arrange, share
 from gapless.status.words import ASCII, UNICODE, Glyphs, age, clean, count, counted, cut, rate, some
 
 ERRORS_MAX = 12
@@ -93,9 +93,9 @@ class Screen:
     def _is_at_least(self, height: int) -> bool:
         return self.height is None or self.height >= height
 
-    def _room(self, head: int, errors: int, news: int) -> Wanted:
+    def _room(self, head: int, errors: int, news: int) -> Shares:
         """Share out the lines that head, headings, blanks and footer leave."""
-        wanted = Wanted(
+        wanted = Shares(
             members=len(self.snapshot.members),
             partitions=len(self.view.filter(self.snapshot)),
             errors=errors,

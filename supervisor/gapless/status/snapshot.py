@@ -127,7 +127,7 @@ class Standing:
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
     missing from the log. waiting, parked: events set aside for another attempt, or behind one.
     waits_for: the partitions of an earlier number of them that are to be finished before this one
-    goes on. paused_ts: since when it is paused; pause: by whom, why.
+    continues. paused_ts: since when it is paused; pause: by whom, why.
     """
 
     group_id: str
@@ -202,7 +202,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldLog:
     """Why the oldest chunk of the log stays although its topics have had enough of it."""
 
     reason: str
@@ -247,7 +247,7 @@ class Snapshot:
     partitions: tuple[Standing, ...]
     letters: tuple[RecentLetter, ...]
     changes: tuple[Change, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()

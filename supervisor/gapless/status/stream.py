@@ -46,7 +46,7 @@ def stream(
     *,
     interval_s: float = 1.0,
 ) -> NoReturn:
-    """Look and write for ever. The first look's errors are raised, later ones are written."""
+    """Look and write forever. The first look's errors are raised, later ones are written."""
     with Looker(connect, Stream(write), interval_s=interval_s) as looker:
         looker.look()
         looker.due_s = monotonic() + interval_s

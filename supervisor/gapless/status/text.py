@@ -88,7 +88,7 @@ def _heading(snapshot: Snapshot) -> str:
 
 
 def _why(row: dict[str, Any]) -> str | None:
-    """Say why a partition does not go on."""
+    """Say why a partition stands still."""
     if row["error"] is None and row["pause"] is not None:
         return f"paused by {row['pause']}"
     return None if row["error"] is None else str(row["error"])

@@ -66,7 +66,7 @@ def arrange(snapshot: Snapshot, history: History, view: View, room: int | None) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Shares:
     """How many lines each part of the screen would like, without headings."""
 
     members: int
@@ -75,7 +75,7 @@ class Wanted:
     news: int
 
 
-def share(height: int, wanted: Wanted) -> Wanted:
+def share(height: int, wanted: Shares) -> Shares:
     """Share `height` lines of content among the parts of the screen.
 
     The partitions come first, but errors and news keep a few lines each, and members a quarter.
@@ -89,7 +89,7 @@ def share(height: int, wanted: Wanted) -> Wanted:
     spare -= more_members
     more_errors = min(wanted.errors - errors, max(0, spare))
     spare -= more_errors
-    return Wanted(
+    return Shares(
         members=members + more_members,
         partitions=partitions,
         errors=errors + more_errors,

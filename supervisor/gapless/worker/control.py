@@ -15,8 +15,8 @@ from typing import Any, Literal
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
@@ -26,6 +26,7 @@ from gapless.lease.room import missing_grant, require_room
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
+from gapless.worker.rhythm import Rhythm
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -61,15 +62,15 @@ class Control:
         self._conn: Connection[Any] | None = None
         self._member: Member | None = None
         self._subscriptions: list[Subscription] = []
-        self._beat_due_s = 0.0
-        self._watch_due_s = 0.0
-        self._last_beat_s = 0.0
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
-        self._cut_s = -1.0  # the last beat before we were cut off for longer than the ttl
         self._cut_off = CutOff()
-        self._retry_due_s = 0.0
+        self._rhythm = Rhythm(
+            beat_every_s=plan.settings.heartbeat_ms / 1000,
+            look_every_s=plan.settings.presence_poll_ms / 1000,
+            ttl_s=plan.settings.member_ttl_ms / 1000,
+        )
 
     @property
     def member(self) -> Member:
@@ -84,9 +85,7 @@ class Control:
     @property
     def due_s(self) -> float:
         """When `tend()` has something to do next (monotonic)."""
-        if self._conn is None:
-            return self._retry_due_s
-        return min(self._beat_due_s, self._watch_due_s)
+        return self._rhythm.due_s(is_cut=self._conn is None)
 
     def filenos(self) -> list[int]:
         return [] if self._conn is None else [self._conn.fileno()]
@@ -147,7 +146,7 @@ class Control:
     def drain(self) -> None:
         """Ask for no more partitions, as soon as there is a connection."""
         self._draining = True
-        self._beat_due_s = 0.0
+        self._rhythm.hurry()
         if self._conn is not None:
             try:
                 self.member.drain()
@@ -174,17 +173,16 @@ class Control:
         if self._conn is not None:
             self._conn.close()
         self._conn = None
-        self._retry_due_s = monotonic() + self._cut_off.failed(error)
+        self._rhythm.cut(monotonic(), self._cut_off.failed(error))
 
     # -- the way back -----------------------------------------------------------------------------
 
     def _return(self, now: float) -> None:
         # While the server is away nobody can evict us: whether we were, is seen when we are back.
-        overdue = now - self._last_beat_s > self._settings.member_ttl_ms / 1000
-        if overdue and self._cut_s != self._last_beat_s:
+        if self._rhythm.is_overdue(now):
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
-            self._cut_s, self._lost = self._last_beat_s, True
-        if now < self._retry_due_s:
+            self._lost = True
+        if not self._rhythm.may_return(now):
             return
         conn = self._connect()
         try:
@@ -201,7 +199,7 @@ class Control:
             member.drain()
         self._conn = conn
         self._cut_off.ended()
-        self._last_beat_s = monotonic()
+        self._rhythm.beaten(monotonic())
         self._changed = True
         log.info("supervisor: back, and still a member")
 
@@ -276,19 +274,17 @@ class Control:
             self._member.drain()
         self._member.sync()
         self._conn = conn
-        self._last_beat_s = monotonic()
+        self._rhythm.beaten(monotonic())
         self._changed = True
 
     def _stay(self, conn: Connection[Any], now: float) -> None:
-        if now >= self._beat_due_s:
-            self._beat_due_s = now + self._settings.heartbeat_ms / 1000
+        if self._rhythm.wants_beat(now):
             if not self.member.beat():
                 self._join_anew(conn)
                 return
-            self._last_beat_s = now
+            self._rhythm.beaten(now)
             self.member.end_squatters()
-        if now >= self._watch_due_s:
-            self._watch_due_s = now + self._settings.presence_poll_ms / 1000
+        if self._rhythm.wants_look(now):
             self._watch()
 
     def _watch(self) -> None:

@@ -18,7 +18,7 @@ from gapless.db.connect import is_revoked, is_transient
 from gapless.errors import GaplessError
 from gapless.keys import Partition
 from gapless.lease import hold
-from gapless.worker.service import Desk, Service
+from gapless.worker.service import Service, Shared
 from gapless.worker.spec import ExitCode
 from gapless.worker.states import State, Waiting, Working
 
@@ -28,10 +28,10 @@ log = logging.getLogger("gapless.worker")
 class Leased:
     """A partition as its worker sees it; `turn()` when `due_s` (monotonic) has come."""
 
-    def __init__(self, desk: Desk, partition: Partition, lease_no: int) -> None:
+    def __init__(self, shared: Shared, partition: Partition, lease_no: int) -> None:
         self.partition = partition
         self.lease_no = lease_no
-        self._service = Service(desk, partition, lease_no)
+        self._service = Service(shared, partition, lease_no)
         self._state: State = Waiting(self._service)
 
     @property
@@ -98,11 +98,11 @@ class Leased:
                 return following
             self._state = following
             return None
-        hold.unlock(service.desk.conn, self.lease_no)
+        hold.unlock(service.shared.conn, self.lease_no)
         return ExitCode.CRASHED
 
     def _let_go(self) -> ExitCode:
-        assignment, conn = self._state.assignment, self._service.desk.conn
+        assignment, conn = self._state.assignment, self._service.shared.conn
         if assignment is not None:
             hold.release(conn, assignment, self.lease_no)
             log.info("%s: released", self.partition)

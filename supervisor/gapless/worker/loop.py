@@ -12,17 +12,17 @@ from psycopg import Connection
 from setproctitle import setproctitle
 
 from gapless.db.connect import connect
-from gapless.db.listen import Ear, listen, readable, unlisten
+from gapless.db.listen import Notifications, listen, readable, unlisten
 from gapless.db.queries import query
 from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
-from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.forgive import Loss, forgive
 from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
-from gapless.worker.service import Desk
+from gapless.worker.service import Shared
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
+from gapless.worker.wakeup import Wakeup
 
 log = logging.getLogger("gapless.worker")
 
@@ -75,9 +75,9 @@ class _Worker:
         self._pipe = pipe
         self._board = board
         self._conn = conn
-        self._bell = Bell()
-        self._ear = Ear(conn)
-        self._desk = Desk(spec, conn, board, self._bell)
+        self._wakeup = Wakeup()
+        self._notifications = Notifications(conn)
+        self._shared = Shared(spec, conn, board, self._wakeup)
         self._leased: dict[str, Leased] = {}  # by the channel of the partition
         self._untold: tuple[int, ExitCode] | None = None  # the end that came last
         self._began_s = monotonic()
@@ -116,7 +116,7 @@ class _Worker:
         channel = _channel(partition)
         # Before the first look at the lock: it may come free right then, and this channel tells.
         listen(self._conn, channel)
-        self._leased[channel] = Leased(self._desk, partition, lease_no)
+        self._leased[channel] = Leased(self._shared, partition, lease_no)
         self._show()
 
     def forgive(self, error: psycopg.OperationalError) -> None:
@@ -186,7 +186,7 @@ class _Worker:
         self._show_rest()
         if not self._hear():
             left_s = min(until_s - monotonic(), WAIT_S_MAX)
-            others = self._pipe.fileno(), self._bell.fileno()
+            others = self._pipe.fileno(), self._wakeup.fileno()
             readable(max(0.0, left_s), self._conn.fileno(), *others)
             self._hear()
 
@@ -202,8 +202,8 @@ class _Worker:
 
     def _hear(self) -> bool:
         """Wake the partitions that have something to do; tell whether anything was heard."""
-        channels = self._ear.channels()
-        rang = self._bell.silence()
+        channels = self._notifications.channels()
+        rang = self._wakeup.silence()
         for channel, leased in self._leased.items():
             if channel in channels or (rang and leased.going_on):
                 leased.wake()

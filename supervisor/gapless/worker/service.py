@@ -15,10 +15,10 @@ from gapless.db.connect import is_revoked, why_of
 from gapless.errors import BlockedError, HoleError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
-from gapless.worker.bell import Bell
 from gapless.worker.board import Board
 from gapless.worker.retries import Retries
 from gapless.worker.spec import WorkerSpec
+from gapless.worker.wakeup import Wakeup
 
 log = logging.getLogger("gapless.worker")
 
@@ -27,13 +27,13 @@ RETRY_S_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Shared:
     """What all partitions of a worker share: one session, one place on the board, one bell."""
 
     spec: WorkerSpec
     conn: Connection[Any]
     board: Board
-    bell: Bell
+    wakeup: Wakeup
 
 
 class Service:
@@ -42,8 +42,8 @@ class Service:
     is_dropped: it is to be let go of. is_troubled: the lease says why it does not go on.
     """
 
-    def __init__(self, desk: Desk, partition: Partition, lease_no: int) -> None:
-        self.desk = desk
+    def __init__(self, shared: Shared, partition: Partition, lease_no: int) -> None:
+        self.shared = shared
         self.partition = partition
         self.lease_no = lease_no
         self.due_s = self.began_s = monotonic()
@@ -53,7 +53,7 @@ class Service:
 
     def report(self, assignment: Assignment, error: str | None) -> None:
         """Say in the lease why the partition does not go on; None: it goes on."""
-        hold.report_error(self.desk.conn, assignment, error)
+        hold.report_error(self.shared.conn, assignment, error)
         self.is_troubled = error is not None
 
     def try_later(self, error: psycopg.Error | BlockedError, assignment: Assignment | None) -> None:
@@ -76,7 +76,7 @@ class Service:
 
     def require_session(self, error: BaseException) -> None:
         """Raise `error` again if the session, which all partitions share, is not as it was."""
-        conn = self.desk.conn
+        conn = self.shared.conn
         if conn.closed or conn.info.transaction_status != TransactionStatus.IDLE:
             if isinstance(error, psycopg.OperationalError):
                 raise error

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import Literal, Protocol
 from uuid import UUID
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
 from gapless.keys import Partition
 
 Order = Literal["serve", "drop", "drain"]

@@ -17,8 +17,8 @@ from typing import Protocol
 import psycopg
 
 from gapless.consume.drive import Driver
-from gapless.consume.patience import Patience
-from gapless.consume.turn import Step, Turn
+from gapless.consume.job import Job, Step
+from gapless.consume.verdict.patience import Patience
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.keys import Assignment
 from gapless.lease import hold
@@ -62,16 +62,16 @@ class Waiting:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._zombie = Zombie(service.desk.conn, service.partition)
+        self._zombie = Zombie(service.shared.conn, service.partition)
         self._ready_due_s = 0.0
         self._lock_poll_s = LOCK_POLL_S
 
     def turn(self) -> State | ExitCode:
         """Take lock and lease, if they are to be had."""
-        service, conn = self._service, self._service.desk.conn
+        service, conn = self._service, self._service.shared.conn
         if not hold.try_lock(conn, service.lease_no):
             return self._wait()
-        assignment = hold.take(conn, service.partition, service.desk.spec.member_id)
+        assignment = hold.take(conn, service.partition, service.shared.spec.member_id)
         if assignment is None:
             # The owner lost its lock, not its lease; or we are not the target any more: make way.
             hold.unlock(conn, service.lease_no)
@@ -83,8 +83,8 @@ class Waiting:
         service, now = self._service, monotonic()
         if now >= self._ready_due_s:
             self._ready_due_s = now + hold.READY_EVERY_MS / 1000
-            hold.announce(service.desk.conn, service.partition)
-            is_overdue = now - service.began_s > service.desk.spec.zombie_after_s
+            hold.announce(service.shared.conn, service.partition)
+            is_overdue = now - service.began_s > service.shared.spec.zombie_after_s
             if is_overdue and self._zombie.end():
                 self._lock_poll_s = LOCK_POLL_S
         service.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
@@ -105,7 +105,7 @@ class Installing:
         """Make the fence valid, waiting INSTALL_WAIT_MS at most."""
         service, assignment = self._service, self.assignment
         try:
-            held = hold.install(service.desk.conn, assignment, INSTALL_WAIT_MS)
+            held = hold.install(service.shared.conn, assignment, INSTALL_WAIT_MS)
         except psycopg.errors.LockNotAvailable:
             service.due_s = monotonic() + LOCK_POLL_S
             return self
@@ -125,12 +125,12 @@ class Working:
     """The partition is ours: a batch a turn, smaller and slower while units fail."""
 
     def __init__(self, service: Service, assignment: Assignment, *, is_unclean: bool) -> None:
-        spec = service.desk.spec
+        spec = service.shared.spec
         self._service = service
         self.assignment = assignment
         self.driver = Driver(
-            Turn(
-                conn=service.desk.conn,
+            Job(
+                conn=service.shared.conn,
                 assignment=assignment,
                 handler=spec.handler,
                 terms=spec.terms,
@@ -138,7 +138,7 @@ class Working:
                 patience=Patience(),
             ),
             wait_period_s=spec.wait_period_s,
-            wake=service.desk.bell.ring,
+            wake=service.shared.wakeup.ring,
         )
         # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
         # partitions of a worker that died only one has a unit that was tried and not finished.
@@ -170,17 +170,17 @@ class Working:
         return self
 
     def _step(self) -> Step:
-        desk, driver = self._service.desk, self.driver
-        desk.board.begin(desk.spec.slot, self._service.lease_no, driver.oldest_s)
+        shared, driver = self._service.shared, self.driver
+        shared.board.begin(shared.spec.slot, self._service.lease_no, driver.oldest_s)
         try:
             is_braked = monotonic() < self._braked_until_s
             if self._service.is_dropped or (driver.going_on and is_braked):
                 return driver.rest()
             return driver.turn(batch_size=self._batch_size, alone=self._alone > 0)
         finally:
-            if not desk.conn.closed and not driver.going_on:
-                desk.board.acquit(desk.spec.slot)
-            desk.board.rest(desk.spec.slot)
+            if not shared.conn.closed and not driver.going_on:
+                shared.board.acquit(shared.spec.slot)
+            shared.board.rest(shared.spec.slot)
 
     def _succeed(self, done: Step, *, took_s: float) -> None:
         """Note a step that came to its end; adapt the size of the next one to failures."""
@@ -198,8 +198,8 @@ class Working:
         elif done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
-            service.desk.board.complete(service.desk.spec.slot)
-            self._batch_size = min(self._batch_size * 2, service.desk.spec.terms.batch_size)
+            service.shared.board.complete(service.shared.spec.slot)
+            self._batch_size = min(self._batch_size * 2, service.shared.spec.terms.batch_size)
         self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
 
     def _slow_down(self, done: Step) -> None:
@@ -224,5 +224,5 @@ class Working:
 
 def _fenced(service: Service) -> ExitCode:
     log.warning("%s: fenced: another owner took over", service.partition)
-    hold.unlock(service.desk.conn, service.lease_no)
+    hold.unlock(service.shared.conn, service.lease_no)
     return ExitCode.FENCED

@@ -14,15 +14,15 @@ from typing import Protocol
 
 import psycopg
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms, agree, require_fit
+from gapless.consume.user.handler import Handler
 from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
 from gapless.settings import Settings
+from gapless.worker.children import Children
 from gapless.worker.control import Control, Plan
-from gapless.worker.nursery import Nursery
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
 from gapless.worker.start import join_when_there
@@ -93,7 +93,7 @@ class Supervisor:
         self._observer = observer
         self._signals = SignalQueue()
         self._control = Control(plan)
-        self._nursery = Nursery(plan.dsn, plan.settings, os.getpid(), self._private_fds)
+        self._children = Children(plan.dsn, plan.settings, os.getpid(), self._private_fds)
         self._ready: set[int] = set()  # lease_no of partitions whose next worker waits
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
@@ -110,11 +110,11 @@ class Supervisor:
             try:
                 if not join_when_there(self._control, self._plan, self._rest):
                     self._stopping_since_s = monotonic()
-                while not (self._stopping_since_s is not None and self._nursery.is_empty()):
+                while not (self._stopping_since_s is not None and self._children.is_empty()):
                     self._turn()
                 self._control.leave()
             finally:
-                self._nursery.kill_all()
+                self._children.kill_all()
         log.info("supervisor: drained")
         return 0
 
@@ -128,22 +128,22 @@ class Supervisor:
     def _turn(self) -> None:
         self._wait()
         stops = self._signals.take()  # before the look at the children: their ends are signals too
-        self._nursery.watch()
+        self._children.watch()
         self._obey(stops)
         event = self._control.tend()
         if event == "lost":
-            self._nursery.kill_all()  # no longer a member: nothing of ours may go on
+            self._children.kill_all()  # no longer a member: nothing of ours may go on
         if self._control.is_member:
             self._govern()
         elif self._stopping_since_s is not None:
-            self._nursery.drain_all()
+            self._children.drain_all()
         if self._observer is not None:
             self._observer.tick()
 
     def _wait(self) -> None:
         """Sleep until a signal, a notification, a child's end, or the next thing that is due."""
         now = monotonic()
-        due = [self._control.due_s, self._nursery.next_restart_s() or now + TICK_S, now + TICK_S]
+        due = [self._control.due_s, self._children.next_restart_s() or now + TICK_S, now + TICK_S]
         if self._stopping_since_s is not None:
             due.append(now + STOPPING_TICK_S)
         if self._dirty and self._control.is_member:
@@ -152,7 +152,7 @@ class Supervisor:
             max(0.0, min(due) - now),
             *self._signals.filenos(),  # a child's end is a signal
             *self._control.filenos(),
-            *self._nursery.filenos(),
+            *self._children.filenos(),
         )
 
     def _obey(self, stops: int) -> None:
@@ -160,23 +160,23 @@ class Supervisor:
         if stops and self._stopping_since_s is None:
             log.info("supervisor: draining")
             self._stopping_since_s = monotonic()
-            self._nursery.drain_sequencer()
+            self._children.drain_sequencer()
             self._control.drain()
             self._dirty = True
             stops -= 1
         if self._stopping_since_s is None:
-            self._nursery.keep_sequencer()
+            self._children.keep_sequencer()
             return
         overdue = monotonic() - self._stopping_since_s > self._settings.drain_timeout_ms / 1000
-        if stops or (overdue and not self._nursery.is_killed()):
+        if stops or (overdue and not self._children.is_killed()):
             log.warning("supervisor: killing the workers that have not drained")
-            self._nursery.kill_all()
+            self._children.kill_all()
 
     def _govern(self) -> None:
         """Make the workers fit the leases."""
         try:
             self._hear()
-            self._dirty |= self._nursery.has_ended() | self._control.changed()
+            self._dirty |= self._children.has_ended() | self._control.changed()
             if self._dirty:
                 self._leases = self._control.member.leases()
                 self._disown()
@@ -189,7 +189,7 @@ class Supervisor:
 
     def _disown(self) -> None:
         """Give up leases of ours that no worker of ours serves: it died without letting go."""
-        running = self._nursery.running()
+        running = self._children.running()
         for lease in self._leases:
             if lease.owner == self._control.member.member_id and lease.partition not in running:
                 self._control.member.disown(lease.partition)
@@ -219,17 +219,17 @@ class Supervisor:
             monotonic() - stopping > SUCCESSOR_WAIT_S or not self._control.member.has_peers()
         )
         me = self._control.member.member_id
-        running = self._nursery.running()
+        running = self._children.running()
         leases = {lease.partition: lease for lease in self._leases}
         self._ready &= {lease.lease_no for lease in self._leases if lease.target != me}
         for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
             if action.kind == "drain":
                 hit("handover.drain")
-                self._nursery.drain(action.partition)
+                self._children.drain(action.partition)
             elif stopping is None:
                 served = action.partition.group_id, action.partition.topic
                 handler, terms = self._plan.handlers[served], self._plan.terms[served]
-                self._nursery.start(leases[action.partition], me, handler, terms)
+                self._children.start(leases[action.partition], me, handler, terms)
 
     def _private_fds(self) -> list[int]:
         return [

@@ -29,12 +29,12 @@ MUTANTS = (
         edits=(
             Edit(
                 file="claim_at",
-                old="fence.epoch <> claim_at.epoch or fence.token is distinct from claim_at.token",
+                old="fence.epoch <> _epoch or fence.token is distinct from _token",
                 new="false",
             ),
             Edit(
                 file="advance_offset",
-                old="and c.epoch = advance_offset.epoch and c.token = advance_offset.token",
+                old="and c.epoch = _epoch and c.token = _token",
             ),
         ),
     ),
@@ -45,7 +45,7 @@ MUTANTS = (
         edits=(
             Edit(
                 file="install_fence",
-                old="and (c.epoch < install_fence.epoch or c.token = install_fence.token)",
+                old="and (c.epoch < _epoch or c.token = _token)",
             ),
         ),
     ),
@@ -59,7 +59,7 @@ MUTANTS = (
         name="position not compared when the offset moves",
         play=two_at_once,
         caught_as=frozenset({"handled twice"}),
-        edits=(Edit(file="advance_offset", old="and c.next_offset = advance_offset.first_offset"),),
+        edits=(Edit(file="advance_offset", old="and c.next_offset = _first_offset"),),
     ),
     Mutant(
         name="offset committed before the effects",
@@ -187,8 +187,8 @@ MUTANTS = (
         edits=(
             Edit(
                 file="sync",
-                old="sync.topic_id, live, grp.generation",
-                new="sync.topic_id, live[1:1], grp.generation",
+                old="_topic_id, live, grp.generation",
+                new="_topic_id, live[1:1], grp.generation",
             ),
         ),
     ),

@@ -20,12 +20,12 @@ from chaos.points.scenarios import PROVOKED_BY, work
 from chaos.points.theatre import StuckError, Theatre
 from chaos.points.traps import Action
 from chaos.producer import Draft, Producer
-from gapless.consume.claim import Wanted, claim
-from gapless.consume.handler import Handler
-from gapless.consume.reader import load_units
+from gapless.consume.read.claim import Wanted, claim
+from gapless.consume.read.units import load_units
 from gapless.consume.session import allow_commit, transaction
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold

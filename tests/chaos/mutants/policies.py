@@ -13,9 +13,7 @@ POLICIES = (
         edits=(
             Edit(
                 file="unit_keys",
-                old="""gapless.is_behind(
-      unit_keys.group_id, unit_keys.topic_id, unit_keys.partition_id, t.unit, t.digest
-    )""",
+                old="gapless.is_behind(_group_id, _topic_id, _partition_id, t.unit, t.digest)",
                 new="false",
             ),
         ),
@@ -27,11 +25,7 @@ POLICIES = (
         edits=(
             Edit(
                 file="finish_letter",
-                old="""  perform gapless.release_keys(
-    finish_letter.group_id, finish_letter.topic_id, finish_letter.partition_id,
-    finish_letter.first_offset
-  );
-""",
+                old="  perform gapless.release_keys(_group_id, _topic_id, _partition_id, _first_offset);",
             ),
         ),
     ),
@@ -42,7 +36,7 @@ POLICIES = (
         edits=(
             Edit(
                 file="set_aside",
-                old="then now_ts + coalesce(set_aside.retry_after, '0 s') end",
+                old="then now_ts + coalesce(_retry_after, '0 s') end",
                 new="then now_ts end",
             ),
         ),
@@ -64,8 +58,8 @@ POLICIES = (
         edits=(
             Edit(
                 file="letter_failed",
-                old="attempts = d.attempts + letter_failed.counted::int",
-                new="attempts = d.attempts + 2 * letter_failed.counted::int",
+                old="attempts = d.attempts + _counted::int",
+                new="attempts = d.attempts + 2 * _counted::int",
             ),
         ),
     ),

@@ -14,8 +14,8 @@ from chaos.points.theatre import Theatre
 from chaos.policy_play import Play
 from chaos.producer import Draft
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.log.sequence import sequence

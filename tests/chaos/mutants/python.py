@@ -11,12 +11,12 @@ from typing import Any
 
 import psycopg
 
-from gapless.consume.call import call
-from gapless.consume.claim import Wanted, claim
-from gapless.consume.reader import load_units
+from gapless.consume.job import Job, Redo, Step
+from gapless.consume.read.claim import Wanted, claim
+from gapless.consume.read.units import load_units
 from gapless.consume.session import allow_commit, transaction
-from gapless.consume.turn import Retry, Step, Turn
 from gapless.consume.unit import Span
+from gapless.consume.user.call import call
 from gapless.db.connect import connect
 from gapless.db.listen import listen
 from gapless.failpoints import hit
@@ -27,7 +27,7 @@ Make = Callable[[Any], Any]
 def offset_first(_: Any) -> Any:
     """The offset is committed, and then the units are handled, in a transaction of their own."""
 
-    def fast(turn: Turn, batch_size: int, *_: object) -> Step | Retry:
+    def fast(turn: Job, batch_size: int, *_: object) -> Step | Redo:
         with transaction(turn.conn):
             claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome != "claimed":
@@ -44,7 +44,7 @@ def offset_first(_: Any) -> Any:
 def effects_first(_: Any) -> Any:
     """The units are handled and committed, and then the offset moves."""
 
-    def fast(turn: Turn, batch_size: int, *_: object) -> Step | Retry:
+    def fast(turn: Job, batch_size: int, *_: object) -> Step | Redo:
         with contextlib.suppress(psycopg.Rollback), transaction(turn.conn):
             claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome == "claimed":
@@ -68,7 +68,7 @@ def effects_first(_: Any) -> Any:
     return fast
 
 
-def _handle(turn: Turn, claimed: Any) -> None:
+def _handle(turn: Job, claimed: Any) -> None:
     with transaction(turn.conn):
         _, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.terms)
         for unit in units:
@@ -117,11 +117,11 @@ def goes_on(run: Any) -> Any:
             except psycopg.OperationalError:
                 conn = connect(worker._spec.dsn, role="worker reconnected")
                 worker._conn = conn
-                object.__setattr__(worker._desk, "conn", conn)
+                object.__setattr__(worker._shared, "conn", conn)
                 for channel, leased in worker._leased.items():
                     listen(conn, channel)
                     if leased.driver is not None:
-                        object.__setattr__(leased.driver._turn, "conn", conn)
+                        object.__setattr__(leased.driver._job, "conn", conn)
 
     return run_on
 
@@ -148,19 +148,19 @@ PATCHES: dict[str, dict[str, Make]] = {
     "offset committed before the effects": {"gapless.consume.step:_fast": offset_first},
     "effects committed before the offset": {"gapless.consume.step:_fast": effects_first},
     "only the first event of a failed unit dead-lettered": {
-        "gapless.consume.careful:set_aside": first_event_only
+        "gapless.consume.isolate:set_aside": first_event_only
     },
     "a failed unit passed without a dead letter": {
-        "gapless.consume.careful:set_aside": forgotten_letter
+        "gapless.consume.isolate:set_aside": forgotten_letter
     },
     "batch not extended to the unit's end": {
-        "gapless.consume.claim:split": cut_units,
-        "gapless.consume.claim:_require_whole": all_is_whole,
+        "gapless.consume.read.claim:split": cut_units,
+        "gapless.consume.read.claim:_require_whole": all_is_whole,
     },
     "a worker that reconnects and goes on": {"gapless.worker.loop:_Worker.run": goes_on},
     "an error that passes counted against the unit": {
-        "gapless.consume.call:is_passing": nothing_passes,
-        "gapless.consume.careful:is_passing": nothing_passes,
+        "gapless.consume.user.call:is_passing": nothing_passes,
+        "gapless.consume.isolate:is_passing": nothing_passes,
     },
     "a producer that retries without a key": {"chaos.producer:Producer._first": no_key},
 }

@@ -94,10 +94,10 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
         "step.fetched",
         "step.handled",
         "step.committed",
-        "careful.claimed",
-        "careful.tried",
-        "careful.lettered",
-        "careful.committed",
+        "isolate.claimed",
+        "isolate.tried",
+        "isolate.lettered",
+        "isolate.committed",
     ),
     fall_behind: ("step.next",),
     hand_over: (
@@ -114,7 +114,7 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
     ),
     bereave: ("alone.peeked", "alone.recorded", "member.disowned"),
     stumble: ("alone.forgotten",),
-    despair: ("bury.claimed", "bury.lettered"),
+    despair: ("give_up.claimed", "give_up.lettered"),
     try_again: (
         "letter.recorded",
         "letter.claimed",

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from gapless import testing
-from gapless.consume.handler import Handler
-from gapless.consume.load import load_handlers
+from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 from support.servers import until

@@ -16,9 +16,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from gapless.consume.handler import Handler
-from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
 from gapless.keys import Assignment, Partition
 

@@ -13,9 +13,10 @@ from psycopg import Connection
 
 import gapless
 import gapless.testing
+from gapless.consume.batch import Batch
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 from gapless.log.cause import Cause
 from gapless.log.event import Event, NewEvent
 from gapless.log.publish import publish

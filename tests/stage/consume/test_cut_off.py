@@ -14,7 +14,7 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.consume.backlog import Backlog
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.session import transaction
 from gapless.consume.step import Step, step
 from gapless.db.connect import connect

@@ -11,10 +11,10 @@ from psycopg import Connection
 
 import gapless
 from gapless import failpoints
-from gapless.consume.claim import forget_attempt, record_attempt
 from gapless.consume.drive import Driver
-from gapless.consume.policy import Policy
+from gapless.consume.read.claim import forget_attempt, record_attempt
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
 from stage.consume.world import TOPIC, Group, World
 from support.turn import turn

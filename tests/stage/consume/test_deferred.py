@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
 from stage.consume.world import Group, World, make_handler
 
 TABLES = """

@@ -18,9 +18,9 @@ from psycopg import Connection
 import gapless
 from gapless import failpoints
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
-from gapless.consume.policy import OnFailure, Policy
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.db.connect import connect
 from gapless.errors import BlockedError, UsageError
 from gapless.lease import hold
@@ -357,7 +357,7 @@ def test_one_slow_call_does_not_keep_the_others_waiting(world: World, group: Gro
 def test_what_is_read_ahead_is_bounded(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.consume.ahead.AHEAD_EVENTS", 10)
+    monkeypatch.setattr("gapless.consume.outside.lookahead.AHEAD_EVENTS", 10)
     many(world, [f"k{n}" for n in range(40)])
     calls = Calls(group, concurrency=2)
     ahead = threading.Semaphore(0)
@@ -402,7 +402,7 @@ def test_a_pause_lets_no_other_call_begin(
     monkeypatch: pytest.MonkeyPatch,
     is_full: bool,
 ) -> None:
-    monkeypatch.setattr("gapless.consume.ahead.LOOK_S", 0.0)
+    monkeypatch.setattr("gapless.consume.outside.lookahead.LOOK_S", 0.0)
     units = 100 if is_full else 6
     many(world, (f"k{n}" for n in range(units)))
     calls = Calls(group, concurrency=1)
@@ -422,7 +422,7 @@ def test_a_pause_lets_no_other_call_begin(
 def test_a_unit_too_large_for_memory_is_read_while_other_calls_go_on(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.consume.reader.FETCH_EVENTS", 3)
+    monkeypatch.setattr("gapless.consume.read.units.FETCH_EVENTS", 3)
     for key in "abc":
         world.events([NewEvent(payload={"n": n}, key=key) for n in range(50)])
     read: list[list[int]] = []
@@ -442,7 +442,9 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
     """While the window slides on, a person discards the unit that held the key."""
     monkeypatch.setattr("gapless.consume.agenda.LOOK_BUSY_S", 0.0)
     monkeypatch.setattr("gapless.consume.agenda.LETTERS_EVERY_S", 0.0)
-    monkeypatch.setattr("gapless.consume.ahead.LOOK_S", 60.0)  # reads no more than is wanted
+    monkeypatch.setattr(
+        "gapless.consume.outside.lookahead.LOOK_S", 60.0
+    )  # reads no more than is wanted
     many(world, [*"a" * 5, *(f"b{n}" for n in range(300)), *"a" * 5])
     group.failing = {1}
     calls = Calls(group, concurrency=2)
@@ -532,7 +534,7 @@ def test_a_former_owner_notes_nothing(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I7, also when it has read enough and no look at the log tells it before."""
-    monkeypatch.setattr("gapless.consume.ahead.LOOK_S", 1e9)
+    monkeypatch.setattr("gapless.consume.outside.lookahead.LOOK_S", 1e9)
     many(world, (f"k{n}" for n in range(100)))
     calls = Calls(group, concurrency=1)
 

@@ -15,8 +15,8 @@ import pytest
 from psycopg import Connection
 
 from gapless import failpoints
-from gapless.consume.careful import careful
-from gapless.consume.claim import forget_attempt, record_attempt
+from gapless.consume.isolate import isolate
+from gapless.consume.read.claim import forget_attempt, record_attempt
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
@@ -101,7 +101,7 @@ class TestOneCommit:
                     "select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid]
                 )
 
-        for room in ("backlog", "step"):
+        for room in ("read.backlog", "step"):
             monkeypatch.setattr(f"gapless.consume.{room}.hit", lose)
         with pytest.raises(psycopg.OperationalError):
             group.step()
@@ -173,9 +173,9 @@ class TestOneOwner:
 
         def usurped(*args: Any) -> Any:
             assert hold.install(other, group.successor(other)) is not None
-            return careful(*args)
+            return isolate(*args)
 
-        monkeypatch.setattr("gapless.consume.step.careful", usurped)
+        monkeypatch.setattr("gapless.consume.step.isolate", usurped)
         assert group.step().outcome == "fenced"
         assert (group.calls, group.letters(), group.next_offset()) == ([1], {}, 1)
 
@@ -192,9 +192,9 @@ class TestOneOwner:
                 "select set_config('gapless.seeking', pg_current_xact_id()::text, true);"
                 f"update gapless.consumer_offsets set next_offset = 2 where group_id = '{group.name}'"
             )
-            return careful(*args)
+            return isolate(*args)
 
-        monkeypatch.setattr("gapless.consume.step.careful", moved)
+        monkeypatch.setattr("gapless.consume.step.isolate", moved)
         assert group.step().outcome == "idle"
         assert (group.letters(), group.next_offset()) == ({}, 2)
         group.drain()

@@ -11,10 +11,10 @@ import pytest
 from psycopg import Connection
 
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler
 from gapless.consume.session import commit_and_begin, run
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.errors import HoleError
 from gapless.lease import hold

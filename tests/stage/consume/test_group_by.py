@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
 from gapless.errors import HoleError
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, Reader, World, make_handler

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from gapless.consume.handler import Handler, handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler, handler
 from gapless.errors import UsageError
 from stage.consume.world import Group, World, make_handler
 

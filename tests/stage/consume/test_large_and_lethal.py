@@ -14,8 +14,8 @@ import pytest
 from psycopg import Connection
 
 from gapless import failpoints
-from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import Policy
 from gapless.log.sequence import sequence
 from stage.consume.world import Group, World, make_handler
 

@@ -12,9 +12,10 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from gapless.consume.handler import Handler
-from gapless.consume.policy import Policy
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.policy import Policy
 from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
 from stage.consume.world import Group, World, make_handler

@@ -27,7 +27,7 @@ class Letters:
         self.on(self.world.conn, offset, state, **more)
 
     def on(self, conn: psycopg.Connection, offset: int, state: str, **more: Any) -> None:
-        named = "".join(f", {name} => %({name})s" for name in more)
+        named = "".join(f", _{name} => %({name})s" for name in more)
         conn.execute(
             "select gapless.set_aside(%(group)s, %(topic)s, 0, %(offset)s, %(ids)s::bigint[],"
             f" %(state)s, 'why', 'trace'{named})",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gapless.consume.policy import Policy
+from gapless.consume.verdict.policy import Policy
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World
 

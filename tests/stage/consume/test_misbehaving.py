@@ -13,8 +13,8 @@ import pytest
 from psycopg import Connection, sql
 from psycopg.rows import dict_row
 
-from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect, is_transient
 from stage.consume.world import Group, World, make_handler
 

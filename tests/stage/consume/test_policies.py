@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from psycopg import Connection
 
 import gapless
-from gapless.consume.policy import OnFailure, Policy
-from gapless.consume.redrive import redrive as redrive_unit
+from gapless.consume.aside.retry import redrive as redrive_unit
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.db.connect import connect
 from gapless.errors import BlockedError
 from gapless.lease import hold

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg import ClientCursor, Connection, IsolationLevel
 
-from gapless.consume import backlog, claim, reader
-from gapless.consume.backlog import BYTES_MAX, EVENTS_MAX, Backlog
+from gapless.consume.read import backlog, claim, units
+from gapless.consume.read.backlog import BYTES_MAX, EVENTS_MAX, Backlog
 from gapless.consume.session import transaction
 from gapless.consume.unit import Spans, Unit
 from gapless.db import wire
@@ -61,7 +61,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return count
 
-    monkeypatch.setattr(reader, "fetch", counted(reader.fetch))
+    monkeypatch.setattr(units, "fetch", counted(units.fetch))
     monkeypatch.setattr(backlog, "fetch", counted(backlog.fetch))
     monkeypatch.setattr(claim, "in_order", counted(claim.in_order))
     return sizes

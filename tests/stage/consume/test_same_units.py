@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
+from gapless.consume.batch import Batch
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler, handler
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler, handler
 from gapless.db.connect import connect
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish

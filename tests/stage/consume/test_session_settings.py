@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import Policy
 from gapless.log.topics import ensure_topic
 from stage.consume.world import Group, World, make_handler
 

@@ -11,10 +11,10 @@ from psycopg import Connection
 
 import gapless.testing
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler, handler
-from gapless.consume.policy import Policy
+from gapless.consume.job import Job
 from gapless.consume.terms import Terms, agree
-from gapless.consume.turn import Turn
+from gapless.consume.user.handler import Handler, handler
+from gapless.consume.verdict.policy import Policy
 from gapless.errors import UsageError
 from gapless.ops.replay.plan import replay_terms as terms_of_replay
 from gapless.settings import Settings
@@ -124,7 +124,7 @@ def test_they_are_the_same_through_run_spark_replay_and_testing(
     driven: list[Terms] = []
 
     class Watched(Driver):
-        def __init__(self, turn: Turn, **more: Any) -> None:
+        def __init__(self, turn: Job, **more: Any) -> None:
             driven.append(turn.terms)
             super().__init__(turn, **more)
 

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.patience import Patience
-from gapless.consume.policy import Policy
-from gapless.consume.redrive import redrive
+from gapless.consume.aside.retry import retry_aside
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.patience import Patience
+from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect, is_transient
 from gapless.errors import BlockedError, ConnectError, UnreadyError
 from stage.consume.world import Group, World, make_handler
@@ -389,7 +389,7 @@ class TestUnready:
             if unit.first_offset == 4:
                 real(world, conn, sqlstate)
 
-        monkeypatch.setattr("gapless.consume.patience.PATIENCE_S", 0.0)
+        monkeypatch.setattr("gapless.consume.verdict.patience.PATIENCE_S", 0.0)
         group.drain(make_handler(handle), patience=Patience())
         group.assert_all_once(5)
         assert set(group.letters()) == {4}
@@ -503,11 +503,11 @@ class TestFromTheServer:
 
         one = turn(group.conn, group.assignment, make_handler(handle))
         with pytest.raises(psycopg.errors.SerializationFailure):
-            redrive(one, 1)
+            retry_aside(one, 1)
         assert group.states() == {1: "waiting"}
         look = "select attempts, crashes from gapless.dead_letter where group_id = %s"
         assert world.rows(look, group.name) == [(1, 0)], "neither a failure nor a death"
-        assert redrive(one, 1) == "handled"
+        assert retry_aside(one, 1) == "handled"
         assert (group.effects(), group.states()) == ([1], {1: "redriven"})
 
     def test_the_offsets_row_is_locked(self, world: World, group: Group) -> None:

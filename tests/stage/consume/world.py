@@ -11,11 +11,12 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from gapless.consume.backlog import Backlog
+from gapless.consume.batch import Batch
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler, handler
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.step import Step, step
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler, handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold

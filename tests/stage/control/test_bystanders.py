@@ -46,7 +46,7 @@ LETTERS = (
     "select gapless.set_aside(s.group_id, s.topic_id, s.partition_id, u.n,"
     " array[(select m.message_ids[u.n - m.base_offset + 1] from gapless.log_segment m"
     " where m.topic_id = s.topic_id and m.partition_id = s.partition_id"
-    " and u.n between m.base_offset and m.last_offset)], u.state, 'why', 'trace', parks => u.parks)"
+    " and u.n between m.base_offset and m.last_offset)], u.state, 'why', 'trace', _parks => u.parks)"
     " from gapless.consumer_offsets s, (values (1, 'dead', true), (2, 'waiting', false),"
     " (3, 'parked', true)) u (n, state, parks)"
 )

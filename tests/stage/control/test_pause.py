@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg import Connection
 
-from gapless.consume.handler import handler
+from gapless.consume.user.handler import handler
 from gapless.lease import hold
 from gapless.log.topics import Topic, require_topic
 from stage.control.world import World

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
-from gapless.consume.handler import handler
+from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.log.sequence import sequence
 from gapless.log.topics import require_topic

@@ -12,8 +12,9 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 import gapless
-from gapless.consume.handler import Handler
-from gapless.consume.unit import Batch, Unit
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 from gapless.log.cause import parse_cause
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish

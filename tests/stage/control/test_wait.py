@@ -11,12 +11,12 @@ import pytest
 from psycopg import AsyncConnection
 
 import gapless
-from gapless.consume.wait import wait_for
 from gapless.db.connect import connect
 from gapless.errors import UsageError, WaitError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
+from gapless.log.wait import wait_for
 from stage.control.world import World
 from support.plans import cost
 

@@ -14,9 +14,9 @@ from psycopg import AsyncConnection, Connection
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.consume.wait import wait_for
 from gapless.errors import UsageError, WaitError
 from gapless.log.publish import publish
+from gapless.log.wait import wait_for
 from gapless.testing import drain
 from stage.control.test_trace import NOBODY, Shop
 

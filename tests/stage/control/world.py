@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.consume.handler import handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import handler
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence

@@ -216,7 +216,6 @@ class Interleavings(RuleBasedStateMachine):
         self.published += events
 
 
-@pytest.mark.invariant("I1", "I2", "I3", "I4", "I5")
 def test_any_interleaving_gives_a_gapless_ordered_log(world: World) -> None:
     class Here(Interleavings):
         def __init__(self) -> None:

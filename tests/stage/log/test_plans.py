@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import pytest
 from psycopg import Connection
 
-from gapless.consume.claim import Wanted, claim
-from gapless.consume.letters import Failure, Fate, set_aside
+from gapless.consume.aside.letters import set_aside
+from gapless.consume.read.claim import Wanted, claim
 from gapless.consume.unit import Span
+from gapless.consume.verdict.failure import Failure, Fate
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.log.publish import publish

@@ -97,6 +97,17 @@ def test_savepoints_and_rollbacks(conn: Connection, topic: Topic) -> None:
     assert_gapless(log)
 
 
+@pytest.mark.invariant("I4")
+def test_who_committed_before_comes_first(conn: Connection, dsn: str, topic: Topic) -> None:
+    """Though the other one began before: its events stay neighbours, behind."""
+    with connect(dsn, role="test") as other, other.transaction():
+        publish(other, "outbox", 0, key="a", event_type="other 1")
+        publish(conn, "outbox", 0, key="a", event_type="committed")
+        publish(other, "outbox", 0, key="a", event_type="other 2")
+    sequence(conn)
+    assert tags(placed(conn)) == ["committed", "other 1", "other 2"]
+
+
 @pytest.mark.invariant("I1")
 def test_an_open_transaction_delays_nobody_else(conn: Connection, dsn: str, topic: Topic) -> None:
     """… and a run costs the same however long it stays open: old xids are looked up by index."""

@@ -12,11 +12,11 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.backlog import Backlog
 from gapless.consume.drive import Driver
-from gapless.consume.handler import Handler, handler
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler, handler
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Lease, Member, Subscription, Timing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapless.consume.handler import handler
-from gapless.consume.policy import Policy
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import handler
+from gapless.consume.verdict.policy import Policy
 from stage.partitions.players import Players
 from stage.partitions.test_barriers import begun, heard, listener
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.handler import handler
+from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.event import NewEvent

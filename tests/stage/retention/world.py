@@ -7,8 +7,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.handler import handler
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import handler
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.retention import (

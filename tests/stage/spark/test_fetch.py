@@ -21,7 +21,7 @@ pytest.importorskip("adbc_driver_postgresql")
 
 from gapless.spark import bulk, fetch  # noqa: E402 - after the skip
 from gapless.spark.columns import COLUMNS  # noqa: E402
-from gapless.spark.fetch import Wanted, read_ranges  # noqa: E402
+from gapless.spark.fetch import ReadRequest, read_ranges  # noqa: E402
 from gapless.spark.options import read_options  # noqa: E402
 from gapless.spark.ranges import Range  # noqa: E402
 from gapless.spark.source import look, plan_batch  # noqa: E402
@@ -47,7 +47,7 @@ def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
     options = read_options({"url": dsn, "subscribe": "outbox", **given})
-    wanted = Wanted(
+    wanted = ReadRequest(
         dsn=dsn,
         columns=options.columns,
         event_types=options.event_types,
@@ -158,7 +158,7 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
     large = "ü" * (5 << 20)
     publish(conn, "outbox", [NewEvent(payload=large, key=str(n)) for n in range(12)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
-    wanted = Wanted(dsn=dsn, columns=("value", "offset"))
+    wanted = ReadRequest(dsn=dsn, columns=("value", "offset"))
     batches = [
         batch
         for task in plan_batch(options, look(options)).tasks
@@ -173,7 +173,7 @@ def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(40)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
     (task,) = plan_batch(options, look(options)).tasks
-    batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
+    batches = read_ranges(ReadRequest(dsn=dsn, columns=("value",)), task)
     assert next(iter(batches)).num_rows < 40
     batches.close()
     assert until(lambda: not _task_sessions(conn))
@@ -186,7 +186,7 @@ def test_a_session_that_is_cut_in_the_middle_is_an_error(
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(60)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
     (task,) = plan_batch(options, look(options)).tasks
-    batches = read_ranges(Wanted(dsn=dsn, columns=("value",)), task)
+    batches = read_ranges(ReadRequest(dsn=dsn, columns=("value",)), task)
     next(iter(batches))
     for pid in _task_sessions(conn):
         conn.execute("select pg_terminate_backend(%s)", (pid,))
@@ -206,7 +206,7 @@ def _task_sessions(conn: Connection) -> list[int]:
 def test_reading_needs_few_sessions(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 50)
     sequence(conn)
-    wanted = Wanted(dsn=dsn, columns=("key",))
+    wanted = ReadRequest(dsn=dsn, columns=("key",))
     for partition_id in range(4):
         range_ = Range(
             topic="outbox", topic_id=1, partition_id=partition_id, first_offset=1, last_offset=3

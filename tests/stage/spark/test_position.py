@@ -14,7 +14,7 @@ from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.options import read_options
 from gapless.spark.pipeline import position
-from gapless.spark.pipeline.document import Pipeline, Target
+from gapless.spark.pipeline.document import Pipeline, TargetSpec
 from gapless.spark.place import find_ends, record_position, settle
 from support.group import owner
 from support.servers import until
@@ -27,7 +27,7 @@ PIPELINE = Pipeline(
     batch_events=5,
     sql=None,
     transform=None,
-    target=Target(kind="topic", where="elsewhere"),
+    target=TargetSpec(kind="topic", where="elsewhere"),
 )
 
 

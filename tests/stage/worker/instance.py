@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
 from gapless.worker.supervisor import Supervisor, make_plan
 from stage.worker.app import caller, recorder

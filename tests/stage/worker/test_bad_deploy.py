@@ -96,7 +96,7 @@ def test_a_database_that_is_not_ready_is_waited_for(fleet: Fleet) -> None:
 
 
 def test_and_then_the_policy_holds(fleet: Fleet) -> None:
-    fleet.start("a", patch={"gapless.consume.patience.PATIENCE_S": 0.3})
+    fleet.start("a", patch={"gapless.consume.verdict.patience.PATIENCE_S": 0.3})
     fleet.until_owners(a=4)
     fleet.publish({}, {"sql": "select from mended"}, {})
     fleet.until_settled()

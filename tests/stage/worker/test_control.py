@@ -10,9 +10,9 @@ from signal import SIGKILL
 
 from psycopg import Connection
 
-from gapless.consume.wait import wait_for
 from gapless.db.connect import connect
 from gapless.log.publish import publish
+from gapless.log.wait import wait_for
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries
 

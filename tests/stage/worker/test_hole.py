@@ -64,7 +64,7 @@ def test_a_worker_before_a_hole_is_not_taken_for_stopped(fleet: Fleet, tmp_path:
         "a",
         connect_timeout_s=1,
         wait_period_ms=60_000,
-        patch={"gapless.worker.nursery.SILENCE_S_MAX": 0.8},
+        patch={"gapless.worker.children.SILENCE_S_MAX": 0.8},
     )
     fleet.until_owners(a=4)
     make_hole(fleet, "event", tmp_path)

@@ -12,7 +12,7 @@ from signal import SIGKILL, SIGTERM
 from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
 
-SOON = {"gapless.worker.nursery.BACKOFF_S_MAX": 0.1}
+SOON = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
 
 
 def descriptors(pid: int) -> Counter[str]:
@@ -84,7 +84,7 @@ def test_handlers_are_imported_once_before_the_fork(fleet: Fleet) -> None:
 
 def test_nothing_is_left_open_after_many_workers(fleet: Fleet) -> None:
     """A worker's end gives back its pipes, and its place on the board."""
-    a = fleet.start("a", patch={**SOON, "gapless.worker.nursery.SLOTS": 6})
+    a = fleet.start("a", patch={**SOON, "gapless.worker.children.SLOTS": 6})
     fleet.until_owners(a=4)
     before = sum(descriptors(a.pid).values())
     for _ in range(8):
@@ -100,7 +100,7 @@ def test_nothing_is_left_open_after_many_workers(fleet: Fleet) -> None:
 
 def test_a_fork_that_fails_is_tried_again(fleet: Fleet) -> None:
     """No room for a process: the supervisor stays, and no place on the board is lost."""
-    a = fleet.start("a", odd={"refused_forks": 6}, patch={"gapless.worker.nursery.SLOTS": 5})
+    a = fleet.start("a", odd={"refused_forks": 6}, patch={"gapless.worker.children.SLOTS": 5})
     fleet.until_owners(a=4)
     assert a.logged("cannot be forked, will try again")
     assert a.log().count("cannot be forked") == 6

@@ -82,7 +82,7 @@ def test_a_worker_stopped_in_its_handler_is_killed_by_its_supervisor(
 
 def test_an_idle_worker_that_is_stopped_is_killed_by_its_supervisor(fleet: Fleet) -> None:
     """At rest it has no batch that could overrun; its silence gives it away."""
-    a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.nursery.SILENCE_S_MAX": 0.5})
+    a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.children.SILENCE_S_MAX": 0.5})
     fleet.until_owners(a=4)
     victim = until(lambda: a.worker("g/t/0"), "a worker", within=a.log)  # it owns, then it logs
     until(lambda: fleet.value(_RESTS), "the worker is at rest")  # its first claim is work

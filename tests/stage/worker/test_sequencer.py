@@ -81,7 +81,7 @@ def test_a_leaving_supervisor_gives_the_role_away_at_once(
 
 
 def test_alone_a_stopped_sequencer_is_replaced_by_its_supervisor(fleet: Fleet) -> None:
-    a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.nursery.SILENCE_S_MAX": 0.5})
+    a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.children.SILENCE_S_MAX": 0.5})
     fleet.until_owners(a=4)
     victim = until(a.sequencer, "a sequences")
     os.kill(victim, SIGSTOP)

@@ -13,8 +13,8 @@ from gapless.cli.place import point
 from gapless.cli.progress import Steps
 from gapless.cli.replay.report import print_plan, print_result, print_trial
 from gapless.cli.screen import answer, remark, show
-from gapless.consume.load import load_handlers
 from gapless.consume.terms import agree
+from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
 from gapless.ops.place import EARLIEST
 from gapless.ops.replay.plan import (
@@ -34,8 +34,8 @@ from gapless.ops.text import quantity
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.consume.handler import Handler
     from gapless.consume.terms import Terms
+    from gapless.consume.user.handler import Handler
     from gapless.settings import Settings
 
 EXAMPLES = """\

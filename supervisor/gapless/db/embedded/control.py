@@ -8,12 +8,12 @@ from pathlib import Path
 
 from gapless.db.embedded.account import server_account
 from gapless.db.embedded.binaries import find_binaries
-from gapless.db.embedded.folder import SHARED, Folder, default_folder, try_lock
+from gapless.db.embedded.folder import SHARED, ServerFolder, default_folder, try_lock
 from gapless.db.embedded.server import EmbeddedServer, acquire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ServerStanding:
     """What an embedded server is: its dsn while it runs, the major version of its data.
 
     stays: it runs until it is stopped, not only as long as somebody uses it.
@@ -26,12 +26,12 @@ class Standing:
     version: int | None
 
 
-def look(name: str) -> Standing:
+def look(name: str) -> ServerStanding:
     """Look at the server called `name`; starts nothing. Raises UsageError for a bad name."""
     folder = _folder(name)
     dsn = folder.read_state().dsn if _is_kept(folder) else None
     made_by = folder.data / "PG_VERSION"
-    return Standing(
+    return ServerStanding(
         folder=folder.root,
         log=folder.log,
         dsn=dsn,
@@ -40,7 +40,7 @@ def look(name: str) -> Standing:
     )
 
 
-def start(name: str) -> Standing:
+def start(name: str) -> ServerStanding:
     """Start the server called `name` unless it runs; it stays until `stop`, whoever uses it.
 
     Raises ConnectError when there is no server to be had.
@@ -52,7 +52,7 @@ def start(name: str) -> Standing:
 
 def stay(server: EmbeddedServer) -> None:
     """Let a running server stay, although its last user leaves."""
-    Folder(server.directory).stay.touch(mode=0o600)
+    ServerFolder(server.directory).stay.touch(mode=0o600)
 
 
 def psql(name: str) -> Path | None:
@@ -61,11 +61,11 @@ def psql(name: str) -> Path | None:
     return program if os.access(program, os.X_OK) else None
 
 
-def _folder(name: str) -> Folder:
+def _folder(name: str) -> ServerFolder:
     return default_folder(name, as_root=not server_account().is_ours)
 
 
-def _is_kept(folder: Folder) -> bool:
+def _is_kept(folder: ServerFolder) -> bool:
     """Tell whether a keeper holds its lock; nothing is made where no server ever was."""
     if not folder.keeper_lock.exists():
         return False

@@ -5,7 +5,7 @@
     server.log    what the server and its keeper have to say
     users.lock    every user holds it shared; who has it exclusively knows that nobody is there
     keeper.lock   the keeper holds it as long as it lives; its process id is in it
-    start.lock    whoever looks for the server, and starts it if need be, holds it meanwhile
+    start.lock    whoever looks for the server, and starts it if need be, holds it until then
     state.json    the server's DSN once it takes connections, or why it did not start
     stay          is there while the server is to run although nobody uses it
 
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ServerState:
     """What the keeper tells those who wait for it: `dsn` or `error`, never both."""
 
     dsn: str | None = None
@@ -41,7 +41,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class ServerFolder:
     """The paths of one embedded server."""
 
     root: Path
@@ -94,18 +94,18 @@ class Folder:
                 f"choose another folder than {self.root} for the embedded server (GAPLESS_HOME)"
             )
 
-    def write_state(self, state: State) -> None:
+    def write_state(self, state: ServerState) -> None:
         """Tell whoever waits, all at once."""
         draft = self._state.with_suffix(".new")
         draft.write_text(json.dumps(asdict(state)))
         draft.replace(self._state)
 
-    def read_state(self) -> State:
+    def read_state(self) -> ServerState:
         """Return what the keeper has told; it is true only while a keeper holds its lock."""
         try:
-            return State(**json.loads(self._state.read_text()))
+            return ServerState(**json.loads(self._state.read_text()))
         except FileNotFoundError:
-            return State()
+            return ServerState()
 
     def clear_state(self) -> None:
         self._state.unlink(missing_ok=True)
@@ -118,19 +118,19 @@ class Folder:
             return False
 
 
-def default_folder(name: str, *, as_root: bool) -> Folder:
+def default_folder(name: str, *, as_root: bool) -> ServerFolder:
     """Return the folder of the server called `name`, where this machine keeps such things."""
     if not _NAME.fullmatch(name):
         raise UsageError(f'"{name}" cannot name an embedded server: letters, digits, ". _ -" only')
     home = os.environ.get("GAPLESS_HOME")
     if home:
-        return Folder(Path(home).absolute() / name)
+        return ServerFolder(Path(home).absolute() / name)
     if as_root:
-        return Folder(Path("/var/lib/gapless") / name)
+        return ServerFolder(Path("/var/lib/gapless") / name)
     if sys.platform == "darwin":
-        return Folder(Path.home() / "Library" / "Application Support" / "gapless" / name)
+        return ServerFolder(Path.home() / "Library" / "Application Support" / "gapless" / name)
     shared = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Folder(Path(shared).absolute() / "gapless" / name)
+    return ServerFolder(Path(shared).absolute() / "gapless" / name)
 
 
 def try_lock(path: Path, kind: int) -> int | None:

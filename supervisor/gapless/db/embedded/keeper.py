@@ -27,7 +27,7 @@ from types import FrameType
 from gapless.db.embedded.account import server_account
 from gapless.db.embedded.binaries import find_binaries, runnable_by
 from gapless.db.embedded.cluster import Cluster
-from gapless.db.embedded.folder import EXCLUSIVE, Folder, State, try_lock
+from gapless.db.embedded.folder import EXCLUSIVE, ServerFolder, ServerState, try_lock
 from gapless.errors import GaplessError
 
 _LOOK_AGAIN_S = 0.2
@@ -49,7 +49,7 @@ class Order:
 class Keeper:
     """Keeps one server; `run` returns when there is no server any more."""
 
-    def __init__(self, folder: Folder, lock: int, order: Order) -> None:
+    def __init__(self, folder: ServerFolder, lock: int, order: Order) -> None:
         self._folder = folder
         self._lock = lock  # held until this process ends
         self._order = order
@@ -70,7 +70,7 @@ class Keeper:
         if not self._folder.still_has(self._lock):
             return
         if error is not None:
-            self._folder.write_state(State(error=error))
+            self._folder.write_state(ServerState(error=error))
         elif self._order.throwaway:
             shutil.rmtree(self._folder.root)
 
@@ -102,7 +102,7 @@ class Keeper:
 
     def _start(self, cluster: Cluster) -> None:
         cluster.start()
-        self._folder.write_state(State(dsn=cluster.dsn()))
+        self._folder.write_state(ServerState(dsn=cluster.dsn()))
 
     def _keep(self, cluster: Cluster) -> None:
         """Return when the server has to be stopped, or has been."""
@@ -139,7 +139,7 @@ def main(argv: Sequence[str]) -> None:
     lock = int(lock_text)
     os.set_inheritable(lock, False)  # noqa: FBT003  # the server must not hold it
     os.pwrite(lock, str(os.getpid()).encode(), 0)
-    Keeper(Folder(Path(root)), lock, Order(**json.loads(order_text))).run()
+    Keeper(ServerFolder(Path(root)), lock, Order(**json.loads(order_text))).run()
 
 
 if __name__ == "__main__":

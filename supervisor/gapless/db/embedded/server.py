@@ -29,7 +29,7 @@ from gapless.db.embedded.cluster import START_TIMEOUT_S, Cluster
 from gapless.db.embedded.folder import (
     EXCLUSIVE,
     SHARED,
-    Folder,
+    ServerFolder,
     default_folder,
     try_lock,
     wait_for_lock,
@@ -46,7 +46,7 @@ _PATIENCE_S = STOP_TIMEOUT_S + START_TIMEOUT_S
 class EmbeddedServer:
     """A share in a running server: it runs at least until `release`, or the end of this process."""
 
-    def __init__(self, folder: Folder, users_lock: int, dsn: str, *, throwaway: bool) -> None:
+    def __init__(self, folder: ServerFolder, users_lock: int, dsn: str, *, throwaway: bool) -> None:
         self.dsn = dsn
         self.directory = folder.root
         self._folder = folder
@@ -97,7 +97,7 @@ def acquire(
     if throwaway:
         folder = _throwaway_folder(directory)
     elif directory is not None:
-        folder = Folder(directory.resolve())
+        folder = ServerFolder(directory.resolve())
     else:
         folder = default_folder(name, as_root=not account.is_ours)
     order = Order(options=dict(options or {}), throwaway=throwaway)
@@ -149,7 +149,9 @@ def stop(directory: Path | None = None, *, name: str = "default") -> bool:
     After: the server and its keeper are gone; the data stay.
     """
     as_root = not server_account().is_ours
-    folder = Folder(directory.resolve()) if directory else default_folder(name, as_root=as_root)
+    folder = (
+        ServerFolder(directory.resolve()) if directory else default_folder(name, as_root=as_root)
+    )
     if not folder.keeper_lock.exists():
         return False
     is_kept = False
@@ -166,7 +168,7 @@ def stop(directory: Path | None = None, *, name: str = "default") -> bool:
         os.close(keeper_lock)
 
 
-def _join(folder: Folder, order: Order) -> tuple[int, str]:
+def _join(folder: ServerFolder, order: Order) -> tuple[int, str]:
     """Become a user of the server; return the lock that says so, and the DSN.
 
     The order MUST be: start.lock, so that one at a time starts a server; users.lock, which waits
@@ -185,7 +187,7 @@ def _join(folder: Folder, order: Order) -> tuple[int, str]:
         os.close(start_lock)
 
 
-def _find_or_start(folder: Folder, order: Order, deadline_s: float) -> str:
+def _find_or_start(folder: ServerFolder, order: Order, deadline_s: float) -> str:
     """Return the DSN of the server of a running keeper, or of the keeper started here."""
     is_started = False
     while time.monotonic() < deadline_s:
@@ -205,14 +207,14 @@ def _find_or_start(folder: Folder, order: Order, deadline_s: float) -> str:
     raise ConnectError(f"the embedded server does not get ready (log: {folder.log})")
 
 
-def _tell_keeper_to_stop(folder: Folder) -> None:
+def _tell_keeper_to_stop(folder: ServerFolder) -> None:
     pid = folder.keeper_lock.read_text()
     if pid:  # else it has only just been started
         with suppress(ProcessLookupError):
             os.kill(int(pid), signal.SIGTERM)
 
 
-def _start_keeper(folder: Folder, keeper_lock: int, order: Order) -> None:
+def _start_keeper(folder: ServerFolder, keeper_lock: int, order: Order) -> None:
     """Start the keeper and hand it the lock; it is no child of this process."""
     package_root = str(Path(__file__).parents[2])
     python_path = [package_root, os.environ.get("PYTHONPATH", "")]
@@ -238,17 +240,17 @@ def _start_keeper(folder: Folder, keeper_lock: int, order: Order) -> None:
         os.close(keeper_lock)
 
 
-def _why_it_ended(folder: Folder) -> str:
+def _why_it_ended(folder: ServerFolder) -> str:
     return folder.read_state().error or (
         f"the embedded server's keeper ended before the server was ready (log: {folder.log})"
     )
 
 
-def _throwaway_folder(directory: Path | None) -> Folder:
+def _throwaway_folder(directory: Path | None) -> ServerFolder:
     if directory is not None:
         if directory.exists():
             raise ConnectError(f"{directory} exists: a throwaway server removes its folder")
-        return Folder(directory.resolve())
+        return ServerFolder(directory.resolve())
     account = server_account()
     # TMPDIR may be a folder of root's own, where its server cannot go.
     usable = tempfile.gettempdir()
@@ -257,4 +259,4 @@ def _throwaway_folder(directory: Path | None) -> Folder:
     made = Path(tempfile.mkdtemp(prefix="gapless-", dir=usable)).resolve()
     if not account.is_ours:
         made.chmod(0o711)
-    return Folder(made)
+    return ServerFolder(made)

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from gapless.consume.handler import Handler
-from gapless.consume.policy import Policy
 from gapless.consume.terms import Terms, agree
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.policy import Policy
 from gapless.db.queries import query
 from gapless.errors import RefusedError, UsageError
 from gapless.log.topics import require_topic

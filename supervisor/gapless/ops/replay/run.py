@@ -16,10 +16,10 @@ from uuid import uuid4
 import psycopg
 import tenacity
 
-from gapless.consume.handler import Handler
+from gapless.consume.job import Job
 from gapless.consume.step import step, step_alone
 from gapless.consume.terms import Terms
-from gapless.consume.turn import Turn
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
@@ -162,7 +162,7 @@ def _partition(
     # Somebody may have been at it between our look and the lock.
     left = [each for each in _parts(conn, name) if each.partition_id == part.partition_id]
     at = left[0].next_offset if left else part.stop_offset
-    turn = Turn(conn=conn, assignment=assignment, handler=handler, terms=terms)
+    turn = Job(conn=conn, assignment=assignment, handler=handler, terms=terms)
     alone = terms.batch_size if unclean else 0  # it may have died of one of these (I8)
     while at < part.stop_offset:
         size = min(terms.batch_size, part.stop_offset - at)

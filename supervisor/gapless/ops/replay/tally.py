@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gapless.consume.letters import Failure
-from gapless.consume.policy import DEAD_LETTER, judge
 from gapless.consume.unit import Unit
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import DEAD_LETTER, judge
 
 FAILURES_SHOWN = 5
 

@@ -16,13 +16,14 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import tuple_row
 
-from gapless.consume.call import ENDED, UnitFailedError, call, call_each
-from gapless.consume.claim import Claim, Wanted, claim
-from gapless.consume.handler import Handler
-from gapless.consume.reader import at_once, load_units, read_units
+from gapless.consume.batch import Batch
+from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.units import at_once, load_units, read_units
 from gapless.consume.session import TransactionBrokenError, run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Batch, Spans, Unit
+from gapless.consume.unit import Spans, Unit
+from gapless.consume.user.call import ENDED, UnitFailedError, call, call_each
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import GaplessError

@@ -10,7 +10,7 @@ Files of a lost attempt are in no commit: VACUUM removes them, as any writer's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -25,7 +25,7 @@ from gapless.spark.pipeline.delta_schema import columns_of, require_same, requir
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import File, Folder
 from gapless.spark.pipeline.parquet import write_parquet
-from gapless.spark.pipeline.position import Batch, end_batch, plan_files, state
+from gapless.spark.pipeline.position import MicroBatch, end_batch, plan_files, state
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -56,7 +56,15 @@ class Delta:
     def begin(self, conn: Connection[Any]) -> None:
         """Nothing is to be swept: what interrupted runs left is in no commit."""
 
-    def write(self, conn: Connection[Any], batch: Batch, df: DataFrame) -> None:
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target: what is written down is only finished."""
+        if state(conn, self._pipeline.name).files is None:
+            self.write(conn, batch, frame())
+        self.finish(conn, batch)
+
+    def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
         """Write a batch's files where they stay, and write down what is to be committed."""
         app = self._app(conn)
         with _explained(self._folder.where):
@@ -72,7 +80,7 @@ class Delta:
         plan_files(conn, self._pipeline.name, batch, plan)
         hit("pipeline.written")
 
-    def finish(self, conn: Connection[Any], batch: Batch) -> None:
+    def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
         """Commit the files that were written down, and move the pipeline past the batch."""
         plan = state(conn, self._pipeline.name).files
         if plan["adds"]:
@@ -109,7 +117,7 @@ class Delta:
         require_same(table, columns, partition_by)
         return table
 
-    def _require_new(self, table: DeltaTable, app: str, batch: Batch) -> None:
+    def _require_new(self, table: DeltaTable, app: str, batch: MicroBatch) -> None:
         done = table.transaction_version(app)
         if done is not None and done >= batch.number:
             raise GaplessError(
@@ -118,7 +126,7 @@ class Delta:
                 "table back, too, or name another folder"
             )
 
-    def _commit(self, plan: Any, batch: Batch) -> None:
+    def _commit(self, plan: Any, batch: MicroBatch) -> None:
         """Commit unless that has happened; of two at once, delta-rs refuses the second."""
         from deltalake import CommitProperties, DeltaTable, Transaction  # noqa: PLC0415 - an extra
         from deltalake.transaction import AddAction, RemoveAction  # noqa: PLC0415

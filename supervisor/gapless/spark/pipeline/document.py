@@ -26,7 +26,7 @@ FOLDERS = ("parquet", "delta")  # targets of files, which any reader may read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TargetSpec:
     """Where a pipeline writes to.
 
     where: a folder, a table or a topic. key, add: how a row meets one that is there (table.py).
@@ -63,7 +63,7 @@ class Pipeline:
     is_archive: bool = False
     sql: str | None
     transform: str | None
-    target: Target
+    target: TargetSpec
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -94,7 +94,7 @@ def load_pipelines(path: Path) -> dict[str, Pipeline]:
     return pipelines
 
 
-def _absolute(target: Target, folder: Path) -> Target:
+def _absolute(target: TargetSpec, folder: Path) -> TargetSpec:
     """Let a folder without scheme or root lie beside the file that names it."""
     if not target.is_folder or ":/" in target.where:
         return target
@@ -157,7 +157,7 @@ def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _target(place: str, given: Any) -> Target:
+def _target(place: str, given: Any) -> TargetSpec:
     kinds = [kind for kind in _TARGETS if isinstance(given, dict) and kind in given]
     if len(kinds) != 1:
         raise ConfigError(
@@ -171,7 +171,7 @@ def _target(place: str, given: Any) -> Target:
     key, add = _words(place, options, "key"), _words(place, options, "add")
     if add and not key:
         raise ConfigError(f"{place}.add: add needs key, the columns that name a row")
-    return Target(
+    return TargetSpec(
         kind=kind,  # type: ignore[arg-type] # it is a key of _TARGETS
         where=where,
         partition_by=_words(place, options, "partitionBy"),

@@ -8,6 +8,7 @@ finished by moving what is not moved yet. Readers of the folder need no manifest
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import Folder
 from gapless.spark.pipeline.parquet import write_parquet
-from gapless.spark.pipeline.position import Batch, end_batch, plan_files, state
+from gapless.spark.pipeline.position import MicroBatch, end_batch, plan_files, state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +43,15 @@ class Files:
         if state(conn, self._pipeline.name).files is None:
             self._staging.remove(self._pipeline.name)
 
-    def write(self, conn: Connection[Any], batch: Batch, df: DataFrame) -> None:
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target: what is written down is only finished."""
+        if state(conn, self._pipeline.name).files is None:
+            self.write(conn, batch, frame())
+        self.finish(conn, batch)
+
+    def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
         """Write a batch into the staging folder, and write down where its files go."""
         below = f"{self._pipeline.name}/{uuid4().hex}"
         files = write_parquet(df, self._staging, below, self._pipeline, batch)
@@ -64,7 +73,7 @@ class Files:
         plan_files(conn, self._pipeline.name, batch, moves)
         hit("pipeline.written")
 
-    def finish(self, conn: Connection[Any], batch: Batch) -> None:
+    def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
         """Move the files that were written down, and the pipeline past the batch."""
         for number, (source, goal) in enumerate(state(conn, self._pipeline.name).files):
             self._target.move(source, goal)

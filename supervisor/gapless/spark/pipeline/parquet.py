@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import File, Folder
-from gapless.spark.pipeline.position import Batch
+from gapless.spark.pipeline.position import MicroBatch
 from gapless.spark.pipeline.verify import require_batch
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_parquet(
-    df: DataFrame, folder: Folder, below: str, pipeline: Pipeline, batch: Batch
+    df: DataFrame, folder: Folder, below: str, pipeline: Pipeline, batch: MicroBatch
 ) -> list[File]:
     """Write a batch's rows below `folder`, where nothing is yet; return the files.
 

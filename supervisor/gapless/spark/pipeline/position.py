@@ -25,7 +25,7 @@ ENDS_MS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class PipelineState:
     """Where a pipeline is: batches done; with files, those of the batch at hand, and its end."""
 
     name: str
@@ -35,7 +35,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class PipelineStanding:
     """How far a pipeline is; lag: events it has not read. runs: a run of it is on its way."""
 
     name: str
@@ -58,7 +58,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class MicroBatch:
     """A batch: number, and the range of the log from `start` to before `end`."""
 
     number: int
@@ -114,22 +114,22 @@ def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
         )
 
 
-def state(conn: Connection[Any], name: str) -> State:
+def state(conn: Connection[Any], name: str) -> PipelineState:
     """Return where the pipeline is. Raises UsageError for one that never ran here."""
-    with conn.cursor(row_factory=class_row(State)) as cursor:
+    with conn.cursor(row_factory=class_row(PipelineState)) as cursor:
         found = cursor.execute(query("spark", "pipeline"), {"name": name}).fetchone()
     if found is None:
         raise UsageError(f"pipeline {name} has never run in this database")
     return found
 
 
-def standings(conn: Connection[Any]) -> list[Standing]:
+def standings(conn: Connection[Any]) -> list[PipelineStanding]:
     """Return how far all pipelines are that ever ran here."""
-    with conn.cursor(row_factory=class_row(Standing)) as cursor:
+    with conn.cursor(row_factory=class_row(PipelineStanding)) as cursor:
         return cursor.execute(query("spark", "pipelines")).fetchall()
 
 
-def next_batch(conn: Connection[Any], pipeline: Pipeline) -> Batch:
+def next_batch(conn: Connection[Any], pipeline: Pipeline) -> MicroBatch:
     """Settle the next batch: up to a consistent cut, at most batch_events events, maybe none.
 
     A batch whose files are written already is returned as it was. Raises HoleError when retention
@@ -145,10 +145,10 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline) -> Batch:
         end = latest(ends)
         if count(start, end) > pipeline.batch_events:
             end = cut(conn, start, ends, pipeline.batch_events)
-    return Batch(number=at.batch, start=start, end=end, ends=tuple(ends))
+    return MicroBatch(number=at.batch, start=start, end=end, ends=tuple(ends))
 
 
-def plan_files(conn: Connection[Any], name: str, batch: Batch, files: Any) -> None:
+def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) -> None:
     """Write the files of a batch down, so that it is finished with them and never written again.
 
     files: JSON; a list of moves to Parquet (files.py), an object to Delta (delta.py).
@@ -164,7 +164,7 @@ def plan_files(conn: Connection[Any], name: str, batch: Batch, files: Any) -> No
         raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
 
 
-def end_batch(conn: Connection[Any], name: str, batch: Batch) -> None:
+def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
     """Move the pipeline past a batch, in the caller's transaction; GaplessError if fenced."""
     before = [batch.start[end.topic][end.partition_id] for end in batch.ends]
     after = [

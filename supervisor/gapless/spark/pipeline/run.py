@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -14,27 +15,19 @@ from typing import TYPE_CHECKING, Any
 from psycopg import Connection
 
 from gapless.errors import GaplessError, UsageError
-from gapless.failpoints import hit
-from gapless.spark.events import check_columns
 from gapless.spark.offsets import to_json
-from gapless.spark.pipeline.delta import Delta, require_delta
 from gapless.spark.pipeline.document import Pipeline
-from gapless.spark.pipeline.files import Files
 from gapless.spark.pipeline.position import (
-    Batch,
-    end_batch,
+    MicroBatch,
     lock,
     next_batch,
     note,
     register,
     require_target,
-    state,
 )
-from gapless.spark.pipeline.rows import stage_events
-from gapless.spark.pipeline.table import Table
+from gapless.spark.pipeline.target import require_target_package, target_of
 from gapless.spark.reach import reached
 from gapless.spark.session import explained, spark_session
-from gapless.spark.sink import publish_messages
 from gapless.spark.source import open_control
 
 if TYPE_CHECKING:
@@ -60,8 +53,7 @@ def run_pipeline(
     Raises UsageError or GaplessError in one sentence; what is committed stays so.
     """
     transform = load_transform(pipeline)  # before Spark is started for nothing
-    if pipeline.target.kind == "delta":
-        require_delta()
+    require_target_package(pipeline)
     with closing(open_control(dsn)) as conn:
         register(conn, pipeline)
         lock(conn, pipeline.name)
@@ -90,20 +82,16 @@ class _Run:
         self._spark = spark
         self._transform = transform
         self._tell = tell
-        self._files: Files | Delta | None = None
-        if pipeline.target.is_folder:
-            kind = Delta if pipeline.target.kind == "delta" else Files
-            self._files = kind(spark, pipeline)
+        self._target = target_of(pipeline, spark, self._where)
 
     def loop(self, wait: Callable[[float], bool] | None) -> int:
-        if self._files is not None:
-            self._files.begin(self._conn)
+        self._target.begin(self._conn)
         done = 0
         while True:
             batch = next_batch(self._conn, self._pipeline)
             if batch.events:
                 began_s = monotonic()
-                self._do(batch)
+                self._target.bring(self._conn, batch, partial(self._frame, batch))
                 done += batch.events
                 self._tell(
                     f"batch {batch.number}: {batch.events:,} events to "
@@ -114,30 +102,7 @@ class _Run:
             if wait is not None and not wait(0.0 if batch.events else _FIRST_POLL_S):
                 return done
 
-    def _do(self, batch: Batch) -> None:
-        target = self._pipeline.target
-        if self._files is not None:
-            if state(self._conn, self._pipeline.name).files is None:
-                self._files.write(self._conn, batch, self._frame(batch))
-            self._files.finish(self._conn, batch)
-            return
-        df = self._frame(batch)
-        if target.kind == "table":
-            table = Table(self._pipeline)
-            rows = table.write(self._conn, self._where, df)
-            hit("pipeline.written")
-            table.finish(self._conn, batch, df.columns, rows)
-            return
-        check_columns(df.columns, topic=target.where)
-        staged = stage_events(df, self._where, target.where)
-        hit("pipeline.written")
-        with self._conn.transaction():
-            publish_messages(self._conn, staged)
-            hit("pipeline.applied")
-            end_batch(self._conn, self._pipeline.name, batch)
-        hit("pipeline.done")
-
-    def _frame(self, batch: Batch) -> DataFrame:
+    def _frame(self, batch: MicroBatch) -> DataFrame:
         """Return the batch's events, transformed."""
         options = {
             "url": self._where.dsn,  # Spark redacts it

@@ -7,7 +7,7 @@ rows are only inserted. The transform gives each key once in a batch: it aggrega
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from psycopg import Connection, sql
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
-from gapless.spark.pipeline.position import Batch, end_batch
+from gapless.spark.pipeline.position import MicroBatch, end_batch
 from gapless.spark.pipeline.rows import stage_rows
 from gapless.spark.reach import Reached
 from gapless.spark.sink import Staged
@@ -31,12 +31,25 @@ _TOKEN = sql.Identifier("gapless_token")
 class Table:
     """The table a pipeline writes to, and the unlogged one beside it that tasks send rows to."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, where: Reached) -> None:
         self._pipeline = pipeline
+        self._where = where
         self._table = sql.Identifier(*pipeline.target.where.rsplit(".", 1))
         self._stage = _stage(pipeline.name, pipeline.target.where)
 
-    def write(self, conn: Connection[Any], where: Reached, df: DataFrame) -> list[Staged]:
+    def begin(self, conn: Connection[Any]) -> None:
+        """Nothing is to be swept: the stage is made anew for each batch."""
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target."""
+        df = frame()
+        rows = self.write(conn, df)
+        hit("pipeline.written")
+        self.finish(conn, batch, df.columns, rows)
+
+    def write(self, conn: Connection[Any], df: DataFrame) -> list[Staged]:
         """Send a batch's rows to the stage, which is made anew: what was in it is of lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
@@ -50,10 +63,10 @@ class Table:
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
                 ).format(self._stage, _TOKEN, names, self._table)
             )
-        return stage_rows(df, where, self._stage)
+        return stage_rows(df, self._where, self._stage)
 
     def finish(
-        self, conn: Connection[Any], batch: Batch, columns: Sequence[str], staged: list[Staged]
+        self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
     ) -> None:
         """Bring the rows into the table and move the pipeline, in one transaction."""
         copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)

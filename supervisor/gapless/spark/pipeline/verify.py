@@ -14,7 +14,7 @@ from gapless.errors import HoleError, UsageError
 from gapless.spark.archive import open_archive
 from gapless.spark.offsets import Offsets, from_json
 from gapless.spark.pipeline.document import FOLDERS
-from gapless.spark.pipeline.position import Batch
+from gapless.spark.pipeline.position import MicroBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +32,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verified:
     """What an archive holds of a partition: offsets from `first` to `last`, both inclusive.
 
     problem: which offset is missing or twice; None when every one is there, once.
@@ -45,7 +45,7 @@ class Verdict:
     problem: str | None
 
 
-def require_batch(df: DataFrame, batch: Batch, name: str) -> None:
+def require_batch(df: DataFrame, batch: MicroBatch, name: str) -> None:
     """Raise HoleError unless the rows are the batch's events, each once.
 
     Raises UsageError when they have no columns that tell.
@@ -78,7 +78,7 @@ def require_batch(df: DataFrame, batch: Batch, name: str) -> None:
         raise HoleError(f"pipeline {name}: events of {min(found)} are not of this batch")
 
 
-def verify(conn: Connection[Any], name: str) -> Iterator[Verdict]:
+def verify(conn: Connection[Any], name: str) -> Iterator[Verified]:
     """Read the offsets in the files of an archive again, partition by partition.
 
     Raises UsageError for a pipeline that never ran, writes no files, or cannot be read here.
@@ -95,7 +95,7 @@ def verify(conn: Connection[Any], name: str) -> Iterator[Verdict]:
         from_json(archive.begun), from_json(archive.place)
     ):
         problem = _problem(folder, topic, partition, first, last)
-        yield Verdict(topic=topic, partition=partition, first=first, last=last, problem=problem)
+        yield Verified(topic=topic, partition=partition, first=first, last=last, problem=problem)
 
 
 def _ranges(start: Offsets, end: Offsets) -> Iterator[tuple[str, int, int, int]]:

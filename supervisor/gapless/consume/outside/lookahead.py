@@ -10,12 +10,12 @@ from typing import Literal
 
 import psycopg
 
-from gapless.consume.claim import Claim, Wanted, claim
+from gapless.consume.aside.parking import Parking
+from gapless.consume.job import Job
+from gapless.consume.outside.window import Window
+from gapless.consume.read.claim import Claim, Wanted, claim
 from gapless.consume.session import run, transaction
-from gapless.consume.sieve import Sieve
-from gapless.consume.turn import Turn
 from gapless.consume.unit import Span, Spans
-from gapless.consume.window import Window
 from gapless.errors import HoleError
 from gapless.keys import partition_params
 
@@ -24,12 +24,12 @@ LOOK_S = 0.5  # so often the log is looked at while calls are going on: is the g
 LOOK_AT_END_S = 0.02  # and so often when it had no more
 
 
-class Ahead:
+class Lookahead:
     """A window over the log, with who may have killed a worker, and what keys are held."""
 
     def __init__(self) -> None:
         self.window = Window()
-        self.sieve: Sieve
+        self.sieve: Parking
         self.suspects: dict[int, int] = {}  # by first offset: calls that began and never ended
         self._finished: set[int] | None = None  # by whoever had the partition before
         self._outcome: Literal["claimed", "idle", "fenced"] = "idle"
@@ -41,31 +41,31 @@ class Ahead:
         """How long to sleep at most before the next look."""
         return max(0.0, self._look_at_s - monotonic()) if self._is_late else LOOK_S
 
-    def look(self, turn: Turn) -> Literal["claimed", "idle", "fenced"]:
+    def look(self, job: Job) -> Literal["claimed", "idle", "fenced"]:
         """Read more of the log when few units are left; return what a claim said last.
 
         While units are in the window, "idle" means that the group is paused.
         """
-        now, window, terms = monotonic(), self.window, turn.terms
+        now, window, terms = monotonic(), self.window, job.terms
         few = window.open < terms.concurrency + terms.batch_size // 2
         wanted = window.events < AHEAD_EVENTS and (few or window.first_ready is None)
         self._is_late = wanted and window.events > 0 and now < self._look_at_s
         if (wanted and not self._is_late) or now >= self._looked_s + LOOK_S:
             self._looked_s = now
-            peek = _peek(turn, min(window.events + terms.batch_size, AHEAD_EVENTS))
+            peek = _peek(job, min(window.events + terms.batch_size, AHEAD_EVENTS))
             self._outcome = peek.outcome
             known = bisect_right(peek.spans.ends, max(0, window.end - peek.first_offset))
             self._look_at_s = 0.0 if known < len(peek.spans) else now + LOOK_AT_END_S
             if known < len(peek.spans):
-                self._extend(turn, peek.spans[known:])
+                self._extend(job, peek.spans[known:])
         return self._outcome
 
-    def choose(self, turn: Turn, in_hand: Collection[int]) -> list[Span]:
+    def choose(self, job: Job, in_hand: Collection[int]) -> list[Span]:
         """Take as many units in hand as may be; one that may have killed a worker, alone."""
         chosen: list[Span] = []
         if not self.suspects.keys().isdisjoint(in_hand):
             return chosen
-        while len(in_hand) + len(chosen) < turn.terms.concurrency:
+        while len(in_hand) + len(chosen) < job.terms.concurrency:
             is_suspect = self.window.first_ready in self.suspects
             if is_suspect and (in_hand or chosen):
                 break
@@ -77,35 +77,35 @@ class Ahead:
                 break
         return chosen
 
-    def _extend(self, turn: Turn, more: Spans) -> None:
-        place = partition_params(turn.assignment.partition)
-        with transaction(turn.conn):
+    def _extend(self, job: Job, more: Spans) -> None:
+        place = partition_params(job.assignment.partition)
+        with transaction(job.conn):
             if self._finished is None:
-                known = run(turn.conn, "deliveries", place)
+                known = run(job.conn, "deliveries", place)
                 self._finished = {first for first, _, is_finished in known if is_finished}
-                self.suspects = {
-                    first: n for first, n, is_finished in known if n and not is_finished
-                }
+                self.suspects.update(
+                    (first, n) for first, n, is_finished in known if n and not is_finished
+                )
             # Of those that were read before, too: what was held then may have been let go.
-            self.sieve = Sieve.load(turn, [*self.window.unfinished(), *more])
+            self.sieve = Parking.load(job, [*self.window.unfinished(), *more])
         self.window.extend(more, self.sieve.keys, self._finished)
         self._finished.difference_update(span.first_offset for span in more)
 
 
-def _peek(turn: Turn, events: int) -> Claim:
+def _peek(job: Job, events: int) -> Claim:
     """Return what a claim would take, without moving the offset; before a hole, what is whole."""
     try:
-        return _peek_whole(turn, events)
+        return _peek_whole(job, events)
     except HoleError as error:
         if not error.whole:
             raise
         whole = error.whole
-    return _peek_whole(turn, whole)
+    return _peek_whole(job, whole)
 
 
-def _peek_whole(turn: Turn, events: int) -> Claim:
-    with suppress(psycopg.Rollback), transaction(turn.conn):
-        peek = claim(turn.conn, turn.assignment, Wanted(events))
+def _peek_whole(job: Job, events: int) -> Claim:
+    with suppress(psycopg.Rollback), transaction(job.conn):
+        peek = claim(job.conn, job.assignment, Wanted(events))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     return peek

@@ -1,19 +1,13 @@
-"""Letters: set a failed unit aside with its error, whatever the error looks like (I9)."""
+"""Why a unit is set aside, as it is written down, whatever its error looks like (I9)."""
 
 from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import psycopg
-from psycopg import Connection
-
-from gapless.consume.session import run, run_before
-from gapless.consume.unit import Span
-from gapless.keys import Partition, partition_params
 
 EXCEPTION_CHARS_MAX = 16_000
 REASON_CHARS_MAX = 500
@@ -56,32 +50,6 @@ class Fate:
     retry_after_s: float = 0.0
     parks: bool = False
     worker: str = ""
-
-
-def set_aside(
-    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate
-) -> None:
-    """Write all events of a unit down, with its state, in the transaction that is open."""
-    params = {
-        **partition_params(partition),
-        **failure.params(fate.worker),
-        "first_offset": span.first_offset,
-        "message_ids": list(span.ids),
-        "state": fate.state,
-        "retry_after_s": fate.retry_after_s,
-        "parks": fate.parks,
-    }
-    run_before(conn, "lift_timeout")
-    run(conn, "set_aside", params)
-    run(conn, "put_timeout_back")
-
-
-def settle_parked(
-    conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
-) -> None:
-    """End a transaction that parked these units: nobody is left behind nobody; COMMIT is next."""
-    params = {**partition_params(partition), "first_offsets": list(first_offsets)}
-    run(conn, "settle_parked", params)
 
 
 def describe(error: BaseException) -> str:

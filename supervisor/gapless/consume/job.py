@@ -10,14 +10,14 @@ from typing import Any, Literal, Self
 
 from psycopg import Connection
 
-from gapless.consume.backlog import Backlog
-from gapless.consume.call import unready_cause
-from gapless.consume.handler import Handler
-from gapless.consume.letters import Fate
-from gapless.consume.patience import Patience
-from gapless.consume.policy import BLOCK_RETRY_S, Verdict, judge
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
+from gapless.consume.user.call import unready_cause
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import Fate
+from gapless.consume.verdict.patience import Patience
+from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment
@@ -85,7 +85,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class Redo:
     """These units were not committed: try them again, with more care.
 
     failed: the first that failed, if that is known; those before it ran without an error.
@@ -102,7 +102,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Job:
     """What a step was called with.
 
     parked: some unit is parked, though the policy parks none: later ones go behind it all the same.

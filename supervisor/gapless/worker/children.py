@@ -9,16 +9,17 @@ from functools import partial
 from time import monotonic
 from uuid import UUID
 
-from gapless.consume.handler import Handler
 from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
-from gapless.worker.crew import Crew, Ended, Worker
 from gapless.worker.loop import run_worker
+from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
+from gapless.worker.roster import Roster, Worker
 from gapless.worker.sequencer import run_sequencer
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
 
@@ -47,7 +48,7 @@ class _Backoff:
         self.due_s = monotonic() + wait
 
 
-class Nursery:
+class Children:
     """All children. `private_fds` lists the supervisor's descriptors that no child may keep."""
 
     def __init__(
@@ -63,7 +64,7 @@ class Nursery:
         self._private_fds = private_fds
         self._board = Board(SLOTS)
         self._free_slots = list(range(SLOTS - 1, -1, -1))
-        self._crew = Crew()
+        self._roster = Roster()
         # A process died at work on them: served alone, so that a poison takes down no others (I8).
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
@@ -75,14 +76,14 @@ class Nursery:
 
     def running(self) -> dict[Partition, Running]:
         """Return the partitions that workers serve, or wait for."""
-        return self._crew.running()
+        return self._roster.running()
 
     def start(self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms) -> None:
         """Have a partition served, by a new worker or one that has room; not within a backoff."""
         solo = lease.partition in self._suspects
         if self._backoff(lease.partition).due_s > monotonic():
             return
-        if solo or not self._crew.assign(lease, member_id, self._settings.partitions_per_worker):
+        if solo or not self._roster.assign(lease, member_id, self._settings.partitions_per_worker):
             self._start_worker(lease, member_id, handler, terms, solo=solo)
 
     def _start_worker(
@@ -114,11 +115,11 @@ class Nursery:
 
         child = self._fork(partition, f"worker {partition}", run)
         if child is not None:
-            self._crew.hire(child, lease, member_id, solo=solo)
+            self._roster.hire(child, lease, member_id, solo=solo)
 
     def drain(self, partition: Partition) -> None:
         """Tell a partition's worker to finish its batch and release it; without any, it exits."""
-        self._crew.drop(partition)
+        self._roster.drop(partition)
 
     def has_ended(self) -> bool:
         """Tell, once, whether the service of a partition ended since the last call."""
@@ -160,18 +161,18 @@ class Nursery:
 
     def filenos(self) -> list[int]:
         """Return what is readable when a worker has news."""
-        return [worker.child.news.fileno() for worker in self._crew.workers]
+        return [worker.child.news.fileno() for worker in self._roster.workers]
 
     def watch(self) -> None:
         """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
-        for worker in list(self._crew.workers):
+        for worker in list(self._roster.workers):
             self._watch_worker(worker)
         sequencer = self._sequencer
         if sequencer is not None and self._sequencer_has_ended(sequencer):
             self._sequencer = None
 
     def is_empty(self) -> bool:
-        return not self._crew.workers and self._sequencer is None
+        return not self._roster.workers and self._sequencer is None
 
     def is_killed(self) -> bool:
         return all(child.killed for child in self._children())
@@ -189,7 +190,7 @@ class Nursery:
             child.kill()
 
     def _children(self) -> list[Child]:
-        workers = [worker.child for worker in self._crew.workers]
+        workers = [worker.child for worker in self._roster.workers]
         return [*workers, *([self._sequencer] if self._sequencer else [])]
 
     def _fork(
@@ -214,7 +215,7 @@ class Nursery:
 
     def _watch_worker(self, worker: Worker) -> None:
         child = worker.child
-        for ended in self._crew.hear(worker):
+        for ended in self._roster.hear(worker):
             if ended.unasked:
                 log.warning("worker %s ended: %s", ended.partition, explain_exit(ended.code))
             self._note_end(ended, steady=self._is_steady(child))
@@ -223,23 +224,20 @@ class Nursery:
             self._kill_if_stuck(child, self._settings.max_processing_ms)
             self._reunite(worker)
             return
-        steady, culprit = self._is_steady(child), self._board.subject(child.slot)
-        name = child.name
-        several = len(worker.services) > 1
+        steady, at_work = self._is_steady(child), self._board.subject(child.slot)
+        name, why = child.name, child.explain(code)
         self._free_slots.append(child.slot)
-        all_ended = self._crew.dismiss(worker, code)
-        at_work = [ended.partition for ended in all_ended if ended.lease_no == culprit]
-        if any(ended.unasked for ended in all_ended):
-            why = child.explain(code)
-            where = f", at work on {at_work[0]}" if several and at_work else ""
-            log.warning("%s ended: %s%s", name, why, where)
-        self._suspects.update(at_work)
-        for ended in all_ended:
-            # Who was not at work is not to blame: it goes on at once, elsewhere.
-            is_blamed = not at_work or ended.partition in at_work
-            if is_blamed:
-                self._ends[ended.partition] = child.explain(code)
-            self._note_end(ended, steady=steady or not is_blamed)
+        found = post_mortem(self._roster.dismiss(worker, code), at_work, is_steady=steady)
+        line = words(name, found, why)
+        if line is not None:
+            log.warning(line)
+        for each in found:
+            partition = each.ended.partition
+            if each.is_suspect:
+                self._suspects.add(partition)
+            if each.is_blamed:
+                self._ends[partition] = why
+            self._note_end(each.ended, steady=each.is_steady)
 
     def _note_end(self, ended: Ended, *, steady: bool) -> None:
         self._ended = True
@@ -253,8 +251,8 @@ class Nursery:
         worker.solo = False
         for partition in worker.partitions:
             self._suspects.discard(partition)
-            if self._crew.has_room_beside(worker, self._settings.partitions_per_worker):
-                self._crew.drop(partition)
+            if self._roster.has_room_beside(worker, self._settings.partitions_per_worker):
+                self._roster.drop(partition)
 
     def _is_steady(self, child: Child) -> bool:
         return child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0

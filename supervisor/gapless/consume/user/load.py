@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
-from gapless.consume.handler import Handler
+from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
 
 

@@ -15,9 +15,10 @@ from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
 
-from gapless.consume.policy import DeliveryMode, OnFailure
-from gapless.consume.unit import Batch, Unit
-from gapless.consume.wish import seconds
+from gapless.consume.batch import Batch
+from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import DeliveryMode, OnFailure
+from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
 
 GroupBy = Literal["transaction", "user"]

@@ -15,8 +15,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.claim import Claim, Wanted, before_hole, claim
-from gapless.consume.reader import FETCH_EVENTS, load_units
+from gapless.consume.read.claim import Claim, Wanted, before_hole, claim
+from gapless.consume.read.units import FETCH_EVENTS, load_units
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import NOTHING, Source, Spans, Unit, units_of

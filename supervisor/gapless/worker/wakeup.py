@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 
-class Bell:
+class Wakeup:
     """Rings until it is silenced, however often it was rung."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.worker.child import Child
+from gapless.worker.post_mortem import Ended
 from gapless.worker.reconcile import Running
 from gapless.worker.spec import ExitCode
 
@@ -54,17 +55,7 @@ class Worker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The service of a partition ended; unasked, if it had not been told to let go."""
-
-    partition: Partition
-    lease_no: int
-    code: int
-    unasked: bool
-
-
-class Crew:
+class Roster:
     """All workers; a partition is served by one at most."""
 
     def __init__(self) -> None:

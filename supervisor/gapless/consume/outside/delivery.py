@@ -17,17 +17,18 @@ from typing import Any, Literal
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.ahead import Ahead
-from gapless.consume.calls import Calls, Ended
-from gapless.consume.crash import crash_reason
-from gapless.consume.letters import Failure, Fate, set_aside, settle_parked
-from gapless.consume.policy import Verdict, judge
-from gapless.consume.reader import read_units
+from gapless.consume.aside.letters import set_aside, settle_parked
+from gapless.consume.aside.parking import BEHIND
+from gapless.consume.job import STATES, Job, Step
+from gapless.consume.outside.calls import Calls, Ended
+from gapless.consume.outside.lookahead import Lookahead
+from gapless.consume.read.units import read_units
 from gapless.consume.session import run, transaction
-from gapless.consume.sieve import BEHIND
-from gapless.consume.turn import STATES, Step, Turn
 from gapless.consume.unit import Span, Spans
-from gapless.consume.wish import Retry
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.policy import Verdict, judge
+from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -54,23 +55,23 @@ class _Note:
     blocked: BlockedError | None = None
 
 
-class Delivery:
+class Outside:
     """The calls of one partition; they go on between the turns of its driver.
 
     wake: called, on any thread, when the next turn has something to do. Without it a turn waits.
     """
 
-    def __init__(self, turn: Turn, wake: Callable[[], None] | None) -> None:
-        self._turn = turn
+    def __init__(self, job: Job, wake: Callable[[], None] | None) -> None:
+        self._job = job
         self._waits = wake is None
         self._wake = wake or (lambda: None)
         self._reset()
 
     def _reset(self) -> None:
-        self._calls = Calls(self._turn.handler, self._turn.terms.concurrency, self._wake)
+        self._calls = Calls(self._job.handler, self._job.terms.concurrency, self._wake)
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
-        self._ahead = Ahead()
+        self._ahead = Lookahead()
         self._is_noting = False  # calls may be written down that did not begin
 
     @property
@@ -93,23 +94,23 @@ class Delivery:
         """How long to sleep at most after an idle turn: it may not have looked at the log."""
         return self._ahead.wait_s
 
-    def turn(self, turn: Turn, *, rests: bool = False) -> Step:
+    def turn(self, job: Job, *, rests: bool = False) -> Step:
         """Note which calls have ended, and begin others, unless it `rests`.
 
         "idle": nothing has ended and nothing can begin; no call is going on, if turns wait.
         Raises as step() does, what a call or the policy says after all calls have ended; what is
         transient otherwise at once: take another turn.
         """
-        self._turn = turn
+        self._job = job
         self._collect(wait=False)
         begin: list[Span] = []
         passes = False
         if not rests and self._trouble is None:
-            outcome = self._ahead.look(turn)
+            outcome = self._ahead.look(job)
             if outcome == "fenced":
                 return self._lost("fenced")
             if outcome == "claimed":
-                begin = self._ahead.choose(turn, self._calls)
+                begin = self._ahead.choose(job, self._calls)
                 # What a former owner finished ahead may be all there is: nothing else passes it.
                 passes = self._ahead.window.prefix()[0] > 0
         if not (begin or passes or self._ended):
@@ -156,14 +157,14 @@ class Delivery:
 
     def _write_all(self, note: _Note, begin: list[Span]) -> dict[int, int] | None:
         """Return which attempt each begun is; None when the partition is not ours any more."""
-        turn = self._turn
-        with suppress(psycopg.Rollback), transaction(turn.conn):
+        job = self._job
+        with suppress(psycopg.Rollback), transaction(job.conn):
             for first, end in self._ended.items():
                 self._end(first, end, note)
             for span in begin:
                 self._begin(span, note)
             if note.parked:
-                settle_parked(turn.conn, turn.assignment.partition, note.parked)
+                settle_parked(job.conn, job.assignment.partition, note.parked)
             attempts = self._write(note)
             if attempts is None:
                 raise psycopg.Rollback
@@ -179,24 +180,24 @@ class Delivery:
     def _fail(self, first: int, failure: Failure, note: _Note) -> bool:
         """Do with a unit whose call failed what the policy says; tell whether it is passed."""
         assert isinstance(failure.error, BaseException)
-        verdict = judge(self._turn.terms.policy, failure.error, failure.attempts)
+        verdict = judge(self._job.terms.policy, failure.error, failure.attempts)
         if verdict.state == "block":
-            note.blocked = self._turn.blocked(first, failure.error)
+            note.blocked = self._job.blocked(first, failure.error)
             return False
         if verdict.state != "skip":
-            self._set_aside(first, failure, self._turn.fate(verdict), note)
+            self._set_aside(first, failure, self._job.fate(verdict), note)
         return True
 
     def _begin(self, span: Span, note: _Note) -> None:
         """Let a unit begin, unless it is to be parked, or has killed too many workers."""
-        turn, first = self._turn, span.first_offset
+        job, first = self._job, span.first_offset
         crashes = self._ahead.suspects.get(first, 0)
-        if turn.parks and self._ahead.sieve.stops(first):
+        if job.parks and self._ahead.sieve.stops(first):
             self._set_aside(first, BEHIND, Fate(state="parked"), note)
             note.parked.append(first)
-        elif crashes >= turn.terms.policy.crashes_max and turn.terms.policy.on_failure != "block":
-            reason = crash_reason(crashes, turn.former_end)
-            fate = turn.fate(Verdict(state="dead"))
+        elif crashes >= job.terms.policy.crashes_max and job.terms.policy.on_failure != "block":
+            reason = crash_reason(crashes, job.former_end)
+            fate = job.fate(Verdict(state="dead"))
             self._set_aside(first, Failure(error=reason, attempts=crashes), fate, note)
         else:
             note.begun.append(span)
@@ -204,9 +205,9 @@ class Delivery:
         note.done.append(first)
 
     def _set_aside(self, first: int, failure: Failure, fate: Fate, note: _Note) -> None:
-        turn = self._turn
+        job = self._job
         span = self._ahead.window.span(first)
-        set_aside(turn.conn, turn.assignment.partition, span, failure, fate)
+        set_aside(job.conn, job.assignment.partition, span, failure, fate)
         note.aside[fate.state] += 1
         note.aside["asked"] += isinstance(failure.error, Retry)
         if fate.parks:
@@ -214,7 +215,7 @@ class Delivery:
 
     def _write(self, note: _Note) -> dict[int, int] | None:
         params = {
-            **self._turn.assignment.params,
+            **self._job.assignment.params,
             "expected": self._ahead.window.begin,
             "ended": list(self._ended),
             "done": note.done,
@@ -222,7 +223,7 @@ class Delivery:
             "begun_last": [span.last_offset for span in note.begun],
             "upto": self._ahead.window.prefix(note.done)[1],
         }
-        rows = run(self._turn.conn, "note_deliveries", params)
+        rows = run(self._job.conn, "note_deliveries", params)
         if rows and rows[0][0] is None:
             return None
         return {first: attempts for first, attempts, _ in rows}
@@ -253,16 +254,16 @@ class Delivery:
         )
 
     def _call(self, begun: Sequence[Span], attempts: dict[int, int]) -> None:
-        turn, partition = self._turn, self._turn.assignment.partition
+        job, partition = self._job, self._job.assignment.partition
         for at, span in enumerate(begun):
             one = Spans.of(span)
             attempt = attempts[span.first_offset]
             try:
                 (unit,) = read_units(
-                    turn.conn,
+                    job.conn,
                     partition,
                     one,
-                    turn.terms,
+                    job.terms,
                     attempt=attempt,
                     through=self._calls.elsewhere,
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.wish import DeadLetter, Retry, Skip
+from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
 
 OnFailure = Literal["dead-letter", "retry", "park-key", "block"]
 DeliveryMode = Literal["exactly-once", "at-least-once"]

@@ -16,12 +16,9 @@ from typing import Any, Literal, NamedTuple
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.call import UnitFailedError, call, call_outside
-from gapless.consume.chain import learn
-from gapless.consume.crash import crash_reason
-from gapless.consume.letters import Failure
-from gapless.consume.policy import Verdict, judge
-from gapless.consume.reader import FETCH_EVENTS
+from gapless.consume.batch import Batch
+from gapless.consume.job import Job
+from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
     run,
@@ -29,8 +26,12 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.turn import Turn
-from gapless.consume.unit import Batch, Source, Unit
+from gapless.consume.unit import Source, Unit
+from gapless.consume.user.call import UnitFailedError, call, call_outside
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict, judge
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
@@ -52,28 +53,28 @@ class _Claimed(NamedTuple):
     timeline: int | None
 
 
-def redrive(turn: Turn, first_offset: int) -> Outcome:
+def retry_aside(job: Job, first_offset: int) -> Outcome:
     """Handle a unit that is due, and commit.
 
     "gone": it is not due any more. "waiting", "dead": it failed again.
     Again: safe at any time. Raises psycopg's transient errors; then nothing was committed.
     """
-    with transaction(turn.conn):
-        (tries,) = run(turn.conn, "record_try", _place(turn.assignment, first_offset))[0]
+    with transaction(job.conn):
+        (tries,) = run(job.conn, "record_try", _place(job.assignment, first_offset))[0]
     if not tries:
         return "fenced" if tries is None else "gone"
     hit("letter.recorded")
-    if tries > turn.terms.policy.crashes_max:
-        reason = crash_reason(tries - 1, turn.former_end)
+    if tries > job.terms.policy.crashes_max:
+        reason = crash_reason(tries - 1, job.former_end)
         dead = Verdict(state="dead")
-        return _failed(turn, first_offset, Failure(error=reason, attempts=0), dead)
+        return _failed(job, first_offset, Failure(error=reason, attempts=0), dead)
     try:
-        if turn.terms.delivery == "at-least-once":
-            return _try_outside(turn, first_offset)
-        return _try(turn, first_offset)
+        if job.terms.delivery == "at-least-once":
+            return _try_outside(job, first_offset)
+        return _try(job, first_offset)
     except Exception:
         with suppress(psycopg.Error):  # without connection it counts as a death
-            forget_try(turn.conn, turn.assignment, first_offset)
+            forget_try(job.conn, job.assignment, first_offset)
         raise
 
 
@@ -83,12 +84,12 @@ def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int)
         run(conn, "forget_try", _place(assignment, first_offset))
 
 
-def due_letters(turn: Turn) -> tuple[list[int], float | None]:
+def due_letters(job: Job) -> tuple[list[int], float | None]:
     """Return the first offsets of units that are due, ascending; else the seconds until one is.
 
     (None: nothing waits.) A look: nothing is written. Bound: the lowest 64.
     """
-    rows = run(turn.conn, "letters_due", partition_params(turn.assignment.partition))
+    rows = run(job.conn, "letters_due", partition_params(job.assignment.partition))
     if rows and rows[0][0] is None:
         return [], float(rows[0][1])
     return [first_offset for first_offset, _ in rows], None
@@ -98,29 +99,29 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
     return {**assignment.params, "first_offset": first_offset}
 
 
-def _try(turn: Turn, first_offset: int) -> Outcome:
+def _try(job: Job, first_offset: int) -> Outcome:
     began = perf_counter()
     claimed: _Claimed | None = None
     handled = False
     try:
-        with transaction(turn.conn):
-            claimed = _claim(turn, first_offset)
+        with transaction(job.conn):
+            claimed = _claim(job, first_offset)
             if claimed.outcome != "claimed":
                 return claimed.outcome
             hit("letter.claimed")
-            unit = _unit(turn, first_offset, claimed)
-            call(turn.handler, Batch([unit]) if turn.handler.batch else unit, turn.conn)
+            unit = _unit(job, first_offset, claimed)
+            call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
             handled = True
             hit("letter.handled")
-            _finish(turn, first_offset, claimed)
+            _finish(job, first_offset, claimed)
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
-        if learn(turn.handler, error):
-            return _try(turn, first_offset)
+        if learn(job.handler, error):
+            return _try(job, first_offset)
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
-        if handled and learn(turn.handler, error):
-            return _try(turn, first_offset)
+        if handled and learn(job.handler, error):
+            return _try(job, first_offset)
         if not handled or is_passing(error):
             raise
         reason = error
@@ -129,93 +130,93 @@ def _try(turn: Turn, first_offset: int) -> Outcome:
         return "handled"
     assert claimed is not None
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = turn.judge(reason, claimed.failed + 1, redriven=claimed.was_dead)
-    return _failed(turn, first_offset, failure, verdict)
+    verdict = job.judge(reason, claimed.failed + 1, redriven=claimed.was_dead)
+    return _failed(job, first_offset, failure, verdict)
 
 
-def _try_outside(turn: Turn, first_offset: int) -> Outcome:
+def _try_outside(job: Job, first_offset: int) -> Outcome:
     """Call an at-least-once handler: the unit is claimed, and counts as handled, afterwards."""
     unit: Unit | None = None
-    with suppress(psycopg.Rollback), transaction(turn.conn):
-        claimed = _claim(turn, first_offset)
+    with suppress(psycopg.Rollback), transaction(job.conn):
+        claimed = _claim(job, first_offset)
         if claimed.outcome == "claimed":
-            unit = _unit(turn, first_offset, claimed)
+            unit = _unit(job, first_offset, claimed)
         raise psycopg.Rollback
     if claimed.outcome != "claimed":
         return claimed.outcome
     assert unit is not None
-    failure = call_outside(turn.handler, unit)
+    failure = call_outside(job.handler, unit)
     hit("letter.handled")
     if failure is None:
-        return _skip(turn, first_offset)
+        return _skip(job, first_offset)
     assert isinstance(failure.error, BaseException)
     # Of which database it tells is not known here: no patience.
-    verdict = judge(turn.terms.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
-    return _failed(turn, first_offset, failure, verdict)
+    verdict = judge(job.terms.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
+    return _failed(job, first_offset, failure, verdict)
 
 
-def _claim(turn: Turn, first_offset: int) -> _Claimed:
-    return _Claimed(*run(turn.conn, "claim_letter", _place(turn.assignment, first_offset))[0])
+def _claim(job: Job, first_offset: int) -> _Claimed:
+    return _Claimed(*run(job.conn, "claim_letter", _place(job.assignment, first_offset))[0])
 
 
-def _finish(turn: Turn, first_offset: int, claimed: _Claimed) -> None:
+def _finish(job: Job, first_offset: int, claimed: _Claimed) -> None:
     params = {
-        **_place(turn.assignment, first_offset),
+        **_place(job.assignment, first_offset),
         "claim_xid": claimed.claim_xid,
-        "settings": settings_before(turn.conn),
+        "settings": settings_before(job.conn),
     }
-    run_at_commit(turn.conn, "finish_letter", params)
+    run_at_commit(job.conn, "finish_letter", params)
 
 
-def _failed(turn: Turn, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
+def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
     if verdict.state == "skip":
-        return _skip(turn, first_offset)
+        return _skip(job, first_offset)
     state: Outcome = "dead" if verdict.state == "dead" else "waiting"
     params = {
-        **_place(turn.assignment, first_offset),
-        **failure.params(turn.terms.worker),
+        **_place(job.assignment, first_offset),
+        **failure.params(job.terms.worker),
         "state": state,
         "retry_after_s": verdict.retry_after_s,
         "counted": failure.attempts > 0,
     }
-    with transaction(turn.conn):
-        (written,) = run(turn.conn, "letter_failed", params)[0]
+    with transaction(job.conn):
+        (written,) = run(job.conn, "letter_failed", params)[0]
     return state if written else "gone"
 
 
-def _skip(turn: Turn, first_offset: int) -> Outcome:
+def _skip(job: Job, first_offset: int) -> Outcome:
     """Count a unit as handled that was handled elsewhere, or of which nothing is to be kept."""
-    with transaction(turn.conn):
-        claimed = _claim(turn, first_offset)
+    with transaction(job.conn):
+        claimed = _claim(job, first_offset)
         if claimed.outcome != "claimed":
             return claimed.outcome
-        _finish(turn, first_offset, claimed)
+        _finish(job, first_offset, claimed)
     return "handled"
 
 
-def _unit(turn: Turn, first_offset: int, claimed: _Claimed) -> Unit:
-    fetch = partial(_fetch, turn, first_offset)
+def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
+    fetch = partial(_fetch, job, first_offset)
     source = Source(
-        turn.assignment.partition,
+        job.assignment.partition,
         fetch,
         FETCH_EVENTS,
         attempt=claimed.failed + 1,
         timelines=((0, claimed.timeline or 1),),
     )
     offsets = range(first_offset, claimed.last_offset + 1)
-    rows = None if len(offsets) > turn.terms.stream_above_events else fetch(offsets)
+    rows = None if len(offsets) > job.terms.stream_above_events else fetch(offsets)
     return Unit(source, first_offset, rows, offsets)
 
 
-def _fetch(turn: Turn, first_offset: int, offsets: Sequence[int]) -> list[Row]:
+def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
     """Read events of a unit, by their offsets. Raises HoleError when one is missing."""
     params = {
-        **partition_params(turn.assignment.partition),
+        **partition_params(job.assignment.partition),
         "first_offset": first_offset,
         "from_offset": offsets[0],
         "to_offset": offsets[-1],
     }
-    rows = fetch_rows(turn.conn, "consume", "fetch_letter", params)
+    rows = fetch_rows(job.conn, "consume", "fetch_letter", params)
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows

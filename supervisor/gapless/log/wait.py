@@ -92,7 +92,7 @@ def wait_for(
     while True:
         try:
             with Cursor(conn, row_factory=tuple_row) as cursor:
-                cursor.execute(query("consume", "wait_for"), _slice(wanted, give_up_s))
+                cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
                 row = cursor.fetchone()
         except psycopg.Error as error:
             _explain(error)
@@ -104,7 +104,7 @@ async def _wait_async(conn: AsyncConnection[Any], wanted: _Wanted, give_up_s: fl
     while True:
         try:
             async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-                await cursor.execute(query("consume", "wait_for"), _slice(wanted, give_up_s))
+                await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
                 row = await cursor.fetchone()
         except psycopg.Error as error:
             _explain(error)

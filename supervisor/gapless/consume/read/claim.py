@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from gapless.consume.handler import GroupBy
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
+from gapless.consume.user.handler import GroupBy
 from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
@@ -152,23 +152,22 @@ def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str, T
         if not lines or lines[-1][1] != (line or 1):  # null in the database counts as 1
             lines.append((base if lines else 0, line or 1))
     marks = "".join(ends)
-    events = last - first + 1
-    if len(ids) < events or not marks.endswith("1", 0, events):
-        raise _not_whole(ids, marks, first, last)
+    _require_whole(ids, marks, first, last)
     return ids, marks, FIRST_TIMELINE if lines == [(0, 1)] else tuple(lines)
 
 
-def _not_whole(ids: list[int], marks: str, first: int, last: int) -> HoleError:
-    """Return what is wrong with a range that is not there, up to the end of a unit."""
+def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
+    """Raise HoleError unless the range is there, up to the end of a unit."""
     events = last - first + 1
     if len(ids) < events:
-        return HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
-    return HoleError(
-        f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
-        "restore it, then the partition goes on",
-        whole=marks.rfind("1", 0, events) + 1,
-        first_offset=first,
-    )
+        raise HoleError(f"{len(ids)} ids for the offsets {first} to {last}", first_offset=first)
+    if not marks.endswith("1", 0, events):
+        raise HoleError(
+            f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
+            "restore it, then the partition goes on",
+            whole=marks.rfind("1", 0, events) + 1,
+            first_offset=first,
+        )
 
 
 def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:

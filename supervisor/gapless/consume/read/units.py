@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.claim import Claim, before_hole
-from gapless.consume.handler import Handler
+from gapless.consume.read.claim import Claim, before_hole
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Fetch, Source, Spans, Unit, units_of
+from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.event import Row
@@ -37,7 +37,7 @@ def load_units(
 
     Raises HoleError while iterating when an event is missing (I3).
     """
-    reader = _Reader(conn, partition, terms)
+    reader = _UnitReader(conn, partition, terms)
     if claimed.rows is not None:
         return claimed.spans, iter(units_of(reader.source, claimed.spans, claimed.rows))
     return claimed.spans, reader.units(claimed.spans)
@@ -56,7 +56,7 @@ def read_units(
 
     through: how one too large for memory is read while its handler iterates over it.
     """
-    reader = _Reader(conn, partition, terms)
+    reader = _UnitReader(conn, partition, terms)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS, attempt)
     return reader.units(spans)
 
@@ -78,7 +78,7 @@ def under_settings(handler: Handler) -> Iterator[None]:
         raise ChangedError(str(error)) from error
 
 
-class _Reader:
+class _UnitReader:
     def __init__(self, conn: Connection[Any], partition: Partition, terms: Terms) -> None:
         self._conn = conn
         self.source = Source(partition, self.fetch, FETCH_EVENTS)

@@ -11,16 +11,17 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from gapless.consume.chain import handled, tell
-from gapless.consume.handler import Handler
-from gapless.consume.letters import Failure
+from gapless.consume.batch import Batch
 from gapless.consume.session import (
     TransactionBrokenError,
     require_usable,
     restore_settings,
 )
-from gapless.consume.unit import Batch, Unit
-from gapless.consume.wish import WISHES
+from gapless.consume.unit import Unit
+from gapless.consume.user.chain import handled, tell
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.wish import WISHES
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 from gapless.log.cause import Handling, handling

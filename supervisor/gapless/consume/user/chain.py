@@ -13,8 +13,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.handler import Handler
 from gapless.consume.session import UntoldError, is_of_settings, run
+from gapless.consume.user.handler import Handler
 from gapless.log.cause import Handling, Origin, handling, told_of
 
 

@@ -10,39 +10,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gapless.consume.letters import Failure, Fate, set_aside, settle_parked
+from gapless.consume.aside.letters import set_aside, settle_parked
+from gapless.consume.job import NONE, Job
 from gapless.consume.session import run
-from gapless.consume.turn import NONE, Turn
 from gapless.consume.unit import Span, Unit
+from gapless.consume.verdict.failure import Failure, Fate
 from gapless.keys import partition_params
 
 BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
 
 
-class Sieve:
-    """Parks units, in offset order, in the transaction that is open; settle() before COMMIT."""
+class Parking:
+    """Parks units, in offset order, in the open transaction; settle_parking() before COMMIT."""
 
-    def __init__(self, turn: Turn, keys: dict[int, set[bytes]], held: set[bytes]) -> None:
-        self.turn = turn
+    def __init__(self, job: Job, keys: dict[int, set[bytes]], held: set[bytes]) -> None:
+        self.job = job
         self.keys = keys
         self._held = held
         self.parked: list[int] = []
 
     @classmethod
-    def load(cls, turn: Turn, spans: Sequence[Span]) -> Sieve:
+    def load(cls, job: Job, spans: Sequence[Span]) -> Parking:
         """Look up the keys of these units, and which of them are held."""
         params = {
-            **partition_params(turn.assignment.partition),
+            **partition_params(job.assignment.partition),
             "message_ids": [message_id for span in spans for message_id in span.ids],
             "first_offsets": [span.first_offset for span in spans for _ in span.ids],
         }
         keys: dict[int, set[bytes]] = {span.first_offset: set() for span in spans}
         held: set[bytes] = set()
-        for first_offset, key, is_held in run(turn.conn, "unit_keys", params):
+        for first_offset, key, is_held in run(job.conn, "unit_keys", params):
             keys[first_offset].add(bytes(key))
             if is_held:
                 held.add(bytes(key))
-        return cls(turn, keys, held)
+        return cls(job, keys, held)
 
     def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
         """Yield those that are to be handled, with their place from 0; park the others."""
@@ -52,9 +53,9 @@ class Sieve:
         """Park a unit if it touches a key that is held; tell whether it did."""
         if not self.stops(unit.first_offset):
             return False
-        turn, partition = self.turn, self.turn.assignment.partition
-        fate = Fate(state="parked", worker=turn.terms.worker)
-        set_aside(turn.conn, partition, unit.span, BEHIND, fate)
+        job, partition = self.job, self.job.assignment.partition
+        fate = Fate(state="parked", worker=job.terms.worker)
+        set_aside(job.conn, partition, unit.span, BEHIND, fate)
         self.parked.append(unit.first_offset)
         return True
 
@@ -70,21 +71,21 @@ class Sieve:
         self._held |= self.keys[first_offset]
 
 
-def settle(sieve: Sieve | None) -> Mapping[str, int]:
+def settle_parking(parking: Parking | None) -> Mapping[str, int]:
     """Say that this is all that is parked, COMMIT is next; return how many were."""
-    if sieve is None:
+    if parking is None:
         return NONE
-    if sieve.parked:
-        settle_parked(sieve.turn.conn, sieve.turn.assignment.partition, sieve.parked)
-    return {"parked": len(sieve.parked)}
+    if parking.parked:
+        settle_parked(parking.job.conn, parking.job.assignment.partition, parking.parked)
+    return {"parked": len(parking.parked)}
 
 
-def sieve_for(turn: Turn, spans: Sequence[Span]) -> Sieve | None:
+def parking_for(job: Job, spans: Sequence[Span]) -> Parking | None:
     """Return the sieve for units just claimed; None when nothing can have to be parked."""
-    return Sieve.load(turn, spans) if turn.parks and holds_keys(turn) else None
+    return Parking.load(job, spans) if job.parks and holds_keys(job) else None
 
 
-def holds_keys(turn: Turn) -> bool:
+def holds_keys(job: Job) -> bool:
     """Tell whether a unit of the partition that was set aside holds a key; one look-up."""
-    (held,) = run(turn.conn, "holds_keys", partition_params(turn.assignment.partition))[0]
+    (held,) = run(job.conn, "holds_keys", partition_params(job.assignment.partition))[0]
     return bool(held)

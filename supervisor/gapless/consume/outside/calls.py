@@ -15,10 +15,10 @@ from time import monotonic
 
 import psycopg
 
-from gapless.consume.call import call_outside
-from gapless.consume.handler import Handler
-from gapless.consume.letters import Failure
 from gapless.consume.unit import Fetch, Unit
+from gapless.consume.user.call import call_outside
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import Failure
 from gapless.log.event import Row
 
 Ended = Failure | BaseException | None

@@ -1,4 +1,4 @@
-"""The careful path of a step: find the failing units, set them aside, keep the others (I9).
+"""The isolate path of a step: find the failing units, set them aside, keep the others (I9).
 
 Each unit runs under a savepoint, and deferred constraints are checked before it is released; a unit
 that fails is rolled back alone, and the policy says what becomes of it. At most `units_per_commit`
@@ -19,12 +19,12 @@ from time import perf_counter
 
 import psycopg
 
-from gapless.consume.call import UnitFailedError, call, require_transaction
-from gapless.consume.chain import learn
-from gapless.consume.claim import Claim, Wanted, claim
-from gapless.consume.letters import Failure, set_aside
-from gapless.consume.policy import Verdict
-from gapless.consume.reader import read_units, under_settings, wary
+from gapless.consume.aside.letters import set_aside
+from gapless.consume.aside.parking import Parking, settle_parking
+from gapless.consume.batch import Batch
+from gapless.consume.job import Job, Redo, Step, offsets
+from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.units import read_units, under_settings, wary
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
@@ -32,10 +32,12 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.sieve import Sieve, settle
-from gapless.consume.turn import Retry, Step, Turn, offsets
-from gapless.consume.unit import Batch, Span, Spans, Unit
-from gapless.consume.wish import Retry as AskedToRetry
+from gapless.consume.unit import Span, Spans, Unit
+from gapless.consume.user.call import UnitFailedError, call, require_transaction
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
+from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
 
@@ -50,49 +52,49 @@ class _BlockedHereError(Exception):
         self.error = error
 
 
-def careful(turn: Turn, retry: Retry) -> Step | Retry:
+def isolate(job: Job, retry: Redo) -> Step | Redo:
     """Handle the first units of `retry.spans`, up to `units_per_commit` from the failing one on.
 
     Raises BlockedError when the first of them failed, and the policy is to block.
     """
     good = retry.failed or 0
-    chosen = retry.spans[: good + turn.units_per_commit]
+    chosen = retry.spans[: good + job.units_per_commit]
     at: int | None = None
     aside: Counter[str] = Counter()
     handled = False
     try:
-        with suppress(psycopg.Rollback), transaction(turn.conn):
-            claimed = _claim_again(turn, chosen)
+        with suppress(psycopg.Rollback), transaction(job.conn):
+            claimed = _claim_again(job, chosen)
             if claimed is None:
                 return Step(outcome="fenced")
-            hit("careful.claimed")
-            sieve = Sieve.load(turn, chosen) if turn.parks else None
+            hit("isolate.claimed")
+            parking = Parking.load(job, chosen) if job.parks else None
             units = wary(
-                turn.handler,
-                read_units(turn.conn, turn.assignment.partition, chosen, turn.terms),
+                job.handler,
+                read_units(job.conn, job.assignment.partition, chosen, job.terms),
             )
-            _together(turn, sieve, islice(units, good))
+            _together(job, parking, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
-                _handle(turn, sieve, unit, aside)
+                _handle(job, parking, unit, aside)
             at = None
             handled = True
-            aside.update(settle(sieve))
-            allow_commit(turn.conn, claimed.claim_xid, len(chosen))
+            aside.update(settle_parking(parking))
+            allow_commit(job.conn, claimed.claim_xid, len(chosen))
     except (UnitFailedError, TransactionBrokenError) as error:
-        if learn(turn.handler, error):
-            return Retry(spans=chosen, learned=True)
+        if learn(job.handler, error):
+            return Redo(spans=chosen, learned=True)
         return _fewer(chosen, good if at is None else at, error)
     except _BlockedHereError as blocked:
-        return _block(turn, chosen, at or 0, blocked.error)
+        return _block(job, chosen, at or 0, blocked.error)
     except psycopg.Error as error:
         if not handled or is_passing(error):
             raise
         return _fewer(chosen, len(chosen) // 2, error)
-    hit("careful.committed")
+    hit("isolate.committed")
     return Step.after(chosen, aside) if handled else Step(outcome="idle")
 
 
-def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = None) -> Step:
+def give_up(job: Job, span: Span, failure: Failure, *, verdict: Verdict | None = None) -> Step:
     """Pass the next unit without calling its handler, as the policy says of it, or `verdict`.
 
     Raises BlockedError when it is not to be passed.
@@ -101,62 +103,62 @@ def bury(turn: Turn, span: Span, failure: Failure, *, verdict: Verdict | None = 
     spans = Spans.of(span)
     if verdict is None:
         assert isinstance(failure.error, BaseException)
-        verdict = turn.judge(failure.error, failure.attempts)
+        verdict = job.judge(failure.error, failure.attempts)
     if verdict.state == "block":
-        raise turn.blocked(span.first_offset, failure.error)
-    with suppress(psycopg.Rollback), transaction(turn.conn):
-        claimed = _claim_again(turn, spans)
+        raise job.blocked(span.first_offset, failure.error)
+    with suppress(psycopg.Rollback), transaction(job.conn):
+        claimed = _claim_again(job, spans)
         if claimed is None:
             return Step(outcome="fenced")
-        hit("bury.claimed")
-        _put(turn, span, failure, verdict, aside)
-        hit("bury.lettered")
-        allow_commit(turn.conn, claimed.claim_xid, 1)
+        hit("give_up.claimed")
+        _put(job, span, failure, verdict, aside)
+        hit("give_up.lettered")
+        allow_commit(job.conn, claimed.claim_xid, 1)
         return Step.after(spans, aside)
     return Step(outcome="idle")
 
 
-def _handle(turn: Turn, sieve: Sieve | None, unit: Unit, aside: Counter[str]) -> None:
+def _handle(job: Job, parking: Parking | None, unit: Unit, aside: Counter[str]) -> None:
     """Handle a unit under a savepoint, or park it; when it fails, do as the policy says."""
-    if sieve is not None and sieve.parks(unit):
+    if parking is not None and parking.parks(unit):
         return
     began = perf_counter()
-    error = _alone(turn, unit)
-    hit("careful.tried")
+    error = _alone(job, unit)
+    hit("isolate.tried")
     if error is None:
         return
     failure = Failure(error=error, duration_ms=(perf_counter() - began) * 1000)
-    verdict = turn.judge(error, failure.attempts)
+    verdict = job.judge(error, failure.attempts)
     if verdict.state == "block":
         raise _BlockedHereError(error)
-    _put(turn, unit.span, failure, verdict, aside)
-    hit("careful.lettered")
-    if sieve is not None and verdict.state != "skip":
-        sieve.hold(unit.first_offset)
+    _put(job, unit.span, failure, verdict, aside)
+    hit("isolate.lettered")
+    if parking is not None and verdict.state != "skip":
+        parking.hold(unit.first_offset)
 
 
-def _put(turn: Turn, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]) -> None:
+def _put(job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]) -> None:
     if verdict.state == "skip":
         return
-    set_aside(turn.conn, turn.assignment.partition, span, failure, turn.fate(verdict))
+    set_aside(job.conn, job.assignment.partition, span, failure, job.fate(verdict))
     aside[verdict.state] += 1
-    aside["asked"] += isinstance(failure.error, AskedToRetry)
+    aside["asked"] += isinstance(failure.error, Retry)
 
 
-def _block(turn: Turn, spans: Spans, at: int, error: BaseException | str) -> Retry:
+def _block(job: Job, spans: Spans, at: int, error: BaseException | str) -> Redo:
     """Pass the units in front of the one that blocks; with none left, tell the driver."""
     if at == 0:
-        raise turn.blocked(spans[0].first_offset, error) from None
-    return Retry(spans=spans[:at])
+        raise job.blocked(spans[0].first_offset, error) from None
+    return Redo(spans=spans[:at])
 
 
-def _claim_again(turn: Turn, spans: Spans) -> Claim | None:
+def _claim_again(job: Job, spans: Spans) -> Claim | None:
     """Claim exactly these units; None when fenced.
 
     Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.
     """
     first, last = offsets(spans)
-    claimed = claim(turn.conn, turn.assignment, Wanted(last - first + 1))
+    claimed = claim(job.conn, job.assignment, Wanted(last - first + 1))
     if claimed.outcome == "fenced":
         return None
     if (claimed.first_offset, claimed.last_offset) != (first, last):
@@ -164,52 +166,52 @@ def _claim_again(turn: Turn, spans: Spans) -> Claim | None:
     return claimed
 
 
-def _fewer(spans: Spans, count: int, error: BaseException) -> Retry:
+def _fewer(spans: Spans, count: int, error: BaseException) -> Redo:
     """Go on with the first `count` units; one that failed alone is hopeless."""
     if len(spans) == 1:
         reason = error.error if isinstance(error, UnitFailedError) else error
-        return Retry(spans=spans, hopeless=reason)
-    return Retry(spans=spans[: max(count, 1)])
+        return Redo(spans=spans, hopeless=reason)
+    return Redo(spans=spans[: max(count, 1)])
 
 
-def _together(turn: Turn, sieve: Sieve | None, units: Iterable[Unit]) -> None:
+def _together(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:
     """Handle units that ran well a moment ago. Raises UnitFailedError when they do not now."""
     some = 0
-    for some, unit in enumerate(wary(turn.handler, _unparked(sieve, units)), 1):  # noqa: B007
-        call(turn.handler, unit, turn.conn)
+    for some, unit in enumerate(wary(job.handler, _unparked(parking, units)), 1):  # noqa: B007
+        call(job.handler, unit, job.conn)
     if not some:
         return
     try:
-        _check(turn)
+        _check(job)
     except psycopg.Error as error:
         if is_passing(error):
             raise
         raise UnitFailedError(error) from error
 
 
-def _unparked(sieve: Sieve | None, units: Iterable[Unit]) -> Iterator[Unit]:
+def _unparked(parking: Parking | None, units: Iterable[Unit]) -> Iterator[Unit]:
     """Yield the units that are not to be parked."""
-    return (unit for unit in units if sieve is None or not sieve.parks(unit))
+    return (unit for unit in units if parking is None or not parking.parks(unit))
 
 
-def _check(turn: Turn) -> None:
+def _check(job: Job) -> None:
     """Refuse now what COMMIT would refuse. Raises what the handler broke, or ChangedError."""
-    with under_settings(turn.handler):
-        run(turn.conn, "check_unit", {"settings": settings_before(turn.conn)})
+    with under_settings(job.handler):
+        run(job.conn, "check_unit", {"settings": settings_before(job.conn)})
 
 
-def _alone(turn: Turn, unit: Unit) -> BaseException | None:
+def _alone(job: Job, unit: Unit) -> BaseException | None:
     """Handle a unit under a savepoint; return what made it fail, with nothing of it left."""
     try:
-        with turn.conn.transaction(savepoint_name=SAVEPOINT):
-            call(turn.handler, Batch([unit]) if turn.handler.batch else unit, turn.conn)
-            _check(turn)
+        with job.conn.transaction(savepoint_name=SAVEPOINT):
+            call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
+            _check(job)
     except UnitFailedError as failure:
-        require_transaction(turn.conn, failure.error)
+        require_transaction(job.conn, failure.error)
         return failure.error
     except psycopg.Error as error:
         if is_passing(error):
             raise
-        require_transaction(turn.conn, error)
+        require_transaction(job.conn, error)
         return error
     return None

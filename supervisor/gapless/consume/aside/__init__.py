@@ -1,0 +1,1 @@
+"""Units that were set aside: written down, parked behind, handled again."""

@@ -1,0 +1,39 @@
+"""Letters: set a failed unit aside with its error, in the transaction that is open (I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.session import run, run_before
+from gapless.consume.unit import Span
+from gapless.consume.verdict.failure import Failure, Fate
+from gapless.keys import Partition, partition_params
+
+
+def set_aside(
+    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate
+) -> None:
+    """Write all events of a unit down, with its state, in the transaction that is open."""
+    params = {
+        **partition_params(partition),
+        **failure.params(fate.worker),
+        "first_offset": span.first_offset,
+        "message_ids": list(span.ids),
+        "state": fate.state,
+        "retry_after_s": fate.retry_after_s,
+        "parks": fate.parks,
+    }
+    run_before(conn, "lift_timeout")
+    run(conn, "set_aside", params)
+    run(conn, "put_timeout_back")
+
+
+def settle_parked(
+    conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
+) -> None:
+    """End a transaction that parked these units: nobody is left behind nobody; COMMIT is next."""
+    params = {**partition_params(partition), "first_offsets": list(first_offsets)}
+    run(conn, "settle_parked", params)

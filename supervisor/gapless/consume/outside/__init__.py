@@ -1,0 +1,1 @@
+"""At least once: calls of handlers whose effects are outside the database."""

@@ -1,0 +1,1 @@
+"""What of the log is next: claimed, read, cut into units."""

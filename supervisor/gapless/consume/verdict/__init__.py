@@ -1,0 +1,1 @@
+"""What a failure means: policies, wishes of a handler, patience. Pure."""
