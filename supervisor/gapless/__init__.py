@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = attributes(
+    __getattr__, __dir__ = attributes(
         __name__,
         {
             "gapless.consume.user.handler": "Handler handler",

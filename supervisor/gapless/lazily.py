@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package; homes: modules, each with its public names in a text.
+def attributes(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package; homes: modules, each with its public names.
 
     So `gapless --help` need not wait for psycopg, and who pauses a group not for what replays need.
     """
@@ -21,4 +23,7 @@ def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], object
         setattr(sys.modules[package], name, found)
         return found
 
-    return getattribute
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home_of})
+
+    return getattribute, names

@@ -17,8 +17,9 @@ from gapless.cli.parser import Parser
 class Command:
     """A command: the module that has its options and does it, and its line in the help.
 
-    The module has add_arguments(parser) and main(args), which returns the exit code; perhaps
-    EXAMPLES, and TAKES_THE_REST: what stands behind `--` is not for gapless to read.
+    The module has add_arguments(parser) and main(args), which returns the exit code; one with verbs
+    has such a function for each, as `act`. Perhaps it has EXAMPLES, and TAKES_THE_REST: what stands
+    behind `--` is not for gapless to read.
     """
 
     module: str

@@ -67,12 +67,6 @@ def add_arguments(parser: Parser) -> None:
     showing.set_defaults(partition=None)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what the verb says."""
-    code: int = args.act(args)
-    return code
-
-
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "groups") as conn:
         found = list_groups(conn)

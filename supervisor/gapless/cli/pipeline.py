@@ -87,12 +87,6 @@ def add_arguments(parser: Parser) -> None:
         )
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what the verb says."""
-    code: int = args.act(args)
-    return code
-
-
 def _list(args: argparse.Namespace) -> int:
 
     rows = [

@@ -67,12 +67,6 @@ def add_arguments(parser: Parser) -> None:
             verb.usage = "gapless server psql [--name NAME] [-- ARGUMENTS OF PSQL]"
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what the verb says."""
-    code: int = args.act(args)
-    return code
-
-
 def url_of(dsn: str) -> str:
     """Write a connection string as a URI: one word, for shells and other languages."""
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - not for --help

@@ -82,12 +82,6 @@ def add_arguments(parser: Parser) -> None:
     unrouted.declare(verbs)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what the verb says."""
-    code: int = args.act(args)
-    return code
-
-
 def ensure(
     conn: Connection[Any], name: str, loaded: Loaded, window_s: int | None = None
 ) -> tuple[Topic, bool]:

@@ -226,7 +226,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = attributes(
+    __getattr__, __dir__ = attributes(
         __name__,
         {
             "gapless.errors": "RefusedError",

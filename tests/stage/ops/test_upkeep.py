@@ -141,6 +141,7 @@ def test_publish_lines(conn: Connection, orders: None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("package", [gapless, ops], ids=lambda package: package.__name__)
 def test_every_public_name_is_there_and_documented(package) -> None:
     assert len(package.__all__) == len(set(package.__all__))
+    assert set(package.__all__) <= set(dir(package))
     for name in package.__all__:
         found = getattr(package, name)
         if isclass(found) or isfunction(found):

@@ -55,12 +55,6 @@ def add_arguments(parser: Parser) -> None:
     _add_transfers(verbs)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what the verb says."""
-    code: int = args.act(args)
-    return code
-
-
 def _add_choice(parser: argparse.ArgumentParser, *, states: tuple[str, ...]) -> None:
     parser.add_argument(
         "places", type=event_place, nargs="*", metavar="PLACE", help="these, at once"

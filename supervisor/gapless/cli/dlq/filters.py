@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 
 from gapless.cli.parser import whole
@@ -11,7 +12,8 @@ from gapless.cli.place import moment
 from gapless.ops.dlq.find import STATES, DlqFilter
 from gapless.ops.text import whole_seconds
 
-_FILTERS = ("group", "topic", "partition", "key", "error", "since", "until", "states")
+# An age is said with --since.
+_FILTERS = tuple(each.name for each in fields(DlqFilter) if each.name != "age")
 
 
 def add_filters(parser: argparse.ArgumentParser, *, states: Sequence[str]) -> None:
