@@ -44,9 +44,9 @@ class Driver:
         wake: Callable[[], None] | None = None,
     ) -> None:
         self._job = job
-        self._delivery: Outside | None = None
+        self._outside: Outside | None = None
         if job.terms.delivery == "at-least-once":
-            self._delivery = Outside(job, wake)
+            self._outside = Outside(job, wake)
         self._wait_period_s = wait_period_s
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
@@ -65,18 +65,18 @@ class Driver:
     @property
     def going_on(self) -> bool:
         """Whether calls are going on between the turns."""
-        return self._delivery is not None and self._delivery.going_on
+        return self._outside is not None and self._outside.going_on
 
     @property
     def oldest_s(self) -> float | None:
         """When (time.monotonic) the oldest of them began."""
-        return None if self._delivery is None else self._delivery.oldest_s
+        return None if self._outside is None else self._outside.oldest_s
 
     @property
     def has_attempt(self) -> bool:
         """Whether an attempt is written down whose end is not."""
-        delivery = self._delivery
-        return self._has_attempt or (delivery is not None and delivery.has_attempt)
+        outside = self._outside
+        return self._has_attempt or (outside is not None and outside.has_attempt)
 
     def turn(self, *, batch_size: int | None = None, alone: bool = False) -> Step:
         """Do what is next, and commit; see step() and retry_aside() for what it raises.
@@ -111,8 +111,8 @@ class Driver:
             return 0.0
         now_s = monotonic()
         wait_s = self._agenda.wait_s(now_s, wait_s)
-        if self._delivery is not None and self.going_on:
-            wait_s = min(wait_s, self._delivery.wait_s)
+        if self._outside is not None and self.going_on:
+            wait_s = min(wait_s, self._outside.wait_s)
         self._agenda.pace.sleep(now_s, wait_s)
         return wait_s
 
@@ -128,11 +128,11 @@ class Driver:
 
     def forgive(self, conn: Connection[Any]) -> None:
         """Take back the attempt of a turn that lost its session, from a new one."""
-        if self._delivery is not None:
+        if self._outside is not None:
             forget_deliveries(conn, self._job.assignment)
         if self._aside is not None:
             forget_try(conn, self._job.assignment, self._aside)
-        elif self._delivery is None:
+        elif self._outside is None:
             forget_attempt(conn, self._job.assignment)
 
     def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
@@ -156,10 +156,10 @@ class Driver:
     ) -> Step:
         job = self._job
         self._aside = None
-        if self._delivery is not None:
+        if self._outside is not None:
             size = batch_size or job.terms.batch_size
             terms = replace(job.terms, batch_size=size)
-            return self._delivery.turn(replace(job, terms=terms), rests=rests)
+            return self._outside.turn(replace(job, terms=terms), rests=rests)
         self._has_attempt = alone
         if alone:
             done = step_alone(job)
@@ -188,7 +188,7 @@ class Driver:
         self._aside, self._has_attempt = self._agenda.take_aside(), True
         outcome = retry_aside(self._job, self._aside)
         self._has_attempt = False
-        yields = self._delivery is not None
+        yields = self._outside is not None
         self._agenda.aside_taken(monotonic(), waits=outcome == "waiting", yields=yields)
         if outcome == "fenced":
             return Step(outcome="fenced")
@@ -201,7 +201,7 @@ class Driver:
 
     def _took_all(self, done: Step, batch_size: int) -> bool:
         """Tell whether a turn claimed from the log what there was, and that was not much."""
-        if self._delivery is not None or self._job.backlog.events or done.dead or done.waiting:
+        if self._outside is not None or self._job.backlog.events or done.dead or done.waiting:
             return False
         return 0 < done.events < batch_size
 
