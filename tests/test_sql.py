@@ -80,16 +80,17 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+_STAGE_IN = {"query": 0, "later": 1, "fetch_all": 1, "fetch_rows": 1}  # which argument it is
+
+
 def _stages_of(path: Path) -> set[str]:
-    """The stages whose queries a module asks for: the first argument of query(...)."""
+    """The stages whose queries a module asks for: query(stage, …), or fetch_all(conn, stage, …)."""
     return {
-        str(call.args[0].value)
+        str(stage.value)
         for call in ast.walk(_tree(path))
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id == "query"
-        and call.args
-        and isinstance(call.args[0], ast.Constant)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        for stage in call.args[_STAGE_IN.get(call.func.id, len(call.args)) :][:1]
+        if isinstance(stage, ast.Constant)
     }
 
 

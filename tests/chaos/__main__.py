@@ -19,6 +19,7 @@ from chaos.soak import as_json, write_table
 MORE_S = 120.0  # at most, for a run that has not yet met all it is about
 EXPLAIN = """\
 --oldest, before anything else: on the oldest PostgreSQL that is supported
+--server VERSION, before anything else: on that major version, 14 to 18
 
 exit code: 0 nothing lost, doubled or out of order, and every fault met what it was for
            1 a violation (its shortest history is printed, the run's folder kept)

@@ -129,7 +129,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        name="a worker that reconnects and goes on",
+        name="a worker that reconnects and continues",
         play=at("step.committed", "terminate"),
         caught_as=frozenset({"commit by a former owner", "two owners"}),
     ),
