@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.errors import UsageError
+from gapless.db.refused import refused
 from gapless.failpoints import hit
 from gapless.log.topics import require_topic
 
@@ -97,7 +97,7 @@ def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
 
 
 def find_retention(conn: Connection[Any], topic: str) -> Retention:
-    """Return the retention of a topic. Raises UsageError when there is no such topic."""
+    """Return the retention of a topic. Raises RefusedError (GL404) when there is none."""
     require_topic(conn, topic)
     with conn.cursor(row_factory=class_row(Retention)) as cursor:
         found = cursor.execute(query("log", "retention"), {"name": topic}).fetchone()
@@ -113,12 +113,8 @@ def set_retention(conn: Connection[Any], topic: str, retention: Retention) -> No
         "archive": retention.archive,
         "overrun": list(retention.overrun),
     }
-    try:
+    with refused():
         conn.execute(query("log", "set_retention"), params)
-    except psycopg.Error as error:
-        if error.sqlstate in {"GL400", "GL404"}:
-            raise UsageError(str(error.diag.message_primary)) from error
-        raise
 
 
 def _repeat(conn: Connection[Any], name: str, **params: object) -> None:

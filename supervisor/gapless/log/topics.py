@@ -11,7 +11,8 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.errors import UsageError
+from gapless.db.refused import refused
+from gapless.errors import RefusedError, UsageError
 from gapless.settings.stranger import closest, hint
 
 
@@ -31,10 +32,10 @@ def find_topic(conn: Connection, name: str) -> Topic | None:
 
 
 def require_topic(conn: Connection, name: str) -> Topic:
-    """Return the topic of that name; raise UsageError when there is none."""
+    """Return the topic of that name. Raises RefusedError (GL404) when there is none."""
     topic = find_topic(conn, name)
     if topic is None:
-        raise UsageError(missing(conn, name))
+        raise RefusedError(missing(conn, name), sqlstate="GL404")
     return topic
 
 
@@ -94,17 +95,15 @@ def adopt_topic(
     """Make a topic of an id that producers used and nobody had made; return how many events it had.
 
     They get their offsets in the sequencer's next run. keep_s: as in ensure_topic().
-    Raises UsageError when the id has no events, the name is taken, or is not a topic name.
+    Raises RefusedError when the id has no events (GL404) or the name is taken (GL409), UsageError
+    when it is not a topic name.
     """
     params = {"topic_id": topic_id, "name": name, "partitions": partitions, "keep_s": keep_s}
     try:
-        row = conn.execute(query("log", "adopt_topic"), params).fetchone()
+        with refused():
+            row = conn.execute(query("log", "adopt_topic"), params).fetchone()
     except psycopg.errors.CheckViolation as error:
         raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
-    except psycopg.Error as error:
-        if error.sqlstate in {"GL404", "GL409"}:
-            raise UsageError(str(error.diag.message_primary)) from error
-        raise
     assert row is not None
     return require_topic(conn, name), row[0]
 
@@ -128,45 +127,37 @@ def discard_unrouted(conn: Connection, topic_id: int | None = None) -> int:
 
 def _create(conn: Connection, params: Mapping[str, Any]) -> None:
     try:
-        conn.execute(query("log", "create_topic"), params)
+        with refused():
+            conn.execute(query("log", "create_topic"), params)
     except psycopg.errors.CheckViolation as error:
         raise UsageError(
             _explain(params["name"], params["partitions"], error.diag.constraint_name)
         ) from error
-    except psycopg.Error as error:
-        if error.sqlstate == "GL409":
-            raise UsageError(
-                f"{error.diag.message_primary}, or leave totalPartitions (--partitions) out"
-            ) from error
-        raise
+    except RefusedError as error:
+        if error.sqlstate != "GL409":
+            raise
+        text = f"{error}, or leave totalPartitions (--partitions) out"
+        raise RefusedError(text, sqlstate=error.sqlstate) from error
 
 
 def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
     """Change the number of partitions of a topic while everything runs; return the topic as it is.
 
     Before: `conn` is in autocommit. Waits for a run of the sequencer, and for no worker.
-    Raises UsageError for an unknown topic, or a number outside 1 to 4096.
+    Raises RefusedError for an unknown topic, or a number outside 1 to 4096.
     """
-    try:
+    with refused():
         conn.execute(query("log", "set_partitions"), {"name": name, "partitions": partitions})
-    except psycopg.Error as error:
-        if error.sqlstate in {"GL400", "GL404"}:
-            raise UsageError(str(error.diag.message_primary)) from error
-        raise
     return require_topic(conn, name)
 
 
 def set_dedupe_window(conn: Connection, name: str, window_s: float) -> None:
     """Set for how long a topic remembers dedupe keys; it counts at once, also for those it has.
 
-    Raises UsageError for an unknown topic, or a window that is not more than nothing.
+    Raises RefusedError for an unknown topic, or a window that is not more than nothing.
     """
-    try:
+    with refused():
         conn.execute(query("log", "set_dedupe_window"), {"name": name, "window_s": window_s})
-    except psycopg.Error as error:
-        if error.sqlstate in {"GL400", "GL404"}:
-            raise UsageError(str(error.diag.message_primary)) from error
-        raise
 
 
 def _explain(name: str, partitions: int, constraint: str | None) -> str:

@@ -107,8 +107,9 @@ def create_group(
     """Make a group known before its first worker; nothing happens when it is there.
 
     start: where it begins in each partition; a Point of a transaction is none.
-    Raises UsageError for a topic that is not there, or what is not a group name; GaplessError for a
-    group that is there and has no place in the log; RefusedError for a start outside of the log.
+    Raises UsageError for what is not a group name; GaplessError for a
+    group that is there and has no place in the log; RefusedError for a topic that is not there,
+    or a start outside of the log.
     """
     if start.transaction is not None:
         raise UsageError(f"a group begins at an end, an offset or a time, not at {start}")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
-import psycopg
 from psycopg.rows import class_row, tuple_row
 
-from gapless.errors import RefusedError, UsageError
+from gapless.db.refused import refused
+from gapless.errors import UsageError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -31,18 +29,6 @@ def row(conn: Connection[Any], query: LiteralString, **params: object) -> tuple[
         found = cursor.execute(query, params).fetchone()
     assert found is not None
     return found
-
-
-@contextmanager
-def refused() -> Iterator[None]:
-    """Turn an error that a function of gapless raises (GL…) into RefusedError, with its text."""
-    try:
-        yield
-    except psycopg.Error as error:
-        if not (error.sqlstate or "").startswith("GL"):
-            raise
-        text = error.diag.message_primary or str(error)
-        raise RefusedError(text, sqlstate=error.sqlstate or "") from error
 
 
 def require_autocommit(conn: Connection[Any], what: str) -> None:

@@ -98,7 +98,7 @@ def list_topics(conn: Connection[Any]) -> list[TopicInfo]:
 
 
 def show_topic(conn: Connection[Any], name: str) -> list[TopicPartition]:
-    """Return the partitions of a topic. Raises UsageError when there is no such topic."""
+    """Return the partitions of a topic. Raises RefusedError (GL404) when there is none."""
     require_topic(conn, name)
     return rows(conn, TopicPartition, query("cli", "topic_partitions"), topic=name)
 
@@ -125,8 +125,8 @@ def alter_topic(
 
     Before: `conn` is in autocommit. partitions: 1 to 4096, more or fewer. retention: all of it
     (find_retention() gives what holds). dedupe_window_s: seconds, more than none.
-    Raises UsageError for an unknown topic, a number out of bounds, or nothing to change; what was
-    changed before that, in the order retention, window, partitions, stays.
+    Raises RefusedError for an unknown topic or a number out of bounds, UsageError for nothing to
+    change; what was changed before that, in the order retention, window, partitions, stays.
     """
     require_autocommit(conn, "alter_topic()")
     if partitions is None and retention is None and dedupe_window_s is None:

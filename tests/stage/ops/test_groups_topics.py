@@ -69,8 +69,11 @@ def test_list_and_show_topics(conn: Connection, orders: None, command: Command) 
     assert (topic.topic, topic.partitions, topic.events, topic.groups) == ("orders", 1, 10, 1)
     assert known([topic]) == command("topics")
     assert known(ops.show_topic(conn, "orders")) == command("topics", "show", "orders")
-    with pytest.raises(UsageError, match='topic "x" does not exist'):
+    with pytest.raises(RefusedError, match='topic "x" does not exist') as caught:
         ops.show_topic(conn, "x")
+    assert caught.value.sqlstate == "GL404"
+    with pytest.raises(RefusedError, match="1 to 4096"):
+        ops.alter_topic(conn, "orders", partitions=5000)
 
 
 def test_create_a_topic(conn: Connection) -> None:
