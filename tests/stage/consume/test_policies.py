@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from psycopg import Connection
 
 import gapless
-from gapless.consume.aside.retry import redrive as redrive_unit
+from gapless.consume.aside.retry import retry_aside as redrive_unit
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.db.connect import connect
