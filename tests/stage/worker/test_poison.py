@@ -18,7 +18,7 @@ POISONS: dict[str, dict[str, object]] = {
     "ends its own session": {"sql": "select pg_terminate_backend(pg_backend_pid())"},
 }
 NOT_ITS_FAULT = """
-create or replace function gapless.finish_batch(claim_xid text) returns boolean language plpgsql as
+create or replace function gapless.finish_batch(_claim_xid text) returns boolean language plpgsql as
 $$ begin raise exception 'what is of gapless is broken' using errcode = 'XX001'; end $$
 """
 
