@@ -16,10 +16,10 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
-from gapless.cli import lines
 from gapless.db.queries import query, sql_root
 from gapless.log.event import COLUMNS, GIVEN, Event, NewEvent, Row
 from gapless.log.tail import Entry
+from gapless.ops.load import lines
 from gapless.spark import events
 from gapless.spark.columns import COLUMNS as OF_THE_SOURCE
 
