@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ALONE = ("tests/unit/", "tests/docs/", "tests/test_tidy.py", "tests/test_sql.py")
+ALONE = ("tests/unit/", "tests/docs/", "tests/test_tidy.py")
 _SLOW = {"slow", "long", "soak", "chaos", "spark"}
 
 
