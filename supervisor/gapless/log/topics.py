@@ -74,7 +74,10 @@ def create_topic(
     keep_s: float | None = None,
     dedupe_window_s: float | None = None,
 ) -> tuple[Topic, bool]:
-    """Do as ensure_topic(); return also whether it was made just now, and by us."""
+    """Do as ensure_topic(); return also whether it was made just now, and by us.
+
+    Raises what ensure_topic() raises.
+    """
     params = {
         "name": name,
         "partitions": partitions,
