@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from enum import IntEnum
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum
+from pathlib import PurePosixPath
+from typing import Any, ClassVar, NamedTuple
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.log import record as publish
+from gapless.log import codec
+from gapless.log.event import NewEvent
+from gapless.log.publish import _events
 
 KEYS = st.text() | st.integers() | st.none() | st.booleans() | st.floats(allow_nan=False)
 LEAVES = (
@@ -52,7 +60,7 @@ def outcome(encode: Any, value: object) -> object:
 
 @given(VALUES)
 def test_it_is_the_same(value: object) -> None:
-    assert outcome(publish._encode, value) == outcome(dumps, value)
+    assert outcome(codec.encode, value) == outcome(dumps, value)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def test_it_is_the_same(value: object) -> None:
     [_Colour.RED, _Point(1, 2.5), _Name("ä\n"), OrderedDict(b=1, a=[]), {_Name("k"): _Colour.RED}],
 )
 def test_of_subclasses_too(value: object) -> None:
-    assert publish._encode(value) == dumps(value)
+    assert codec.encode(value) == dumps(value)
 
 
 @pytest.mark.parametrize("there", [None, lambda: None])
@@ -69,6 +77,85 @@ def test_on_a_python_without_the_encoder_of_c(
 ) -> None:
     """Or with one that takes other arguments."""
     monkeypatch.setattr(json.encoder, "c_make_encoder", there)
-    encode = publish._encoder()
+    encode = codec.encoder()
     monkeypatch.undo()
     assert encode({"ä": [1, None]}) == '{"ä":[1,null]}'
+
+
+@dataclass(frozen=True)
+class _Line:
+    sku: str
+    price: Decimal
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Order:
+    order_id: UUID
+    lines: list[_Line]
+    placed: datetime
+
+
+class _State(Enum):
+    OPEN = "open"
+
+
+class _Model:
+    """As pydantic's models look from outside."""
+
+    def model_dump(self, *, mode: str) -> dict[str, object]:
+        return {"mode": mode, "at": date(2026, 1, 2)}
+
+
+class _Struct:
+    """As msgspec's structs look from outside."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]] = ("a", "b")
+    a = 1
+    b = time(1, 2, 3)
+
+
+ID = UUID("00000000-0000-0000-0000-000000000001")
+ZONE = timezone(timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            _Order(ID, [_Line("a", Decimal("9.90"), ["x"])], datetime(2026, 1, 2, tzinfo=UTC)),
+            f'{{"order_id":"{ID}","lines":[{{"sku":"a","price":"9.90","tags":["x"]}}],"placed":"2026-01-02T00:00:00+00:00"}}',
+        ),
+        ({"at": datetime(2026, 1, 2, 3, 4, 5, 678, ZONE)}, '{"at":"2026-01-02T03:04:05.000678+02:00"}'),
+        ([_State.OPEN, _Colour.RED], '["open",1]'),
+        (_Model(), '{"mode":"json","at":"2026-01-02"}'),
+        (_Struct(), '{"a":1,"b":"01:02:03"}'),
+        (PurePosixPath("a/b"), '"a/b"'),
+        (2**80, str(2**80)),
+    ],
+)  # fmt: skip
+def test_what_programs_have_in_hand(value: object, text: str) -> None:
+    assert codec.encode(value) == text
+    codec.decode(text)
+
+
+@pytest.mark.parametrize(
+    "value", [{1, 2}, b"x", object(), float("nan"), float("inf"), _Line, _Model, 1j]
+)
+def test_what_has_no_one_meaning_is_refused(value: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        codec.encode({"value": value})
+
+
+def test_integers_of_any_size_survive() -> None:
+    assert codec.decode(codec.encode({"n": 10**40}))["n"] == 10**40
+
+
+def test_a_model_that_can_be_iterated_over_is_one_payload() -> None:
+    class Fields(_Model):
+        def __iter__(self) -> Iterator[tuple[str, int]]:
+            yield "a", 1
+
+    (event,) = _events(Fields(), {})
+    assert isinstance(event, NewEvent)
+    assert codec.encode(event.payload) == '{"mode":"json","at":"2026-01-02"}'

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from gapless.log.cause import Cause, parse_cause
+from gapless.log.codec import decode
 
 # The columns of an event: what its producer gives, and what is read of it, in the order of a Row
 # and of the named query `fetch`. SQL has lists of its own, for a statement that says `*` breaks in
@@ -36,14 +36,14 @@ Row = tuple[
 ]
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
-_decode = json.JSONDecoder().decode  # loads() would look for an encoding first; it is UTF-8
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen: to make one would take three times as long
 class NewEvent:
     """An event to publish. Only `payload` is needed.
 
-    payload: anything json.dumps takes; `bytes` are JSON text already and stored as they are.
+    payload: anything json.dumps takes, dataclasses, models of pydantic, structs of msgspec, UUID,
+    Decimal, dates and times; `bytes` are JSON text already and stored as they are.
     key: orders events, same key same partition; default host_id, else the transaction.
     event_type, headers (a JSON object), host_id, user_id: for those who read it; stored as given.
     transaction_id: makes a unit of its own; default the publishing database transaction.
@@ -99,7 +99,7 @@ class Event:
         """The decoded JSON. Raises ValueError if a number or string cannot be had in Python."""
         if self._payload is _UNREAD:
             raw = self._row[3]
-            self._payload = None if raw is None else _decode(raw.decode())
+            self._payload = None if raw is None else decode(raw.decode())
         return self._payload
 
     @property
@@ -112,7 +112,7 @@ class Event:
         """The decoded JSON object; empty if there is none. Raises ValueError as `payload` does."""
         if self._headers is _UNREAD:
             raw = self._row[4]
-            self._headers = {} if raw is None else _decode(raw.decode())
+            self._headers = {} if raw is None else decode(raw.decode())
         headers: dict[str, Any] = self._headers
         return headers
 

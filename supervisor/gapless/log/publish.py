@@ -24,6 +24,7 @@ from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.log import keyed
 from gapless.log.cause import Origin, Told, current_origin, told_of
+from gapless.log.codec import is_record
 from gapless.log.event import GIVEN, NewEvent
 from gapless.log.record import columns, record
 
@@ -62,7 +63,7 @@ def publish(
 ) -> UUID | Awaitable[UUID]:
     """Publish one event, or many, to `topic`; they exist when the caller's transaction commits.
 
-    what: a payload (anything json.dumps takes; `bytes` are JSON text already), a NewEvent, or an
+    what: a payload (see NewEvent.payload; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
     fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window).
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
@@ -219,6 +220,8 @@ def _as_many(what: object) -> Iterable[object] | None:
     if isinstance(what, list | tuple):
         return what if what and all(isinstance(item, NewEvent) for item in what) else None
     if isinstance(what, str | bytes | bytearray | dict) or not isinstance(what, Iterable):
+        return None
+    if is_record(what):  # a model of pydantic can be iterated over: over its fields
         return None
     return what
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 from gapless.errors import PublishError
+from gapless.log.codec import encode
 from gapless.log.event import GIVEN, NewEvent
 
 Record = tuple[str | None, ...]
@@ -17,27 +16,6 @@ Record = tuple[str | None, ...]
 _TEXT = (str, UUID)
 _JSON_TEXT = (bytes, bytearray)
 _UUID = re.compile(r"(\{)?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1)\})")
-
-
-def _encoder() -> Callable[[object], str]:
-    """Return what json.dumps() does, made once.
-
-    It makes an encoder for each call, and encode() one of C for each, which costs as much as 500
-    bytes of text.
-    What contains itself ends in a RecursionError instead of a ValueError.
-    """
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    make: Any = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode()
-    try:
-        chunks = make(
-            None, encoder.default, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3
-        )
-    except TypeError:  # no such thing on this Python, or another
-        return encoder.encode
-    return lambda value: "".join(chunks(value, 0))
-
-
-_encode = _encoder()
 
 
 def record(event: object) -> Record:
@@ -90,7 +68,7 @@ def _json(value: object, name: str) -> str:
         except UnicodeDecodeError as error:
             raise PublishError(f"{name}: JSON text must be UTF-8: {error}") from error
     try:
-        return _encode(value)
+        return encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise PublishError(f"{name} is not JSON: {error}") from error
 

@@ -1,0 +1,74 @@
+"""JSON: the one place where payloads and headers become text, and text becomes values again.
+
+Python's own json, so that what is stored is what `json.dumps` writes: integers of any size survive,
+NaN and infinity are refused (docs/decisions/0013-json.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+_AS_TEXT = (UUID, Decimal, PurePath)
+_AS_ISO = (datetime, date, time)
+
+decode = json.JSONDecoder().decode  # loads() would look for an encoding first; it is UTF-8
+"""Return the value of a JSON text. Raises ValueError if a number cannot be had in Python."""
+
+
+def _plain(value: object) -> object:
+    """Return what json knows for what it does not.
+
+    A model of pydantic is what its `model_dump(mode="json")` says, a struct of msgspec and a
+    dataclass their fields by name; a UUID, Decimal or path is its text, a date or time its ISO 8601
+    form, an Enum its value. Raises TypeError for anything else: a set has no order.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, _AS_TEXT):
+        return str(value)
+    if isinstance(value, _AS_ISO):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    dump = getattr(value, "model_dump", None)  # pydantic's; not imported for it
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="json")
+    names = getattr(value, "__struct_fields__", None)  # msgspec's
+    if names is not None and not isinstance(value, type):
+        return {name: getattr(value, name) for name in names}
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def is_record(value: object) -> bool:
+    """Tell whether a value is a model of pydantic or a dataclass: one value, not many."""
+    return is_dataclass(value) or hasattr(type(value), "model_dump")
+
+
+def encoder() -> Callable[[object], str]:
+    """Return what json.dumps() does, made once.
+
+    It makes an encoder for each call, and encode() one of C for each, which costs as much as 500
+    bytes of text.
+    What contains itself ends in a RecursionError instead of a ValueError.
+    """
+    plain = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+    )
+    make: Any = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode()
+    try:
+        chunks = make(None, _plain, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3)
+    except TypeError:  # no such thing on this Python, or another
+        return plain.encode
+    return lambda value: "".join(chunks(value, 0))
+
+
+encode = encoder()
+"""Return a value as JSON text. Raises TypeError, ValueError or RecursionError if it is none."""
