@@ -152,7 +152,7 @@ def test_a_session_an_operator_ended_is_no_attempt(
 ) -> None:
     world.publish(terminate=True)
     for forgiven_of, attempts in ((2**40, 0), (1, 1)):
-        monkeypatch.setattr("gapless.spark.task.FORGIVEN_OF", forgiven_of)
+        monkeypatch.setattr("gapless.worker.forgive.FORGIVEN_OF", forgiven_of)
         with pytest.raises(psycopg.errors.AdminShutdown):
             work_on(replace(world.work, alone=EVENTS))
         assert world.attempts() == attempts
