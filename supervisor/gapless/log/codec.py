@@ -23,6 +23,12 @@ decode = json.JSONDecoder().decode  # loads() would look for an encoding first; 
 """Return the value of a JSON text. Raises ValueError if a number cannot be had in Python."""
 
 
+class NotJson:
+    """A base of classes whose instances are never values of JSON, though they are dataclasses."""
+
+    __slots__ = ()
+
+
 def _plain(value: object) -> object:
     """Return what json knows for what it does not.
 
@@ -30,7 +36,7 @@ def _plain(value: object) -> object:
     dataclass their fields by name; a UUID, Decimal or path is its text, a date or time its ISO 8601
     form, an Enum its value. Raises TypeError for anything else: a set has no order.
     """
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type | NotJson):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, _AS_TEXT):
         return str(value)

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from gapless.log.cause import Cause, parse_cause
-from gapless.log.codec import decode
+from gapless.log.codec import NotJson, decode
 
 # The columns of an event: what its producer gives, and what is read of it, in the order of a Row
 # and of the named query `fetch`. SQL has lists of its own, for a statement that says `*` breaks in
@@ -39,7 +39,7 @@ _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copi
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen: to make one would take three times as long
-class NewEvent:
+class NewEvent(NotJson):
     """An event to publish. Only `payload` is needed.
 
     payload: anything json.dumps takes, dataclasses, models of pydantic, structs of msgspec, UUID,

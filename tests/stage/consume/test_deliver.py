@@ -525,7 +525,9 @@ def test_moved_while_a_call_goes_on(world: World, group: Group) -> None:
     calls.act = act  # type: ignore[method-assign]
     driver = Driver(turn(group.conn, group.assignment, calls.handler))
     outcomes = [driver.turn().outcome for _ in range(8)]
-    assert outcomes[:2] == ["done", "idle"], "begun, and then nothing is noted"
+    # A look at the log that waits for the lock of whoever moves the offset takes that for a fence.
+    assert outcomes[0] == "done", "begun"
+    assert outcomes[1] in {"idle", "fenced"}, "and then nothing is noted"
     assert calls.offsets() == [1, 3, 4]
     assert group.next_offset() == 5
 
