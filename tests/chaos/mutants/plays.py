@@ -278,7 +278,7 @@ def two_at_once(theatre: Theatre) -> list[Violation]:
             thread.start()
             waits = "select cardinality(pg_blocking_pids(%s)) > 0"
             theatre.until(lambda: theatre.value(waits, two.info.backend_pid), "the second waits")
-            for unit in load_units(one, fence.partition, claimed, turn.terms)[1]:
+            for unit in load_units(one, fence.partition, claimed, turn.terms):
                 by.handler(unit, one)
             allow_commit(turn.conn, claimed.claim_xid, len(claimed.spans))
         thread.join()

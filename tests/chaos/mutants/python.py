@@ -70,8 +70,7 @@ def effects_first(_: Any) -> Any:
 
 def _handle(turn: Job, claimed: Any) -> None:
     with transaction(turn.conn):
-        _, units = load_units(turn.conn, turn.assignment.partition, claimed, turn.terms)
-        for unit in units:
+        for unit in load_units(turn.conn, turn.assignment.partition, claimed, turn.terms):
             call(turn.handler, unit, turn.conn)
 
 

@@ -75,7 +75,7 @@ class Backlog:
             rows = self._read_ahead(conn, claimed)
             self._gauge(rows, terms.batch_size, terms.stream_above_events)
         if rows is None:
-            return claimed, load_units(conn, assignment.partition, claimed, terms)[1]
+            return claimed, load_units(conn, assignment.partition, claimed, terms)
         source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
         return claimed, units_of(source, claimed.spans, rows)
 

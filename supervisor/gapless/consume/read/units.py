@@ -32,15 +32,15 @@ def at_once(terms: Terms) -> int:
 
 def load_units(
     conn: Connection[Any], partition: Partition, claimed: Claim, terms: Terms
-) -> tuple[Spans, Iterator[Unit]]:
-    """Return the units of a claim: their places, and themselves, read while iterating if need be.
+) -> Iterator[Unit]:
+    """Return the units of a claim; those that were not read with it are read while iterating.
 
     Raises HoleError while iterating when an event is missing (I3).
     """
     reader = _UnitReader(conn, partition, terms)
     if claimed.rows is not None:
-        return claimed.spans, iter(units_of(reader.source, claimed.spans, claimed.rows))
-    return claimed.spans, reader.units(claimed.spans)
+        return iter(units_of(reader.source, claimed.spans, claimed.rows))
+    return reader.units(claimed.spans)
 
 
 def read_units(

@@ -167,7 +167,8 @@ class _Trial:
 
     def _claim(self, partition: Partition, claimed: Claim) -> None:
         """Handle the units of a claim, all at once, or one by one if that fails."""
-        spans, units = load_units(self._conn, partition, claimed, self._terms)
+        spans = claimed.spans
+        units = load_units(self._conn, partition, claimed, self._terms)
         place = (partition.partition_id, claimed.first_offset)
         is_slow = place in self._slow
         if not is_slow and self._try(lambda: self._together(units)) is not None:
