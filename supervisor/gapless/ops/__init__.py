@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from gapless.ops.replay.tally import FailedUnit, ReplayTrial
     from gapless.ops.replay.trial import try_replay
     from gapless.ops.retention import drop_chunks, list_chunks
+    from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -166,6 +167,7 @@ __all__ = [
     "Resumed",
     "Retention",
     "SameTransaction",
+    "ServerInfo",
     "Skipped",
     "Topic",
     "TopicChange",
@@ -218,9 +220,12 @@ __all__ = [
     "seek",
     "seek_paused",
     "show_group",
+    "show_server",
     "show_topic",
     "show_unit",
     "skip_hole",
+    "start_server",
+    "stop_server",
     "trace",
     "try_replay",
 ]
@@ -269,6 +274,7 @@ if not TYPE_CHECKING:
             "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
             "gapless.ops.replay.trial": "try_replay",
             "gapless.ops.retention": "drop_chunks list_chunks",
+            "gapless.ops.server": "ServerInfo show_server start_server stop_server",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
