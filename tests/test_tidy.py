@@ -231,10 +231,6 @@ def _is_number(annotation: ast.expr | None, value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and type(value.value) in {int, float}
 
 
-# The demo shows its own tables, which are no part of gapless.
-ASKS_THE_DATABASE = {"demo/kept.py", "demo/play.py", "demo/report.py"}
-
-
 def test_the_command_line_asks_the_database_through_ops() -> None:
     """What a command does, a gateway does with one call of gapless.ops."""
     asking = {
@@ -242,7 +238,7 @@ def test_the_command_line_asks_the_database_through_ops() -> None:
         for path in (PACKAGES / "gapless").glob("cli/**/*.py")
         if "gapless.db.queries" in _text(path)
     }
-    assert asking == ASKS_THE_DATABASE
+    assert not asking
 
 
 def test_the_name_supervisor_stays_free() -> None:

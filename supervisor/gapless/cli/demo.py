@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the demo on the server that was named, or on one of its own."""
-    from gapless.cli.demo.play import play  # noqa: PLC0415 - heavy imports only when it runs
+    from gapless.demo.play import play  # noqa: PLC0415 - heavy imports only when it runs
 
     return play(args, said_dsn(args))
 

@@ -22,7 +22,7 @@ from gapless.ops.place import spell
 from gapless.ops.server import url_of
 
 OWN_SERVER = "demo"
-_HANDLERS = "gapless.cli.demo.handlers"
+_HANDLERS = "gapless.demo.handlers"
 _COLUMN = 56  # where what is said of a command begins
 
 

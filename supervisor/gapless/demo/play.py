@@ -14,16 +14,16 @@ from typing import Any
 from psycopg import Connection
 from rich.console import Console
 
-from gapless.cli.demo.flights import flights
-from gapless.cli.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
-from gapless.cli.demo.pipelines import run_pipelines
-from gapless.cli.demo.producers import start_producers
-from gapless.cli.demo.report import measure, print_report
-from gapless.cli.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.db.connect import connect
 from gapless.db.embedded.control import stay
 from gapless.db.embedded.server import EmbeddedServer, acquire
 from gapless.db.queries import query
+from gapless.demo.flights import flights
+from gapless.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
+from gapless.demo.pipelines import run_pipelines
+from gapless.demo.producers import start_producers
+from gapless.demo.report import measure, print_report
+from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.errors import GaplessError
 
 JOIN_S_MAX = 30.0
