@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         reset_pipeline,
     )
     from gapless.ops.place import EARLIEST, GroupPlace, Point
+    from gapless.ops.remedy import Explained, explain
     from gapless.ops.replay.plan import (
         ReplayInfo,
         ReplayPlan,
@@ -136,6 +137,7 @@ __all__ = [
     "DlqOutcome",
     "DlqRow",
     "DlqUnit",
+    "Explained",
     "FailedUnit",
     "Finding",
     "GroupInfo",
@@ -185,6 +187,7 @@ __all__ = [
     "discard_unrouted",
     "drop_chunks",
     "drop_schema",
+    "explain",
     "export_units",
     "find_losses",
     "find_replay",
@@ -266,6 +269,7 @@ if not TYPE_CHECKING:
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
+            "gapless.ops.remedy": "Explained explain",
             "gapless.ops.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
                 "list_replays plan_replay remove_replay replay_terms"

@@ -201,3 +201,17 @@ def test_the_embedded_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not ops.stop_server()
     assert not ops.show_server().running
     shutil.rmtree(folder)
+
+
+def test_any_error_is_one_line(conn: Connection, orders: None) -> None:
+    """The database's error, with what grants the right that is missing; and our own."""
+    conn.execute("set role gapless_producer")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
+        ops.pause(conn, ops.GroupPlace.parse("billing"))
+    conn.execute("reset role")
+    said = ops.explain(refused.value, "the night shift")
+    assert said.text.startswith("the night shift: permission denied for ")
+    assert said.text.endswith(": grant it gapless_operator")
+    assert said.exit_code == 2
+    assert ops.explain(UsageError("no\nsuch")) == ops.Explained("no such", 2)
+    assert ops.explain(MemoryError()) == ops.Explained("out of memory", 1)
