@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 from rich.console import Console
 
 from gapless.db.connect import connect
-from gapless.db.embedded.cluster import NAME
+from gapless.db.postgres.cluster import NAME
 from gapless.db.queries import query
 from gapless.ops.place import spell
 from gapless.ops.server import url_of

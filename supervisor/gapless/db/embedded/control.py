@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.db.embedded.account import server_account
-from gapless.db.embedded.binaries import find_binaries
 from gapless.db.embedded.folder import SHARED, ServerFolder, default_folder, try_lock
 from gapless.db.embedded.server import EmbeddedServer, acquire
+from gapless.db.postgres.account import server_account
+from gapless.db.postgres.binaries import find_binaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

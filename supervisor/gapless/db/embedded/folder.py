@@ -23,7 +23,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gapless.db.embedded.account import Account, closed_folder
+from gapless.db.postgres.account import Account, closed_folder
 from gapless.errors import ConnectError, UsageError
 
 SHARED = fcntl.LOCK_SH

@@ -24,10 +24,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from gapless.db.embedded.account import server_account
-from gapless.db.embedded.binaries import find_binaries, runnable_by
-from gapless.db.embedded.cluster import Cluster
 from gapless.db.embedded.folder import EXCLUSIVE, ServerFolder, ServerState, try_lock
+from gapless.db.postgres.account import server_account
+from gapless.db.postgres.binaries import find_binaries, runnable_by
+from gapless.db.postgres.cluster import Cluster
 from gapless.errors import GaplessError
 
 _LOOK_AGAIN_S = 0.2

@@ -23,9 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gapless.db.embedded.account import closed_folder, server_account
-from gapless.db.embedded.binaries import find_binaries, runnable_by
-from gapless.db.embedded.cluster import START_TIMEOUT_S, Cluster
 from gapless.db.embedded.folder import (
     EXCLUSIVE,
     SHARED,
@@ -35,7 +32,10 @@ from gapless.db.embedded.folder import (
     wait_for_lock,
 )
 from gapless.db.embedded.keeper import Order
-from gapless.db.embedded.postmaster import STOP_TIMEOUT_S, running_postmaster, shut_down
+from gapless.db.postgres.account import closed_folder, server_account
+from gapless.db.postgres.binaries import find_binaries, runnable_by
+from gapless.db.postgres.cluster import START_TIMEOUT_S, Cluster
+from gapless.db.postgres.postmaster import STOP_TIMEOUT_S, running_postmaster, shut_down
 from gapless.errors import ConnectError
 
 _LOOK_AGAIN_S = 0.01

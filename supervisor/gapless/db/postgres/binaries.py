@@ -19,7 +19,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from gapless.db.embedded.account import Account, run
+from gapless.db.postgres.account import Account, run
 from gapless.errors import ConnectError
 
 MIN_MAJOR = 14
