@@ -38,7 +38,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 def require_delta() -> None:
     """Raise UsageError where the package that writes Delta's log is missing."""
     try:
-        import deltalake  # noqa: F401, PLC0415 - an extra
+        import deltalake  # noqa: F401 - an extra
     except ImportError as error:
         raise UsageError(
             f"a target delta needs {error.name}, which is not installed: pip install gapless[delta]"
@@ -99,7 +99,7 @@ class Delta:
 
     def _table(self, df: DataFrame) -> DeltaTable:
         """Return the table, made if there is none. Raises UsageError if the rows do not fit."""
-        from deltalake import DeltaTable, Schema  # noqa: PLC0415 - an extra
+        from deltalake import DeltaTable, Schema
 
         partition_by = list(self._pipeline.target.partition_by)
         columns = columns_of(json.loads(df.schema.json()), partition_by)
@@ -128,8 +128,8 @@ class Delta:
 
     def _commit(self, plan: Any, batch: MicroBatch) -> None:
         """Commit unless that has happened; of two at once, delta-rs refuses the second."""
-        from deltalake import CommitProperties, DeltaTable, Transaction  # noqa: PLC0415 - an extra
-        from deltalake.transaction import AddAction, RemoveAction  # noqa: PLC0415
+        from deltalake import CommitProperties, DeltaTable, Transaction
+        from deltalake.transaction import AddAction, RemoveAction
 
         table = DeltaTable(plan["table"])
         if table.transaction_version(plan["app"]) == batch.number:
@@ -185,7 +185,7 @@ def _micros(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def _explained(where: str) -> Iterator[None]:
     """Say in one sentence what is wrong with the table, whoever found it."""
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
+    from deltalake.exceptions import DeltaError
 
     try:
         yield
