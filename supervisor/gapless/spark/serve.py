@@ -1,4 +1,4 @@
-"""The process of `gapless run --engine spark`: a session of Spark, an engine until it is stopped."""
+"""`gapless run --engine spark`: a session of Spark, and an engine until it is told to stop."""
 
 from __future__ import annotations
 
