@@ -160,7 +160,8 @@ def test_a_run_that_was_cut_off_hides_nothing(tmp_path: Path) -> None:
     program = ONCE + "def test_stop(): raise KeyboardInterrupt\n"
     code, said = run(tmp_path, program)
     assert code == 2
-    assert "1 failed" in said, said
+    assert "FAILED test_it.py::test_once" in said, said
+    assert calls_of(tmp_path, "test_once") == 1
 
 
 def test_an_unexpected_skip_stays_a_failure(tmp_path: Path) -> None:
