@@ -15,9 +15,9 @@ OWN = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
-    """An embedded server. version: of the PostgreSQL that made its data, None before there are any.
+    """An embedded server. version: a number, the major version of the PostgreSQL that made its data.
 
-    running: it does. stays: until it is stopped, not only as long as somebody uses it. folder, log:
+    It is None before there are any. running: it does. stays: until it is stopped, not only as long as somebody uses it. folder, log:
     where its data are, and what it says. url: its address while it runs, for other programs too.
     """
 
