@@ -15,9 +15,9 @@ OWN = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
-    """An embedded server. version: a number, the major version of the PostgreSQL that made its data.
+    """An embedded server. version: the major version of the PostgreSQL that made its data, or None.
 
-    It is None before there are any. running: it does. stays: until it is stopped, not only as long as somebody uses it. folder, log:
+    running: it does. stays: until it is stopped, not only as long as somebody uses it. folder, log:
     where its data are, and what it says. url: its address while it runs, for other programs too.
     """
 
@@ -32,7 +32,7 @@ class ServerInfo:
 
 def show_server(name: str = OWN) -> ServerInfo:
     """Return what the server of this name is; starts nothing. Raises UsageError for a bad name."""
-    return _info(name, control.look(name))
+    return _info(name, control.standing_of(name))
 
 
 def start_server(name: str = OWN) -> ServerInfo:

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.queries import query
 from gapless.errors import ConnectError, GaplessError, UsageError
-from gapless.spark.reach import require_same
+from gapless.spark.reach import require_same_database
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,7 +147,7 @@ def _prove(session: Any, dsn: str, identity: str) -> None:
         cursor = _execute(session, query("spark", "database_identity"))
         (found,) = cursor.fetchone()
         cursor.close()
-        require_same(dsn, identity, found)
+        require_same_database(dsn, identity, found)
     except BaseException:
         session.close()
         raise

@@ -48,7 +48,7 @@ def spark_session(
         session = _start(home, master, name, conf or {})
     _redact(session)
     if by_hand:
-        register(session)
+        register_source(session)
     return session
 
 
@@ -152,7 +152,7 @@ def end_session_within(session: SparkSession, seconds: float) -> None:
         gateway.proc.wait()
 
 
-def register(session: SparkSession) -> None:
+def register_source(session: SparkSession) -> None:
     """Register the format by hand: another vendor's broken module may break Spark's own search."""
     from pyspark_gapless import GaplessSource
 

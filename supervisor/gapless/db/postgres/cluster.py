@@ -17,7 +17,7 @@ from pathlib import Path
 
 from psycopg.conninfo import make_conninfo
 
-from gapless.db.postgres.account import run, server_account, spawn
+from gapless.db.postgres.account import run_as, server_account, spawn
 from gapless.db.postgres.binaries import look_at
 from gapless.db.postgres.postmaster import (
     Mode,
@@ -164,7 +164,7 @@ class Cluster:
         os.kill(backend_pid, signal.SIGKILL)
 
     def _make(self, argv: Sequence[str | Path], text: str = "") -> None:
-        exit_code, printed = run(self._account, argv, text)
+        exit_code, printed = run_as(self._account, argv, text)
         self._log(printed)
         if exit_code != 0:
             raise ConnectError(

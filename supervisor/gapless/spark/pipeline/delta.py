@@ -21,7 +21,7 @@ from psycopg import Connection
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
-from gapless.spark.pipeline.delta_schema import columns_of, require_same, require_writable
+from gapless.spark.pipeline.delta_schema import columns_of, require_same_columns, require_writable
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import File, Folder
 from gapless.spark.pipeline.parquet import write_parquet
@@ -114,7 +114,7 @@ class Delta:
             DeltaTable.create(uri, schema=schema, partition_by=partition_by, mode="ignore")
         table = DeltaTable(uri)
         require_writable(table)
-        require_same(table, columns, partition_by)
+        require_same_columns(table, columns, partition_by)
         return table
 
     def _require_new(self, table: DeltaTable, app: str, batch: MicroBatch) -> None:
