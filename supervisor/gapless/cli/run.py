@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ _FLAGS = (
 
 
 _SPARK_END_S = 30.0
+_NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 
 
 def main(args: argparse.Namespace) -> int:
@@ -103,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
     if args.engine == "spark":
         return _run_on_spark(plan, tuple(references), args.master)
     wants_console = settings.log_format == "auto" and not args.no_console
-    if sys.stdout.isatty() and wants_console:
+    if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
         return supervise_with_console(plan)

@@ -10,13 +10,7 @@ from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import terminal_columns
 from gapless.cli.screen import say
 from gapless.ops.text import json_text
-from gapless.status import (
-    snapshot,
-    stream,
-    to_document,
-    to_text,
-    watch,
-)
+from gapless.status import snapshot, to_document
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -56,15 +50,23 @@ def main(args: argparse.Namespace) -> int:
     def connect() -> Connection[Any]:
         return open_connection(args, "status", settings)
 
+    # Each way imports what it needs alone: JSON needs no rich, one look no terminal.
     if args.watch and args.json:
+        from gapless.status.loop import stream  # noqa: PLC0415
+
         stream(connect, _print_line, interval_s=args.interval)
     if args.watch:
-        return watch(connect, interval_s=args.interval)
+        from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415
+        from gapless.status.loop import watch  # noqa: PLC0415
+
+        return watch(connect, LETTERS, interval_s=args.interval)
     with connect() as conn:
         look = snapshot(conn)
     if args.json:
         say(json_text(to_document(look), indent=2))
     else:
+        from gapless.status.text import to_text  # noqa: PLC0415
+
         say(to_text(look, width=terminal_columns()).rstrip("\n"))
     return 0
 

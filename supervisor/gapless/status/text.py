@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from gapless.status.document import to_document
-from gapless.status.render import Screen
+from gapless.status.draw import draw
+from gapless.status.lines import SEQUENCER
 from gapless.status.snapshot import Snapshot
+from gapless.status.view import Canvas, ConsoleState, Look
 from gapless.status.words import PLAIN, age, clean, counted
 
 GAP = "  "
@@ -29,8 +29,9 @@ Row = Sequence[object]
 def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
     """Return the snapshot as unstyled tables.
 
-    width: of the terminal, names give way to fit it. None (a pipe) cuts nothing, has a column for
-    each value and a dash for each missing one, for awk.
+    width: of the terminal: what the live console shows at its first look, as high as it is. None (a
+    pipe) cuts nothing, has a line for each partition, a column for each value and a dash for each
+    missing one, for awk.
     """
     if width is not None:
         return _fitted(snapshot, width)
@@ -65,12 +66,9 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
 
 def _fitted(snapshot: Snapshot, width: int) -> str:
     """Return the screen of the live console as it is at one look, in signs any terminal has."""
-    screen = Console(
-        file=io.StringIO(), width=width, color_system=None, force_terminal=False, _environ={}
-    )
-    with screen.capture() as capture:
-        screen.print(Screen(snapshot=snapshot, history=None, glyphs=PLAIN))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    canvas = Canvas(width=width, glyphs=PLAIN)
+    lines = draw(Look(snapshot=snapshot), ConsoleState(has_keys=False, way_out=""), canvas)
+    return "".join(f"{line.plain.rstrip()}\n" for line in lines)
 
 
 def _heading(snapshot: Snapshot) -> str:
@@ -84,7 +82,7 @@ def _heading(snapshot: Snapshot) -> str:
     lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}"
     if snapshot.waiting or snapshot.parked:
         lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
-    return f"{place}, {at}\nsequencer {sequencer.state}, pending {waiting}, {lag}\n"
+    return f"{place}, {at}\nsequencer {SEQUENCER[sequencer.state]}, pending {waiting}, {lag}\n"
 
 
 def _why(row: dict[str, Any]) -> str | None:
