@@ -102,8 +102,8 @@ def test_ctrl_z_and_back(terminal: Terminal, conn: Connection) -> None:
 
 
 def test_keys_sort_and_q_does_not_end_it(terminal: Terminal) -> None:
-    terminal.keys("ql")
-    terminal.wait_for("by lag")
+    terminal.keys("qs")
+    terminal.wait_for("by name")
     terminal.keys("\x03")
     terminal.wait_for("code 0")
 

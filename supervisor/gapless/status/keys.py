@@ -113,15 +113,18 @@ def _enter(state: ConsoleState, look: Look) -> ConsoleState:
     return replace(state, pages=(*state.pages, ConsolePage(at=at)))
 
 
-def _back(state: ConsoleState, _: Look) -> ConsoleState:
-    if len(state.pages) == 1:
-        return _page(state, filter="")
-    return replace(state, pages=state.pages[:-1])
+def _back(state: ConsoleState, look: Look) -> ConsoleState:
+    """Drop the filter, else go back a page."""
+    return _page(state, filter="") if state.page.filter else _up(state, look)
+
+
+def _up(state: ConsoleState, _: Look) -> ConsoleState:
+    return replace(state, pages=state.pages[:-1]) if len(state.pages) > 1 else state
 
 
 def _quit(state: ConsoleState, look: Look) -> ConsoleState:
     if len(state.pages) > 1:
-        return _back(state, look)
+        return _up(state, look)
     return replace(state, has_quit=not state.stays)
 
 
