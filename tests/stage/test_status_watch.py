@@ -168,7 +168,7 @@ def test_keys_open_sort_and_filter(dsn: str, topic: Topic) -> None:
         terminal.keys("\r")
         terminal.wait_for("gapless  billing/outbox")
         terminal.keys("?")
-        terminal.wait_for("redrive a dead letter; asks first")
+        terminal.wait_for("redrive; asks first")
         terminal.keys("x\x1b")
         terminal.wait_for("q quit")
         terminal.keys("q")

@@ -13,8 +13,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gapless.status import to_document
-from gapless.status.draw import draw
+from gapless.status.draw import WORDS, draw
 from gapless.status.history import History
+from gapless.status.keys import HELP
 from gapless.status.layout import Section, lay_out, share, window
 from gapless.status.snapshot import COUNT_MAX, Pending, Snapshot, Standing
 from gapless.status.text import to_text
@@ -264,6 +265,13 @@ def test_forty_columns_have_lag_age_catch_up_and_dead() -> None:
         *("group", "lag", "oldest", "catch", "up", "dead")
     ]
     assert "partition" in " ".join(lines)
+
+
+def test_the_help_fits_forty_columns() -> None:
+    lines = pages(_busy(), ConsoleState(mode="help"), width=40, height=20)
+    text = "\n".join(lines)
+    for what, means in (*HELP, *WORDS):
+        assert f"{what:<10}  {means}" in text
 
 
 def test_a_wide_screen_has_offsets_and_both_names_of_a_hand_over() -> None:

@@ -32,11 +32,11 @@ from gapless.status.words import clean, cut, some, wrapped
 ROWS_MAX = 20  # of partitions, where the height has no limit
 
 WORDS = (
-    ("oldest", "age of the oldest event that is not handled"),
-    ("catch up", "when lag is 0, as things go; grows, stands: never"),
-    ("waiting", "events set aside for another attempt, or behind one"),
-    ("dead", "events set aside for good: enter, enter, r"),
-    ("!", "stopped by an error, which is shown below"),
+    ("oldest", "age of the oldest event left"),
+    ("catch up", "until lag is 0, as it goes"),
+    ("waiting", "set aside, to be tried again"),
+    ("dead", "set aside for good"),
+    ("!", "stopped by an error"),
 )
 
 
@@ -194,9 +194,9 @@ def _letters(look: Look, state: ConsoleState, canvas: Canvas) -> Section:
 
 def _help(canvas: Canvas) -> Section:
     lines = [
-        *(f"{key:<12} {what}" for key, what in HELP),
+        *(f"{key:<10}  {what}" for key, what in HELP),
         "",
-        *(f"{word:<12} {what}" for word, what in WORDS),
+        *(f"{word:<10}  {what}" for word, what in WORDS),
     ]
     drawn = [Text(part) for line in lines for part in wrapped(line, canvas.width, canvas.glyphs)]
     return _plain(drawn, least=len(drawn))
@@ -247,6 +247,8 @@ def _footer(state: ConsoleState, canvas: Canvas) -> list[Text]:
         text, style = f"redrive {place}@{offset}? y yes, any other key no", "bold"
     elif state.mode == "filter":
         text, style = f"/{clean(state.page.filter, canvas.glyphs)}_", "bold"
+    elif state.mode == "help":
+        text = "any key goes back"
     elif state.said is not None:
         text, style = clean(state.said, canvas.glyphs), "bold"
     else:

@@ -88,10 +88,15 @@ def group_lines(snapshot: Snapshot, history: History | None = None) -> list[Grou
 
 
 def laggards_first(lines: Sequence[GroupLine]) -> list[GroupLine]:
-    """Sort: what has stopped, then the most behind, then what nobody works on."""
+    """Sort: what has stopped, then the most behind, then other trouble, then dead letters."""
     return sorted(
         lines,
-        key=lambda line: (not (line.stopped and line.lag), -line.lag, not line.is_troubled),
+        key=lambda line: (
+            line.stopped == 0,
+            -line.lag,
+            not line.is_troubled,
+            -line.dead_letters,
+        ),
     )
 
 

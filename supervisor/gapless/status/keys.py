@@ -20,16 +20,16 @@ from gapless.status.view import (
 )
 
 FILTER_CHARACTERS_MAX = 60
-HELP = (
-    ("j k, arrows", "choose a row"),
+HELP = (  # each fits 40 columns
+    ("arrows j k", "choose a row"),
     ("space b", "a page down, up"),
     ("g G", "first row, last row"),
-    ("enter", "open a group, a partition, a unit"),
+    ("enter", "open what is chosen"),
     ("esc", "back"),
-    ("/", "show only rows with this text"),
-    ("s", "sort by lag, name, rate"),
-    ("r", "redrive a dead letter; asks first"),
-    ("q", "back; on the first page quit"),
+    ("/", "only rows with this text"),
+    ("s", "sort: lag, name, rate"),
+    ("r", "redrive; asks first"),
+    ("q", "back, at last quit"),
     ("?", "this help"),
 )
 _OTHER_LINES = 8  # of a page: what is not a list

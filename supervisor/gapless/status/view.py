@@ -162,10 +162,9 @@ def text_lines(look: Look, state: ConsoleState, canvas: Canvas) -> list[str]:
     return wrapped(look.text if look.text_at == state.page.at else "", canvas.width, canvas.glyphs)
 
 
-def _urgency(row: Standing) -> tuple[bool, int, bool]:
-    """Sort: what has stopped with work to do, then the most behind, then other trouble."""
-    is_stuck = row.error is not None
-    return (not is_stuck, -row.lag, not row.is_troubled)
+def _urgency(row: Standing) -> tuple[bool, int, bool, int]:
+    """Sort: what has stopped, then the most behind, then other trouble, then dead letters."""
+    return (row.error is None, -row.lag, not row.is_troubled, -row.dead_letters)
 
 
 def _has(wanted: str, *texts: str | None) -> bool:
