@@ -437,6 +437,10 @@ def test_nothing_drives_the_terminal() -> None:
         ),
         (look([standing(0, paused_ts=NOON)]), "paused: 1 partition of billing; gapless resume"),
         (look([standing(0, waiting=1)]), "set aside: 1 event waits for another attempt"),
+        (
+            look([standing(0, parked=2)]),
+            "set aside: 2 events parked behind a dead one of their key",
+        ),
     ],
 )
 def test_trouble_is_said_in_words(shot: Snapshot, said: str) -> None:

@@ -121,13 +121,17 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
         groups = ", ".join(sorted({row.group_id for row in paused}))
         yield f"paused: {some(len(paused), 'partition')} of {groups}; gapless resume ends it"
     if snapshot.waiting or snapshot.parked:
-        waiting, parked = snapshot.waiting, snapshot.parked
-        wait = f"{some(waiting, 'event')} wait{'s' if waiting == 1 else ''} for another attempt"
-        behind = f", {count(parked)} parked behind one" if parked else ""
-        yield f"set aside: {wait}{behind}"
+        yield f"set aside: {_set_aside(snapshot.waiting, snapshot.parked)}"
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"
         yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
+
+
+def _set_aside(waiting: int, parked: int) -> str:
+    if not waiting:
+        return f"{some(parked, 'event')} parked behind a dead one of their key"
+    wait = f"{some(waiting, 'event')} wait{'s' if waiting == 1 else ''} for another attempt"
+    return wait + (f", {count(parked)} parked behind one" if parked else "")
 
 
 def error_lines(look: Look, at: At, canvas: Canvas) -> list[Text]:
