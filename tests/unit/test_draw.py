@@ -145,6 +145,17 @@ def test_groups_are_sorted_by_what_matters() -> None:
                      "unserved/orders 0", "calm/orders 0"]  # fmt: skip
 
 
+def test_rows_of_a_group_that_keeps_up_stand_still() -> None:
+    """What is in hand for less than a second is not behind, however many events it is."""
+    for busy in (0, 2):
+        rows = [standing(n, lag=900 if n == busy else 0, lag_s=0.4) for n in range(4)]
+        rows.append(standing(0, group_id="search", lag=900 * busy, lag_s=0.4))
+        lines = pages(look(rows, members=[presence("host-a")]))
+        names = [line.split()[0] for line in lines if "/orders" in line]
+        assert names[:2] == ["billing/orders", "search/orders"]
+        assert names[2:] == [*(f"billing/orders/{n}" for n in range(4)), "search/orders/0"]
+
+
 @pytest.mark.parametrize(
     ("first", "last", "said"),
     [

@@ -24,7 +24,7 @@ KEYS = [
 ]
 
 
-def _shot(*, lag: int = 5) -> Snapshot:
+def _shot(*, lag: int = 50) -> Snapshot:
     rows = [standing(n, lag=lag if n == 1 else 0) for n in range(4)]
     rows += [standing(n, group_id="search", lag=100 * n) for n in range(30)]
     return look(rows, members=[presence("host-a")])

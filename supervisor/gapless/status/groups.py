@@ -88,12 +88,15 @@ def group_lines(snapshot: Snapshot, history: History | None = None) -> list[Grou
 
 
 def laggards_first(lines: Sequence[GroupLine]) -> list[GroupLine]:
-    """Sort: what has stopped, then the most behind, then other trouble, then dead letters."""
+    """Sort: what has stopped, then the most behind, then other trouble, then dead letters.
+
+    What is in hand is not behind: lines of groups that keep up stand still.
+    """
     return sorted(
         lines,
         key=lambda line: (
             line.stopped == 0,
-            -line.lag,
+            -line.lag if line.lag_s >= CURRENT_S else 0,
             not line.is_troubled,
             -line.dead_letters,
         ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Literal
 
-from gapless.status.groups import GroupLine, group_lines, laggards_first
+from gapless.status.groups import CURRENT_S, GroupLine, group_lines, laggards_first
 from gapless.status.history import History
 from gapless.status.snapshot import Snapshot, Standing
 from gapless.status.words import UNICODE, Glyphs, wrapped
@@ -163,8 +163,10 @@ def text_lines(look: Look, state: ConsoleState, canvas: Canvas) -> list[str]:
 
 
 def _urgency(row: Standing) -> tuple[bool, int, bool, int]:
-    """Sort: what has stopped, then the most behind, then other trouble, then dead letters."""
-    return (row.error is None, -row.lag, not row.is_troubled, -row.dead_letters)
+    """Sort as laggards_first() does; an event that is missing has no age, and is behind."""
+    is_behind = row.lag_s is None or row.lag_s >= CURRENT_S
+    lag = row.lag if is_behind else 0
+    return (row.error is None, -lag, not row.is_troubled, -row.dead_letters)
 
 
 def _has(wanted: str, *texts: str | None) -> bool:
