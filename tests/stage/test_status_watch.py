@@ -20,7 +20,7 @@ from gapless.db.connect import connect
 from gapless.errors import UsageError
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic
 from gapless.ops.dlq.change import whoami
 from gapless.status.console import LiveConsole
 from gapless.status.loop import watch
@@ -307,3 +307,23 @@ def _cut(conn: Connection) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+ONE_LOOK = """
+from gapless.cli.main import main
+def run(dsn):
+    return main(["status", "--dsn", dsn])
+"""
+
+
+def test_one_look_fits_the_terminal_it_is_printed_on(dsn: str, conn: Connection) -> None:
+    made = ensure_topic(conn, "many", partitions=144)
+    with (
+        owner(dsn, "billing", made),
+        in_terminal(ONE_LOOK, dsn, shows="code 0") as terminal,
+    ):
+        shown = terminal.plain.partition("gapless  ")[2].partition("code 0")[0].splitlines()
+        assert len(shown) <= 23, "the first line is still there"
+        assert max(map(len, shown)) <= 80
+        assert any(line.startswith("billing/many ") for line in shown)
+        assert ENTER not in terminal.text

@@ -29,8 +29,6 @@ from gapless.status.view import (
 )
 from gapless.status.words import clean, cut, some, wrapped
 
-ROWS_MAX = 20  # of partitions, where the height has no limit
-
 WORDS = (
     ("oldest", "age of the oldest event left"),
     ("catch up", "until lag is 0, as it goes"),
@@ -41,14 +39,18 @@ WORDS = (
 
 
 def draw(look: Look, state: ConsoleState, canvas: Canvas) -> list[Text]:
-    """Return the lines of the page that is shown: at most canvas.height, each fits the width."""
+    """Return the lines of the page that is shown, as many as there are in canvas; each fits it.
+
+    They are fewer where there is nothing for the last line to say: no keys, no way out.
+    """
     head = [title(look, state, canvas), *_head(look, state, canvas)]
     footer = _footer(state, canvas)
     room = None if canvas.height is None else canvas.height - len(head) - len(footer)
     lines = [*head, *lay_out(_body(look, state, canvas), room)]
     if canvas.height is not None:
         lines = lines[: canvas.height - len(footer)]
-        lines += [Text()] * (canvas.height - len(footer) - len(lines))  # the keys stay at the foot
+        if footer:  # it stays at the foot
+            lines += [Text()] * (canvas.height - len(footer) - len(lines))
     lines = [*lines, *footer][-canvas.height if canvas.height else 0 :]
     for line in lines:
         line.truncate(canvas.width, overflow="crop")
@@ -155,8 +157,7 @@ def _partitions(look: Look, state: ConsoleState, canvas: Canvas, least: int) -> 
         hidden = [*rows[: shown.start], *rows[shown.stop :]]
         return drawn + ([fold(hidden, canvas.glyphs)] if hidden else [])
 
-    most = 1 + len(rows) if canvas.height is not None or is_list else min(len(rows), ROWS_MAX) + 1
-    return Section(wanted=most, least=min(least, most), draw=lines)
+    return Section(wanted=1 + len(rows), least=min(least, 1 + len(rows)), draw=lines)
 
 
 def _members(look: Look, canvas: Canvas) -> Section:

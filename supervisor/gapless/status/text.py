@@ -13,7 +13,7 @@ from gapless.status.draw import draw
 from gapless.status.lines import SEQUENCER
 from gapless.status.snapshot import Snapshot
 from gapless.status.view import Canvas, ConsoleState, Look
-from gapless.status.words import PLAIN, age, clean, counted
+from gapless.status.words import age, clean, counted
 
 GAP = "  "
 _NUMBERS = frozenset(
@@ -26,15 +26,15 @@ _NUMBERS = frozenset(
 Row = Sequence[object]
 
 
-def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
+def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
     """Return the snapshot as unstyled tables.
 
-    width: of the terminal: what the live console shows at its first look, as high as it is. None (a
-    pipe) cuts nothing, has a line for each partition, a column for each value and a dash for each
-    missing one, for awk.
+    canvas: of a terminal, for what the live console shows at its first look. None (a pipe) cuts
+    nothing, has a line for each partition, a column for each value and a dash for each missing
+    one, for awk.
     """
-    if width is not None:
-        return _fitted(snapshot, width)
+    if canvas is not None:
+        return _fitted(snapshot, canvas)
     document = to_document(snapshot)
     parts = [
         _heading(snapshot),
@@ -64,10 +64,9 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _fitted(snapshot: Snapshot, width: int) -> str:
-    """Return the screen of the live console as it is at one look, in signs any terminal has."""
-    canvas = Canvas(width=width, glyphs=PLAIN)
-    lines = draw(Look(snapshot=snapshot), ConsoleState(has_keys=False, way_out=""), canvas)
+def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
+    state = ConsoleState(has_keys=False, way_out="")
+    lines = draw(Look(snapshot=snapshot), state, canvas)
     return "".join(f"{line.plain.rstrip()}\n" for line in lines)
 
 
