@@ -134,6 +134,9 @@ def test_another_size_is_painted_at_once(terminal: Terminal) -> None:
         os.kill(terminal.pid, signal.SIGWINCH)
         terminal.wait_for(shown)
     assert "\x1b[10;1H" in terminal.text, "the last of ten lines"
+    terminal.resize(10, 81)  # a terminal may have moved what was there
+    os.kill(terminal.pid, signal.SIGWINCH)
+    terminal.wait_for("\x1b[2J")
 
 
 def test_a_lost_connection_is_made_again(terminal: Terminal, conn: Connection) -> None:

@@ -103,7 +103,7 @@ def test_the_lag_of_a_group_has_a_course_and_a_pace() -> None:
 def test_the_pace_is_that_of_late() -> None:
     history = History()
     for second in range(60):
-        history.add(look([standing(0, lag=1000 if second < 45 else 1000 - second)], at_s=second))
+        history.add(look([standing(0, lag=5000 if second < 45 else 1000 - second)], at_s=second))
     assert history.lag_per_s(("billing", "orders")) == pytest.approx(-1.0)
 
 
