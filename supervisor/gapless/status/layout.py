@@ -22,7 +22,7 @@ Cell = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ScreenColumn:
     """A column: its cells of every row, whether they stand to the right, and who gives way first.
 
     need: cells it would like. least: cells without which it is left out, last those of the lowest
@@ -38,7 +38,7 @@ class Column:
     keeps: Literal["beginning", "ends", "end"] = "beginning"
 
 
-def table(columns: Sequence[Column], canvas: Canvas, chosen: int | None = None) -> list[Text]:
+def table(columns: Sequence[ScreenColumn], canvas: Canvas, chosen: int | None = None) -> list[Text]:
     """Lay columns out: a heading, then a line a row; what does not fit is left out or cut."""
     widths = _widths(columns, canvas.width)
     lines = [_line([(each.title, "bold") for each in columns], columns, widths, canvas.glyphs)]
@@ -51,7 +51,7 @@ def table(columns: Sequence[Column], canvas: Canvas, chosen: int | None = None) 
     return lines
 
 
-def _widths(columns: Sequence[Column], room: int) -> list[int]:
+def _widths(columns: Sequence[ScreenColumn], room: int) -> list[int]:
     """Share the room: each its least, by rank while it lasts; the rest goes to needs, in order."""
     widths = [0] * len(columns)
     left = room + 1
@@ -69,7 +69,7 @@ def _widths(columns: Sequence[Column], room: int) -> list[int]:
 
 
 def _line(
-    cells: Sequence[Cell], columns: Sequence[Column], widths: Sequence[int], glyphs: Glyphs
+    cells: Sequence[Cell], columns: Sequence[ScreenColumn], widths: Sequence[int], glyphs: Glyphs
 ) -> Text:
     line = Text(no_wrap=True)
     for (text, style), column, width in zip(cells, columns, widths, strict=True):
@@ -82,33 +82,37 @@ def _line(
     return line
 
 
-def _fitted(text: str, width: int, column: Column, glyphs: Glyphs) -> str:
+def _fitted(text: str, width: int, column: ScreenColumn, glyphs: Glyphs) -> str:
     if column.keeps == "end":
         return text[-width:]
     return shorten(text, width, glyphs) if column.keeps == "ends" else cut(text, width, glyphs)
 
 
-def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> Column:
+def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> ScreenColumn:
     """Return a column of figures: all of it, or nothing."""
     width = max(width, len(title))
-    return Column(title=title, cells=cells, need=width, least=width, rank=rank, is_right=True)
+    return ScreenColumn(title=title, cells=cells, need=width, least=width, rank=rank, is_right=True)
 
 
-def names(title: str, cells: Sequence[Cell], among: Sequence[str], *, rank: int = 0) -> Column:
+def names(
+    title: str, cells: Sequence[Cell], among: Sequence[str], *, rank: int = 0
+) -> ScreenColumn:
     """Return a column of names, as wide as the widest of all, so that it stands still."""
     need = max(map(cell_len, [title, *among]))
-    return Column(title=title, cells=cells, need=need, least=NAME_MIN, rank=rank, keeps="ends")
+    return ScreenColumn(
+        title=title, cells=cells, need=need, least=NAME_MIN, rank=rank, keeps="ends"
+    )
 
 
-def words(title: str, cells: Sequence[Cell], least: int, rank: int) -> Column:
+def words(title: str, cells: Sequence[Cell], least: int, rank: int) -> ScreenColumn:
     """Return a column of words, at least so wide."""
     need = max(map(cell_len, [title, *(text for text, _ in cells)]))
-    return Column(title=title, cells=cells, need=need, least=least, rank=rank)
+    return ScreenColumn(title=title, cells=cells, need=need, least=least, rank=rank)
 
 
-def courses(points: Sequence[Sequence[float | None]], glyphs: Glyphs, rank: int) -> Column:
+def courses(points: Sequence[Sequence[float | None]], glyphs: Glyphs, rank: int) -> ScreenColumn:
     """Return a column of sparklines, the newest point at the right."""
-    return Column(
+    return ScreenColumn(
         title="trend",
         cells=[(sparkline(each, COURSE_MAX, glyphs), "green") for each in points],
         need=COURSE_MAX,

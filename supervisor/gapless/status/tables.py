@@ -9,7 +9,7 @@ from rich.text import Text
 
 from gapless.status.groups import CURRENT_S, GroupLine
 from gapless.status.history import History
-from gapless.status.layout import Cell, Column, courses, figures, names, table, words
+from gapless.status.layout import Cell, ScreenColumn, courses, figures, names, table, words
 from gapless.status.snapshot import Presence, Standing
 from gapless.status.view import Canvas, LetterLine, Look
 from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten
@@ -109,7 +109,7 @@ def partition_table(
 
 def _partition_names(
     rows: Sequence[Standing], everything: Sequence[Standing], glyphs: Glyphs, *, of_one_group: bool
-) -> Column:
+) -> ScreenColumn:
     def name(row: Standing) -> str:
         text = str(row.partition_id) if of_one_group else clean(row.name, glyphs)
         return f"! {text}" if row.error else text
