@@ -133,12 +133,16 @@ def _run(
 @contextlib.contextmanager
 def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable[[], None]]:
     """Yield what to call now and then to show how it goes."""
-    if not screen.is_terminal:
+    if not screen.is_terminal or screen.is_dumb_terminal:
         yield _lines(conn)
         return
-    from gapless.status import LiveConsole, Looker  # noqa: PLC0415 - only on a terminal
+    from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415 - only on a terminal
+    from gapless.status.console import LiveConsole  # noqa: PLC0415 - as above
+    from gapless.status.loop import Looker  # noqa: PLC0415 - as above
+    from gapless.status.view import ConsoleState  # noqa: PLC0415 - as above
 
-    live = LiveConsole(screen, footer="gapless demo: the check comes at the end")
+    way_out = "gapless demo: the check comes at the end"
+    live = LiveConsole(LETTERS, ConsoleState(way_out=way_out, has_keys=False), screen)
     with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
         yield looker.tick
 
