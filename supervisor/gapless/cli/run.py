@@ -32,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let a worker process serve up to N partitions (default: 1)",
     )
     parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="handle the events of each queue group in N processes (default: 4)",
+    )
+    parser.add_argument(
         "--engine",
         choices=("processes", "spark"),
         default="processes",
@@ -68,6 +74,7 @@ _FLAGS = (
     "instance_name",
     "capacity",
     "partitions_per_worker",
+    "workers",
     "batch_size",
     "create_topics",
     "exit_on_revoked",
@@ -118,9 +125,10 @@ def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str | None) -
     import threading  # noqa: PLC0415 - as above
 
     from gapless.cli.logs import set_up_logs  # noqa: PLC0415
-    from gapless.spark.engine import Engine  # noqa: PLC0415
+    from gapless.spark.engine import Engine, require_ordered  # noqa: PLC0415
     from gapless.spark.session import end_session_within, spark_session  # noqa: PLC0415
 
+    require_ordered(plan)
     set_up_logs(plan.settings.log_format)
     stop = threading.Event()
     session = spark_session(master, name="gapless run")

@@ -127,6 +127,7 @@ class ReplayPlan:
 def replay_terms(handler: Handler, settings: Settings, topic: str | None = None) -> Terms:
     """Return the terms of a handler in a replay, of `topic` or else its own.
 
+    A queue handler is called in the order of the log, by one process a partition: see singly().
     Raises UsageError if it is at-least-once.
     """
     terms = agree(handler, settings)
@@ -134,7 +135,8 @@ def replay_terms(handler: Handler, settings: Settings, topic: str | None = None)
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
     # Whatever its policy: nobody will be there to try again later, or to wait behind.
     policy = Policy(crashes_max=terms.policy.crashes_max)
-    return replace(terms, topic=topic or terms.topic, policy=policy)
+    topic = topic or terms.topic
+    return replace(terms, topic=topic, topics=(topic,), mode="ordered", policy=policy)
 
 
 def list_replays(conn: Connection[Any]) -> list[ReplayInfo]:

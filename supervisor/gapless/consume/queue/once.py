@@ -1,0 +1,320 @@
+"""Exactly once in a queue: effects and acknowledgement are one commit (Q4, I6).
+
+What a worker takes is locked by its transaction: when the worker dies, that ends, and the events are
+open again at once. An event that failed is found by taking again, each event under a savepoint; it
+is set aside, and the others commit. Others may get them first: then they find out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+import psycopg
+
+from gapless.consume.isolate import BlockedHereError, handle_alone, put_aside
+from gapless.consume.job import STATES, Step
+from gapless.consume.queue.place import Place
+from gapless.consume.queue.receipts import Reserved, acknowledge, begin_reserved, fail, give_back
+from gapless.consume.queue.take import Taken, TakeOutcome, take_next
+from gapless.consume.session import (
+    TransactionBrokenError,
+    allow_commit,
+    commit_and_begin,
+    transaction,
+)
+from gapless.consume.unit import Unit
+from gapless.consume.user.call import UnitFailedError, call, call_each
+from gapless.consume.user.chain import learn
+from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
+from gapless.db.connect import is_passing
+from gapless.errors import ReceiptError
+from gapless.failpoints import hit
+
+
+@dataclass(slots=True)
+class _Redo:
+    """Nothing of these units was committed; the first one is at first_offset.
+
+    learned: now it is known how to call the handler. sure: the one there is failed by `error`.
+    """
+
+    first_offset: int
+    events: int
+    learned: bool = False
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What a step has committed. pending: units that were handled, and whose COMMIT is next.
+
+    outcome: what the last claim said.
+    """
+
+    events: int = 0
+    pending: Sequence[Unit] = ()
+    outcome: TakeOutcome = "idle"
+
+
+def step_place(
+    place: Place, *, batch_size: int, goes_on: Callable[[], bool] = lambda: False
+) -> tuple[Step, TakeOutcome]:
+    """Handle the next events of a partition, and commit; return what was done, and take's outcome.
+
+    goes_on: asked after each batch that was full; then the next one follows, a commit for each.
+    Before: the session is outside a transaction. After: likewise. Again: safe at any time.
+    Raises BlockedError while the database is not as the handler expects it, HoleError, and
+    psycopg's transient errors: then nothing more was committed.
+    """
+    progress = _Progress()
+    redo = _fast(place, batch_size, goes_on, progress)
+    done = _handled(progress.events)
+    while redo is not None:
+        if redo.learned:
+            before = progress.events
+            redo = _fast(place, redo.events, lambda: False, progress)
+            more = _handled(progress.events - before)
+        else:
+            outcome = _careful(place, redo)
+            redo = outcome if isinstance(outcome, _Redo) else None
+            more = Step(outcome="done") if isinstance(outcome, _Redo) else outcome
+        done = done.followed_by(more)
+    return done, progress.outcome
+
+
+def _fast(
+    place: Place, batch_size: int, goes_on: Callable[[], bool], progress: _Progress
+) -> _Redo | None:
+    """Handle a batch, and those that follow as long as each is full; None when all went well."""
+    conn, handler = place.queue.conn, place.job.handler
+    batch_size = 1 if handler.habits.defers else batch_size
+    units: Sequence[Unit] = ()
+    try:
+        with transaction(conn, kept=True):
+            taken = _take(place, batch_size, progress)
+            while taken.outcome == "claimed":
+                units = taken.units
+                call_each(handler, enumerate(units), conn)
+                hit("queue.handled")
+                progress.pending = units
+                allow_commit(conn, taken.claim_xid, len(units))
+                if len(units) < batch_size or not goes_on():
+                    break
+                # COMMIT, BEGIN and the next claim are one round trip.
+                commit_and_begin(conn, partial(_committed, place, progress))
+                taken = _take(place, batch_size, progress)
+    except (UnitFailedError, TransactionBrokenError) as error:
+        progress.pending = ()
+        _rolled_back(place)
+        return _again(place, units, error)
+    except psycopg.Error as error:
+        was_handled, progress.pending = bool(progress.pending), ()
+        _rolled_back(place)
+        if not was_handled:
+            raise
+        # It is our own check or the COMMIT, and fails for something a handler did.
+        redo = _again(place, units, error)
+        if is_passing(error) and not redo.learned:
+            raise
+        return redo
+    if progress.pending:
+        _committed(place, progress)
+        hit("queue.committed")
+    return None
+
+
+def _take(place: Place, batch_size: int, progress: _Progress) -> Taken:
+    taken = take_next(place, batch_size, place.hint)
+    progress.outcome = taken.outcome
+    if taken.outcome == "claimed":
+        hit("queue.taken")
+        place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
+        place.hint = taken.last_offset + 1
+        place.claims += 1
+    return taken
+
+
+def _committed(place: Place, progress: _Progress) -> None:
+    events = len(progress.pending)
+    progress.pending = ()
+    progress.events += events
+    place.open = max(0, place.open - events)
+    place.queue.holds(0, 0, 0)
+
+
+def _rolled_back(place: Place) -> None:
+    """Nobody died of it. Of a session that is lost this is not known: that is left as it is."""
+    if not place.queue.conn.closed:
+        place.queue.holds(0, 0, 0)
+
+
+def _handled(events: int) -> Step:
+    if not events:
+        return Step(outcome="idle")
+    return Step(outcome="done", events=events, units=events, handled=events)
+
+
+def _again(place: Place, units: Sequence[Unit], error: Exception) -> _Redo:
+    """Return what is to be tried again: from the first unit that failed, if that is known."""
+    if learn(place.job.handler, error):
+        place.hint = units[0].first_offset
+        return _Redo(units[0].first_offset, len(units), learned=True)
+    at = error.at if isinstance(error, UnitFailedError) else None
+    if at is None and len(units) == 1:
+        return _Redo(units[0].first_offset, 1, error=error)
+    return _Redo(units[0].first_offset, len(units))
+
+
+def _careful(place: Place, redo: _Redo) -> Step | _Redo:
+    """Take again, from the same offset on, each event under a savepoint (I9).
+
+    Others may have taken some of these events since; what is taken is handled, whatever it is.
+    Raises BlockedError when the first event met a database that is not ready.
+    """
+    if redo.error is not None:
+        return _give_up(place, redo.first_offset, redo.error)
+    job, conn = place.job, place.queue.conn
+    size = min(redo.events, job.units_per_commit)
+    aside: Counter[str] = Counter()
+    units: Sequence[Unit] = ()
+    at = 0
+    handled = False
+    try:
+        with transaction(conn):
+            taken = take_next(place, size, redo.first_offset)
+            if taken.outcome != "claimed":
+                return Step(outcome="done")
+            units = taken.units
+            place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
+            for at, unit in enumerate(units):  # noqa: B007 - read when one raised
+                handle_alone(job, None, unit, aside)
+            handled = True
+            allow_commit(conn, taken.claim_xid, len(units))
+    except (UnitFailedError, TransactionBrokenError) as error:
+        _rolled_back(place)
+        return _narrower(place, units, at, handled=handled, error=error)
+    except BlockedHereError as blocked:
+        _rolled_back(place)
+        if at:
+            return _Redo(units[0].first_offset, at)
+        raise job.blocked(units[0].first_offset, blocked.error) from None
+    except psycopg.Error as error:
+        _rolled_back(place)
+        if not handled or is_passing(error):
+            raise
+        return _narrower(place, units, at, handled=True, error=error)
+    place.queue.holds(0, 0, 0)
+    place.hint = units[-1].first_offset + 1
+    return _step_of(len(units), aside)
+
+
+def _narrower(
+    place: Place, units: Sequence[Unit], at: int, *, handled: bool, error: Exception
+) -> _Redo:
+    """Try fewer: what ends its transaction is known for sure when it is alone."""
+    if learn(place.job.handler, error):
+        return _Redo(units[0].first_offset, len(units), learned=True)
+    if len(units) == 1:
+        reason = error.error if isinstance(error, UnitFailedError) else error
+        return _Redo(units[0].first_offset, 1, error=reason)
+    if not handled:  # that one, and by itself: those before it are taken by whoever comes
+        return _Redo(units[at].first_offset, 1)
+    return _Redo(units[0].first_offset, len(units) // 2)
+
+
+def _give_up(place: Place, offset: int, error: BaseException) -> Step:
+    """Set an event aside without calling its handler, as the policy says of its error."""
+    job, conn = place.job, place.queue.conn
+    verdict = job.judge(error, 1)
+    if verdict.state == "block":
+        raise job.blocked(offset, error)
+    aside: Counter[str] = Counter()
+    done = Step(outcome="done")
+    with suppress(psycopg.Rollback), transaction(conn):
+        taken = take_next(place, 1, offset)
+        if taken.outcome != "claimed" or taken.first_offset != offset:
+            raise psycopg.Rollback  # another worker has it, and finds out
+        put_aside(job, taken.units[0].span, Failure(error=error), verdict, aside)
+        allow_commit(conn, taken.claim_xid, 1)
+        done = _step_of(1, aside)
+    return done
+
+
+def _step_of(events: int, aside: Counter[str]) -> Step:
+    return Step(
+        outcome="done",
+        events=events,
+        units=events,
+        dead=aside["dead"],
+        waiting=aside["waiting"],
+        asked=aside["asked"],
+        handled=events - sum(aside[state] for state in STATES),
+    )
+
+
+# -- what is reserved: events that somebody died at, or that wait for another attempt ------------
+
+
+def step_reserved(place: Place, reserved: Reserved) -> Step:
+    """Handle an event that was reserved, alone, and commit; what fails is set aside (again)."""
+    offset = reserved.unit.first_offset
+    if reserved.crashes > place.job.terms.policy.crashes_max:
+        reason = crash_reason(reserved.crashes - 1, "")
+        return _fail(place, reserved, Failure(error=reason, attempts=0), Verdict(state="dead"))
+    place.queue.holds(place.lease_no, offset, offset)
+    try:
+        done = _try(place, reserved)
+    except ReceiptError:
+        done = Step(outcome="done")  # somebody else has it, or moved the group
+    except BaseException:
+        if not place.queue.conn.closed:
+            place.queue.holds(0, 0, 0)
+            give_back(place.queue, reserved)
+        raise
+    place.queue.holds(0, 0, 0)
+    return done
+
+
+def _try(place: Place, reserved: Reserved) -> Step:
+    job, conn = place.job, place.queue.conn
+    began = perf_counter()
+    handled = False
+    try:
+        with transaction(conn):
+            claim_xid = begin_reserved(place.queue, reserved)
+            call(job.handler, reserved.unit, conn)
+            handled = True
+            hit("queue.aside")
+            allow_commit(conn, claim_xid, 1)
+    except (UnitFailedError, TransactionBrokenError) as error:
+        if learn(job.handler, error):
+            return _try(place, reserved)
+        reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
+    except psycopg.Error as error:
+        if handled and learn(job.handler, error):
+            return _try(place, reserved)
+        if not handled or is_passing(error):
+            raise
+        reason = error
+    else:
+        return Step(outcome="done", events=1, units=1, handled=1)
+    failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
+    verdict = job.judge(reason, reserved.attempts + 1, redriven=reserved.was_dead)
+    if verdict.state == "block":
+        raise job.blocked(reserved.unit.first_offset, reason)
+    return _fail(place, reserved, failure, verdict)
+
+
+def _fail(place: Place, reserved: Reserved, failure: Failure, verdict: Verdict) -> Step:
+    if verdict.state == "skip":
+        acknowledge(place.queue, [reserved])
+        return Step(outcome="done", events=1, units=1, handled=1)
+    fail(place.queue, reserved, failure, verdict)
+    return _step_of(1, Counter({verdict.state: 1}))
