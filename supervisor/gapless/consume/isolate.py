@@ -137,7 +137,9 @@ def handle_alone(job: Job, parking: Parking | None, unit: Unit, aside: Counter[s
         parking.hold(unit.first_offset)
 
 
-def put_aside(job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]) -> None:
+def put_aside(
+    job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]
+) -> None:
     if verdict.state == "skip":
         return
     set_aside(job.conn, job.assignment.partition, span, failure, job.fate(verdict))

@@ -110,7 +110,10 @@ def _require_queue(handler: Handler, terms: Terms) -> None:
         )
     if terms.delivery == "at-least-once":
         return
-    for name, said in (("concurrency", handler.concurrency), ("visibility_s", handler.visibility_s)):
+    for name, said in (
+        ("concurrency", handler.concurrency),
+        ("visibility_s", handler.visibility_s),
+    ):
         if said is not None:
             raise UsageError(
                 f"{handler.name}: {name} is for at-least-once: exactly once, a worker holds its "

@@ -137,9 +137,7 @@ class QueueDriver:
         size = min(self._queue.terms.batch_size, place.block)
         from_floor = place.hint is None
         until_s = monotonic() + GOES_ON_S
-        done, outcome = step_place(
-            place, batch_size=size, goes_on=lambda: monotonic() < until_s
-        )
+        done, outcome = step_place(place, batch_size=size, goes_on=lambda: monotonic() < until_s)
         if outcome == "moved":
             self._look_at_s = 0.0
             place.open = 0
@@ -157,9 +155,7 @@ class QueueDriver:
         for topic, places in self._places.items():
             if topic not in self._due:
                 continue
-            for reserved in reserve(
-                self._queue, topic, places, 1, self._queue.reserve_s, "aside"
-            ):
+            for reserved in reserve(self._queue, topic, places, 1, self._queue.reserve_s, "aside"):
                 return step_reserved(reserved.place, reserved)
             self._due.discard(topic)
         return Step(outcome="idle")

@@ -198,9 +198,7 @@ class QueueCalls:
             begun += 1
         return begun
 
-    def _begin(
-        self, topic: str, places: dict[int, Place], free: int, aside: Counter[str]
-    ) -> int:
+    def _begin(self, topic: str, places: dict[int, Place], free: int, aside: Counter[str]) -> int:
         terms, begun = self._queue.terms, 0
         reserved_s = monotonic()
         for each in reserve(self._queue, topic, places, free, terms.visibility_s):

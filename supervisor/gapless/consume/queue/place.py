@@ -82,9 +82,7 @@ def open_queue(
 ) -> Queue:
     """Return a queue to work on. Raises UsageError for a topic that is not there."""
     topics = {name: require_topic(conn, name).topic_id for name in terms.topics}
-    return Queue(
-        conn=conn, handler=handler, terms=terms, group_id=group_id, topics=topics, **more
-    )
+    return Queue(conn=conn, handler=handler, terms=terms, group_id=group_id, topics=topics, **more)
 
 
 def find_places(queue: Queue, topic: str, known: Mapping[int, Place]) -> dict[int, Place]:

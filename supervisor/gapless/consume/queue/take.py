@@ -78,9 +78,7 @@ def take_next(place: Place, batch_size: int, hint: int | None) -> Taken:
 
 def unit_of(place: Place, offset: int, row: Row, *, timeline: int = 1, attempt: int = 1) -> Unit:
     """Return one event as the unit that a queue's handler is called with."""
-    source = Source(
-        place.partition, partial(fetch, place.queue.conn), 1, attempt, ((0, timeline),)
-    )
+    source = Source(place.partition, partial(fetch, place.queue.conn), 1, attempt, ((0, timeline),))
     return Unit(source, offset, [row])
 
 
@@ -90,8 +88,7 @@ def _units(
     source = Source(place.partition, partial(fetch, place.queue.conn), 1, 1, ((0, timeline),))
     try:
         return [
-            Unit(source, base + at, [rows[message_id]])
-            for at, message_id in enumerate(message_ids)
+            Unit(source, base + at, [rows[message_id]]) for at, message_id in enumerate(message_ids)
         ]
     except KeyError as missing:
         raise HoleError(
