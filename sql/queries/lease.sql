@@ -23,7 +23,9 @@ select true
 limit 1
 
 -- name: create_group
-select gapless.create_group(%(group_id)s, %(topic)s, %(start)s)
+select gapless.create_group(
+  %(group_id)s, %(topic)s, %(start)s, %(mode)s, %(block)s, %(max_crashes)s
+)
 
 -- name: join
 select gapless.join_groups(

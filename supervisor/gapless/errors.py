@@ -121,8 +121,9 @@ class FencedError(GaplessError):
 
 
 class ReceiptError(GaplessError):
-    """A receipt holds nothing any more (Q2): its time was over, and another took the event, or it
-    was finished, released, or the group was moved.
+    """A receipt holds nothing any more (Q2).
+
+    Its time was over and another took the event, it was finished or released, or the group moved.
     """
 
 

@@ -140,6 +140,7 @@ def handle_alone(job: Job, parking: Parking | None, unit: Unit, aside: Counter[s
 def put_aside(
     job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]
 ) -> None:
+    """Set a unit aside as the verdict says, in the transaction that is open, and count it."""
     if verdict.state == "skip":
         return
     set_aside(job.conn, job.assignment.partition, span, failure, job.fate(verdict))

@@ -26,10 +26,12 @@ from gapless.lease.room import missing_grant, require_room
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
+from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
 
 log = logging.getLogger("gapless.supervisor")
 
+BLOCK_EVENTS_MAX = 10_000  # that one worker of a queue has in hand
 Event = Literal["joined", "cut", "lost"]
 
 
@@ -47,10 +49,34 @@ class Plan:
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
 
+    @property
+    def queues(self) -> list[tuple[str, Handler, Terms]]:
+        """The handlers of queue groups, each once, with its group."""
+        found = {
+            (group, terms.topic): (group, self.handlers[group, topic], terms)
+            for (group, topic), terms in self.terms.items()
+            if terms.mode == "queue"
+        }
+        return list(found.values())
+
     def makes(self, topic: str) -> bool:
         """Tell whether to make a topic that is not there."""
         settings = self.settings
         return settings.create_topics or (self.asks_partitions and topic == settings.topic)
+
+
+def subscription_of(group_id: str, topic: Topic, terms: Terms) -> Subscription:
+    """Return what a group has to know of a topic that a handler consumes by these terms."""
+    is_queue = terms.mode == "queue"
+    return Subscription(
+        group_id=group_id,
+        topic=topic.name,
+        topic_id=topic.topic_id,
+        start=terms.start,
+        mode=terms.mode,
+        block=min(terms.batch_size, BLOCK_EVENTS_MAX) if is_queue else None,
+        max_crashes=terms.policy.crashes_max if is_queue else None,
+    )
 
 
 class Control:
@@ -104,7 +130,8 @@ class Control:
         self._require_topics(conn)
         require_room(
             conn,
-            self._plan.handlers,
+            [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
+            queue_workers=sum(terms.workers for *_, terms in self._plan.queues),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
             total_partitions=settings.total_partitions,
@@ -152,6 +179,11 @@ class Control:
                 self.member.drain()
             except psycopg.Error as error:
                 self.note_error(error)
+
+    def note_deaths(self, pools: Pools) -> None:
+        """Tell at what workers of queues died."""
+        if self._conn is not None and pools.deaths:
+            pools.note_deaths(self._conn)
 
     def leave(self) -> None:
         """Stop being a member; if the database cannot be told, the peers will find out."""
@@ -233,14 +265,7 @@ class Control:
         found = []
         for (group, topic_name), terms in self._plan.terms.items():
             topic = self._topic(conn, topic_name)
-            found.append(
-                Subscription(
-                    group_id=group,
-                    topic=topic.name,
-                    topic_id=topic.topic_id,
-                    start=terms.start,
-                )
-            )
+            found.append(subscription_of(group, topic, terms))
         return found
 
     def _topic(self, conn: Connection[Any], name: str) -> Topic:

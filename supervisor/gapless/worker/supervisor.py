@@ -23,6 +23,7 @@ from gapless.lease.member import Lease
 from gapless.settings import Settings
 from gapless.worker.children import Children
 from gapless.worker.control import Control, Plan
+from gapless.worker.pool import DEATH_LOOK_S
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
 from gapless.worker.start import join_when_there
@@ -164,6 +165,8 @@ class Supervisor:
             due.append(now + STOPPING_TICK_S)
         if self._dirty and self._control.is_member:
             due.append(now)
+        if self._children.pools.deaths:
+            due.append(now + DEATH_LOOK_S)
         readable(
             max(0.0, min(due) - now),
             *self._signals.filenos(),  # a child's end is a signal
@@ -177,6 +180,8 @@ class Supervisor:
             log.info("supervisor: draining")
             self._stopping_since_s = monotonic()
             self._children.drain_sequencer()
+            for child in self._children.pools.children:
+                child.drain()
             self._control.drain()
             self._dirty = True
             stops -= 1
@@ -198,6 +203,9 @@ class Supervisor:
                 self._disown()
                 self._hint()
                 self._dirty = False
+            self._control.note_deaths(self._children.pools)
+            if self._stopping_since_s is None:
+                self._children.pools.keep(self._plan.queues)
             self._reconcile()
             self._hear()  # what came with the answers just now makes no descriptor readable
         except (psycopg.Error, ConnectError) as error:

@@ -1,1 +1,1 @@
-"""The step of a queue group: any number of workers share each partition, one event a unit (Q1-Q4)."""
+"""The step of a queue group: workers share each partition, one event is one unit (Q1 to Q4)."""

@@ -7,14 +7,26 @@ again, comes in turn with what is open. An idle driver looks rarely, and writes 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from time import monotonic
+from typing import Any
+
+from psycopg import Connection
 
 from gapless.consume.job import Step
 from gapless.consume.queue.once import step_place, step_reserved
 from gapless.consume.queue.outside import QueueCalls
-from gapless.consume.queue.place import Place, Queue, find_places, is_aside_due, sweep
+from gapless.consume.queue.place import (
+    Place,
+    Queue,
+    channel_of,
+    find_places,
+    is_aside_due,
+    sweep,
+)
 from gapless.consume.queue.receipts import reserve
 
+SOON_S = 0.25  # after a notification: what it told of may be due aside, not open
 LOOK_BUSY_S = 1.0  # while there is work: which partition lags, and is anything due?
 GOES_ON_S = 0.02  # so long one turn takes batch after batch
 SWEEP_EVERY_CLAIMS = 64
@@ -36,6 +48,8 @@ class QueueDriver:
         self._queue = queue
         self._wait_period_s = wait_period_s
         self._places: dict[str, dict[int, Place]] = {topic: {} for topic in queue.topics}
+        self._channels: dict[str, Place] = {}
+        self._in_step = False
         self._due: set[str] = set()  # topics in which something set aside is due
         self._aside_was_last = False
         self._look_at_s = 0.0
@@ -60,15 +74,42 @@ class QueueDriver:
         """When (time.monotonic) the oldest of them began."""
         return None if self._calls is None else self._calls.oldest_s
 
-    def turn(self) -> Step:
+    @property
+    def conn(self) -> Connection[Any]:
+        """The session it works on."""
+        return self._queue.conn
+
+    @property
+    def has_attempt(self) -> bool:
+        """Whether events are in hand: the loss of the session may be their fault."""
+        return self._in_step or self.going_on
+
+    @property
+    def channels(self) -> Collection[str]:
+        """What notifies of its partitions."""
+        return self._channels
+
+    def turn(self, *, one: bool = False) -> Step:
         """Do what is next, and commit; see step_place() and QueueCalls.turn() for what it raises.
 
-        "idle": nothing is there, or all of it is in the hands of others.
+        one: take one event at a time. "idle": nothing is there, or others have all of it in hand.
         """
         if monotonic() >= self._look_at_s:
             self._look()
         if self._calls is not None:
-            return self._calls.turn(self._places)
+            return self._calls.turn(self._places, most=1 if one else None)
+        self._in_step = True
+        done = self._turn(one=one)
+        self._in_step = False  # MUST NOT be in a finally: after a loss it is asked
+        return done
+
+    def forgive(self, conn: Connection[Any]) -> None:
+        """Say, from a new session, that what was in hand is not to blame for the loss of ours."""
+        self._queue.holds(0, 0, 0)
+        if self._calls is not None:
+            self._calls.give_all_back(replace(self._queue, conn=conn))
+
+    def _turn(self, *, one: bool) -> Step:
         if self._due and not self._aside_was_last:
             self._aside_was_last = True
             done = self._turn_of_aside()
@@ -77,8 +118,13 @@ class QueueDriver:
         self._aside_was_last = False
         place = next((each for each in self.places if each.open), None)
         if place is not None:
-            return self._turn_at(place)
+            return self._turn_at(place, one=one)
         return self._turn_of_aside() if self._due else Step(outcome="idle")
+
+    def sweep(self) -> None:
+        """Move the floor of all partitions over what is finished, as far as it goes."""
+        for place in self.places:
+            sweep(place)
 
     def rest(self) -> Step:
         """Begin nothing; as long as calls are `going_on`, take another such turn."""
@@ -95,20 +141,19 @@ class QueueDriver:
             wait_s = min(wait_s, self._calls.wait_s)
         return max(0.0, wait_s)
 
-    def wake(self, grown: Collection[tuple[int, int]] | None) -> None:
-        """Note that these partitions grew, by topic_id and number; None: look at all of them."""
-        if grown is None:
-            self._look_at_s = 0.0
-            return
-        for place in self.places:
-            partition = place.partition
-            if (partition.topic_id, partition.partition_id) in grown:
-                place.open = max(place.open, 1)
+    def wake(self) -> None:
+        """Look at all partitions at the next turn."""
+        self._look_at_s = 0.0
 
-    def has_due(self) -> bool:
-        """Tell whether something is left to do now. Looks at once."""
-        self._look()
-        return bool(self._due) or any(place.open for place in self.places)
+    def hear(self, channels: Collection[str]) -> None:
+        """Note which partitions grew; what else is told is a reason to look at all of them."""
+        for channel in channels:
+            place = self._channels.get(channel)
+            if place is None:
+                self._look_at_s = 0.0
+            else:
+                place.open = max(place.open, 1)
+                self._look_at_s = min(self._look_at_s, monotonic() + SOON_S)
 
     # -- the turns --------------------------------------------------------------------------------
 
@@ -119,6 +164,8 @@ class QueueDriver:
         self._due.clear()
         for topic, known in self._places.items():
             self._places[topic] = find_places(self._queue, topic, known)
+            for place in self._places[topic].values():
+                self._channels[channel_of(place)] = place
             is_due, wait_s = is_aside_due(self._queue, topic)
             if is_due:
                 self._due.add(topic)
@@ -129,12 +176,12 @@ class QueueDriver:
         period_s = min(LOOK_BUSY_S, self._wait_period_s) if is_busy else self._wait_period_s
         self._look_at_s = min(now + period_s, max(self._due_at_s, now + 0.001))
 
-    def _turn_at(self, place: Place) -> Step:
+    def _turn_at(self, place: Place, *, one: bool) -> Step:
         """Take events of a partition; when there are none, look once from the floor on."""
         if place.claims >= SWEEP_EVERY_CLAIMS:
             place.claims, place.hint = 0, None
             sweep(place)
-        size = min(self._queue.terms.batch_size, place.block)
+        size = 1 if one else min(self._queue.terms.batch_size, place.block)
         from_floor = place.hint is None
         until_s = monotonic() + GOES_ON_S
         done, outcome = step_place(place, batch_size=size, goes_on=lambda: monotonic() < until_s)
@@ -159,9 +206,3 @@ class QueueDriver:
                 return step_reserved(reserved.place, reserved)
             self._due.discard(topic)
         return Step(outcome="idle")
-
-
-def sweep_all(driver: QueueDriver) -> None:
-    """Move the floor of all partitions over what is finished."""
-    for place in driver.places:
-        sweep(place)

@@ -1,8 +1,8 @@
 """Exactly once in a queue: effects and acknowledgement are one commit (Q4, I6).
 
-What a worker takes is locked by its transaction: when the worker dies, that ends, and the events are
-open again at once. An event that failed is found by taking again, each event under a savepoint; it
-is set aside, and the others commit. Others may get them first: then they find out.
+What a worker takes is locked by its transaction: when the worker dies, that ends, and the events
+are open again at once. An event that failed is found by taking again, each event under a savepoint;
+it is set aside, and the others commit. Others may get them first: then they find out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 
@@ -180,53 +180,65 @@ def _careful(place: Place, redo: _Redo) -> Step | _Redo:
     """
     if redo.error is not None:
         return _give_up(place, redo.first_offset, redo.error)
-    job, conn = place.job, place.queue.conn
-    size = min(redo.events, job.units_per_commit)
-    aside: Counter[str] = Counter()
-    units: Sequence[Unit] = ()
-    at = 0
-    handled = False
+    trial = _Trial()
     try:
-        with transaction(conn):
-            taken = take_next(place, size, redo.first_offset)
-            if taken.outcome != "claimed":
-                return Step(outcome="done")
-            units = taken.units
-            place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
-            for at, unit in enumerate(units):  # noqa: B007 - read when one raised
-                handle_alone(job, None, unit, aside)
-            handled = True
-            allow_commit(conn, taken.claim_xid, len(units))
+        _try_each(place, redo, trial)
     except (UnitFailedError, TransactionBrokenError) as error:
         _rolled_back(place)
-        return _narrower(place, units, at, handled=handled, error=error)
+        return _narrower(place, trial, error)
     except BlockedHereError as blocked:
         _rolled_back(place)
-        if at:
-            return _Redo(units[0].first_offset, at)
-        raise job.blocked(units[0].first_offset, blocked.error) from None
+        first = trial.units[0].first_offset
+        if trial.at:
+            return _Redo(first, trial.at)
+        raise place.job.blocked(first, blocked.error) from None
     except psycopg.Error as error:
         _rolled_back(place)
-        if not handled or is_passing(error):
+        if not trial.handled or is_passing(error):
             raise
-        return _narrower(place, units, at, handled=True, error=error)
+        return _narrower(place, trial, error)
     place.queue.holds(0, 0, 0)
-    place.hint = units[-1].first_offset + 1
-    return _step_of(len(units), aside)
+    units = trial.units
+    place.hint = units[-1].first_offset + 1 if units else None
+    return _step_of(len(units), trial.aside)
 
 
-def _narrower(
-    place: Place, units: Sequence[Unit], at: int, *, handled: bool, error: Exception
-) -> _Redo:
+@dataclass(slots=True)
+class _Trial:
+    """How far a careful batch came. at: the unit at hand. handled: COMMIT is next."""
+
+    units: Sequence[Unit] = ()
+    at: int = 0
+    handled: bool = False
+    aside: Counter[str] = field(default_factory=Counter)
+
+
+def _try_each(place: Place, redo: _Redo, trial: _Trial) -> None:
+    job, conn = place.job, place.queue.conn
+    with transaction(conn):
+        size = min(redo.events, job.units_per_commit)
+        taken = take_next(place, size, redo.first_offset)
+        if taken.outcome != "claimed":
+            return
+        trial.units = taken.units
+        place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
+        for trial.at, unit in enumerate(taken.units):  # noqa: B020 - read when one raised
+            handle_alone(job, None, unit, trial.aside)
+        trial.handled = True
+        allow_commit(conn, taken.claim_xid, len(taken.units))
+
+
+def _narrower(place: Place, trial: _Trial, error: Exception) -> _Redo:
     """Try fewer: what ends its transaction is known for sure when it is alone."""
+    units = trial.units
+    first = units[0].first_offset
     if learn(place.job.handler, error):
-        return _Redo(units[0].first_offset, len(units), learned=True)
+        return _Redo(first, len(units), learned=True)
     if len(units) == 1:
-        reason = error.error if isinstance(error, UnitFailedError) else error
-        return _Redo(units[0].first_offset, 1, error=reason)
-    if not handled:  # that one, and by itself: those before it are taken by whoever comes
-        return _Redo(units[at].first_offset, 1)
-    return _Redo(units[0].first_offset, len(units) // 2)
+        return _Redo(first, 1, error=error.error if isinstance(error, UnitFailedError) else error)
+    if not trial.handled:  # that one, and by itself: those before it are taken by whoever comes
+        return _Redo(units[trial.at].first_offset, 1)
+    return _Redo(first, len(units) // 2)
 
 
 def _give_up(place: Place, offset: int, error: BaseException) -> Step:

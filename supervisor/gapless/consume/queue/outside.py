@@ -1,8 +1,9 @@
 """At least once in a queue: events are reserved, and called outside any transaction (Q1, Q2).
 
-A worker has up to `concurrency` calls going on. Their reservations are renewed while they last; what
-has ended is acknowledged in one transaction. An event whose worker died is to be had again when its
-reservation ends, at the latest after visibility_s. One at which somebody died is called alone.
+A worker has up to `concurrency` calls going on. Their reservations are renewed while they last;
+what has ended is acknowledged in one transaction. An event whose worker died is to be had again
+when its reservation ends, at the latest after visibility_s. One at which somebody died is called
+alone.
 """
 
 from __future__ import annotations
@@ -70,8 +71,21 @@ class QueueCalls:
             return self._queue.terms.visibility_s
         return max(0.0, min(self._renew_s.values()) - monotonic())
 
-    def turn(self, places: dict[str, dict[int, Place]], *, rests: bool = False) -> Step:
+    def give_all_back(self, queue: Queue) -> None:
+        """Make all that is in hand open again, on another session; no attempt counts."""
+        for each in (*self._in_hand.values(), *self._suspects):
+            give_back(queue, each)
+
+    def turn(
+        self,
+        places: dict[str, dict[int, Place]],
+        *,
+        rests: bool = False,
+        most: int | None = None,
+    ) -> Step:
         """Note what has ended, renew what lasts, and begin other calls, unless it `rests`.
+
+        most: at most N calls going on at a time, if not as agreed.
 
         places: the partitions of each topic, in order of preference.
         "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,
@@ -84,7 +98,7 @@ class QueueCalls:
         if rests:
             self._let_go()
         elif self._trouble is None:
-            begun = self._begin_more(places, aside)
+            begun = self._begin_more(places, most or self._queue.terms.concurrency, aside)
         if not (aside or begun) and self._waits and self._calls:
             self._collect(wait=True)
             aside = self._settle()
@@ -184,12 +198,14 @@ class QueueCalls:
 
     # -- what begins ------------------------------------------------------------------------------
 
-    def _begin_more(self, places: dict[str, dict[int, Place]], aside: Counter[str]) -> int:
+    def _begin_more(
+        self, places: dict[str, dict[int, Place]], most: int, aside: Counter[str]
+    ) -> int:
         """Reserve as many events as there is room for, and begin their calls."""
         begun = 0
         if not self._suspects and self._alone is None:
             for topic, of_topic in places.items():
-                free = self._queue.terms.concurrency - len(self._in_hand)
+                free = most - len(self._in_hand)
                 if free > 0 and not self._suspects:
                     begun += self._begin(topic, of_topic, free, aside)
         if self._suspects and not self._in_hand:

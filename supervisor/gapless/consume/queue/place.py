@@ -36,7 +36,7 @@ class Queue:
     topics: Mapping[str, int]
     worker: str
     reserve_s: float
-    holds: Callable[[int, int, int], None] = lambda lease_no, first_offset, last_offset: None
+    holds: Callable[[int, int, int], None] = lambda *_: None
     patience: Patience | None = None
 
     def job(self, topic: str, partition_id: int) -> Job:
@@ -111,6 +111,20 @@ def is_aside_due(queue: Queue, topic: str) -> tuple[bool, float | None]:
         return False, None
     due, wait_s = rows[0]
     return bool(due), None if wait_s is None else float(wait_s)
+
+
+def channel_of(place: Place) -> str:
+    """Return what notifies when a partition grew, or something in it was let go."""
+    return f"gapless_p_{place.partition.topic_id}_{place.partition.partition_id}"
+
+
+def channels_of(queue: Queue) -> list[str]:
+    """Return what notifies when the group is paused, resumed or moved."""
+    found: list[str] = []
+    for topic_id in queue.topics.values():
+        params = {"group_id": queue.group_id, "topic_id": topic_id}
+        found += [name for (name,) in fetch_all(queue.conn, "queue", "group_channel", params)]
+    return found
 
 
 def sweep(place: Place) -> None:

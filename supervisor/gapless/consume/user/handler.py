@@ -144,10 +144,10 @@ def handler(
     outside any transaction, `concurrency` calls (1 to 1000) at a time, in order for each key; a
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
-    mode "queue": any number of workers share each partition, in no order (docs/queues.md). One event
-    is one unit; topic may be a list, in order of preference. At least once, each event in hand is
-    reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed while its
-    call is going on; it ends by itself when the worker, or its machine, is gone.
+    mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
+    event is one unit; topic may be a list, in order of preference. At least once, each event in
+    hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
+    while its call is going on; it ends by itself when the worker, or its machine, is gone.
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
