@@ -63,3 +63,52 @@ select gapless.end_holder(%(worker)s)
 select 'gapless_g_' || g.group_no
 from gapless.consumer_group g
 where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
+
+-- name: take
+-- returns: gapless.ops.queue:TakenEvent
+select %(group)s::text as "group", %(topic)s::text as topic, t.receipt, t.partition_id as partition, t.c_offset as offset, t.attempt, t.key, t.event_type, t.payload,
+  t.headers, t.host_id, t.user_id, t.transaction_id, t.created_ts as created
+from gapless.take(
+  %(group)s, %(topic)s, %(max_events)s, make_interval(secs => %(visibility_s)s)
+) t
+order by t.partition_id, t.c_offset
+
+-- name: people_acknowledge
+select gapless.acknowledge(%(group)s, %(topic)s, %(receipt)s, %(offset)s)
+
+-- name: people_release
+select gapless.release(
+  %(group)s, %(topic)s, %(receipt)s, make_interval(secs => %(delay_s)s), %(offset)s, %(reason)s
+)
+
+-- name: people_reject
+select gapless.reject(%(group)s, %(topic)s, %(receipt)s, %(reason)s, %(offset)s)
+
+-- name: people_extend
+select gapless.extend(
+  %(group)s, %(topic)s, %(receipt)s, make_interval(secs => %(visibility_s)s)
+)
+
+-- name: queue_state
+-- returns: gapless.ops.queue:QueuePartition
+select %(group)s::text as "group", s.topic, s.partition_id as partition, s.next_offset, s.end_offset, s.open,
+  s.in_hand, s.waiting, s.dead, s.lapsed, s.finished_ahead, s.oldest_open_s
+from gapless.queue_state(%(group)s) s
+order by s.topic, s.partition_id
+
+-- name: peek
+-- The oldest of each partition in these states; the view costs what is asked of it.
+-- returns: gapless.ops.queue:QueueJob
+select j.group_id as "group", j.topic, j.partition_id as partition, j.c_offset as offset, j.state, j.attempts,
+  j.holder, j.since, j.key, j.event_type
+from gapless.queue_state(%(group)s) s
+cross join lateral (
+  select v.* from gapless.queue_jobs v
+  where v.group_id = %(group)s and v.topic = s.topic and v.partition_id = s.partition_id
+    and v.state = any (%(states)s)
+  order by v.c_offset
+  limit %(limit)s
+) j
+where (%(topic)s::text is null or s.topic = %(topic)s)
+  and (%(partition)s::int is null or s.partition_id = %(partition)s)
+order by j.topic, j.partition_id, j.c_offset

@@ -28,7 +28,8 @@ from gapless.lease.squatters import end_squatters
 class Subscription:
     """A topic that a group consumes; `start` counts when the group is new.
 
-    mode: "ordered" or "queue". block, max_crashes: of a queue, as gapless.create_group() takes them.
+    mode: "ordered" or "queue". block, max_crashes: of a queue, as create_group() of the database
+    takes them.
     """
 
     group_id: str

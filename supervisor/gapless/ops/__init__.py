@@ -92,6 +92,19 @@ if TYPE_CHECKING:
         reset_pipeline,
     )
     from gapless.ops.place import EARLIEST, GroupPlace, Point
+    from gapless.ops.queue import (
+        QueueJob,
+        QueuePartition,
+        Receipt,
+        TakenEvent,
+        acknowledge,
+        extend,
+        peek,
+        queue_state,
+        reject,
+        release,
+        take,
+    )
     from gapless.ops.replay.plan import (
         ReplayInfo,
         ReplayPlan,
@@ -153,6 +166,9 @@ __all__ = [
     "PipelineStanding",
     "Point",
     "PublishedLines",
+    "QueueJob",
+    "QueuePartition",
+    "Receipt",
     "RefusedError",
     "RemovedGroup",
     "RemovedPipeline",
@@ -167,11 +183,13 @@ __all__ = [
     "Retention",
     "SameTransaction",
     "Skipped",
+    "TakenEvent",
     "Topic",
     "TopicChange",
     "TopicInfo",
     "TopicPartition",
     "UnroutedId",
+    "acknowledge",
     "adopt_topic",
     "alter_topic",
     "create_group",
@@ -184,6 +202,7 @@ __all__ = [
     "drop_chunks",
     "drop_schema",
     "export_units",
+    "extend",
     "find_losses",
     "find_replay",
     "find_retention",
@@ -201,11 +220,15 @@ __all__ = [
     "list_unrouted",
     "parse_units",
     "pause",
+    "peek",
     "plan_replay",
     "plan_seek",
     "publish_lines",
+    "queue_state",
     "redrive_unit",
     "redrive_units",
+    "reject",
+    "release",
     "remove_group",
     "remove_pipeline",
     "remove_replay",
@@ -221,6 +244,7 @@ __all__ = [
     "show_topic",
     "show_unit",
     "skip_hole",
+    "take",
     "trace",
     "try_replay",
 ]
@@ -261,6 +285,10 @@ if not TYPE_CHECKING:
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
+            "gapless.ops.queue": (
+                "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state reject "
+                "release take"
+            ),
             "gapless.ops.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
                 "list_replays plan_replay remove_replay replay_terms"

@@ -59,7 +59,7 @@ class _Owned:
 
 
 def require_ordered(plan: Plan) -> None:
-    """Raise UsageError for a queue handler: Spark's tasks work under leases, which a queue lacks."""
+    """Raise UsageError for a queue handler: tasks work under leases, and a queue has none."""
     for handler in plan.handlers.values():
         if handler.mode == "queue":
             raise UsageError(

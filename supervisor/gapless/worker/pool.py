@@ -1,4 +1,4 @@
-"""The workers of queue groups: the supervisor's books. All of a group are alike, none has a lease."""
+"""The workers of queue groups: the supervisor's books. They are all alike, and have no lease."""
 
 from __future__ import annotations
 

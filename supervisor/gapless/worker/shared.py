@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from time import monotonic, time_ns
 
@@ -168,7 +169,7 @@ class _Host:
         """Return the queue: there is nothing else."""
         return self._serving
 
-    def took(self, serving: _Serving, end: ExitCode | None, /) -> None:
+    def took(self, serving: _Serving, _end: ExitCode | None, /) -> None:
         """Listen to partitions that are new, and hear of the preferred ones while there is work."""
         for channel in serving.driver.channels:
             if channel not in self._listens:
@@ -206,10 +207,8 @@ class _Host:
     def _obey(self) -> None:
         """Let go after this turn when told to; end of file says so, too."""
         if not self._serving.is_dropped and readable(0.0, self._pipe.fileno()):
-            try:
+            with suppress(EOFError):
                 self._pipe.recv_bytes()
-            except EOFError:
-                pass
             self._serving.is_dropped = True
             self._serving.due_s = 0.0
 

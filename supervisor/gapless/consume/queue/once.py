@@ -222,7 +222,7 @@ def _try_each(place: Place, redo: _Redo, trial: _Trial) -> None:
             return
         trial.units = taken.units
         place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
-        for trial.at, unit in enumerate(taken.units):  # noqa: B020 - read when one raised
+        for trial.at, unit in enumerate(taken.units):
             handle_alone(job, None, unit, trial.aside)
         trial.handled = True
         allow_commit(conn, taken.claim_xid, len(taken.units))
