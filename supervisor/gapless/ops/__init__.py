@@ -286,8 +286,8 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
             "gapless.ops.queue": (
-                "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state reject "
-                "release take"
+                "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state "
+                "reject release take"
             ),
             "gapless.ops.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "

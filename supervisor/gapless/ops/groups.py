@@ -29,13 +29,16 @@ class GroupInfo:
     lag: events it has not passed; dead_letters: events that are dead.
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
-    Paused (all of it). members: supervisors in it. partitions: of the topic.
+    Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
+    queue; workers: of a queue, on all machines.
     """
 
     group: str
     topic: str
+    mode: str
     state: str
     members: int
+    workers: int | None
     partitions: int
     lag: int
     dead_letters: int

@@ -51,9 +51,13 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
                  partitions (it has), assigned (it should have), groups
-    groups       group, topic, partitions, lag, lag_s, dead_letters
+    groups       group, topic, mode, partitions, lag, lag_s, dead_letters; of queues also workers,
+                 open, in_hand, lapsed, waiting
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
-                 state (working, waiting, moving, starting, lost, unserved, pausing, paused), epoch,
+                 state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
+                 queues shared, unserved, paused), epoch,
+                 mode (ordered, queue), and of queues: workers (of the group, on all machines),
+                 open, in_hand (reserved), lapsed (reserved, and the time is over): events,
                  paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
@@ -187,10 +191,16 @@ def _groups(snapshot: Snapshot) -> list[dict[str, Any]]:
         {
             "group": group_id,
             "topic": topic,
+            "mode": own[0].mode,
             "partitions": len(own),
             "lag": sum(row.lag for row in own),
             "lag_s": max(row.lag_s or 0.0 for row in own),
             "dead_letters": sum(row.dead_letters for row in own),
+            "workers": max(row.workers for row in own),
+            "open": sum(row.open for row in own),
+            "in_hand": sum(row.in_hand for row in own),
+            "lapsed": sum(row.lapsed for row in own),
+            "waiting": sum(row.waiting for row in own),
         }
         for (group_id, topic), own in rows.items()
     ]
@@ -217,6 +227,11 @@ def _partition(row: Standing) -> dict[str, Any]:
         "waits_for": list(row.waits_for),
         "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
         "pause": row.pause,
+        "mode": row.mode,
+        "workers": row.workers,
+        "open": row.open,
+        "in_hand": row.in_hand,
+        "lapsed": row.lapsed,
     }
 
 

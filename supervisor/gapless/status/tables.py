@@ -189,6 +189,7 @@ def _owner(row: Standing, facts: Facts) -> str:
         "unserved": "nobody",
         "pausing": owner,
         "paused": "paused",
+        "shared": f"{row.workers} worker{'s' if row.workers != 1 else ''}",
     }[row.state]
 
 

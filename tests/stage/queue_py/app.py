@@ -13,11 +13,11 @@ from psycopg import Connection
 import gapless
 
 WRITE = """
-insert into done (n, topic, attempt, pid, began) values (%s, %s, %s, %s, to_timestamp(%s))
+insert into done (n, topic, attempt, pid) values (%s, %s, %s, %s)
 """
 MAKE = """
 create table done (
-  n int, topic text, attempt int, pid int, began timestamptz, at timestamptz default clock_timestamp()
+  n int, topic text, attempt int, pid int, at timestamptz default clock_timestamp()
 )
 """
 ON_FAILURE: Any = os.environ.get("ON_FAILURE", "dead-letter")
@@ -55,10 +55,9 @@ def do(payload: dict[str, Any], attempt: int) -> None:
 )
 def once(unit: gapless.Unit, conn: Connection[Any]) -> None:
     """Write, then do: what is written is gone when that fails."""
-    began_s = time.time()
     (event,) = unit
     payload = event.payload
-    values = [payload["n"], event.topic, unit.attempt, os.getpid(), began_s]
+    values = [payload["n"], event.topic, unit.attempt, os.getpid()]
     conn.execute(WRITE, values)
     if payload.get("do") == "commit":
         conn.execute("commit")
@@ -84,11 +83,10 @@ def preferred(unit: gapless.Unit, conn: Connection[Any]) -> None:
 )
 def outside(unit: gapless.Unit) -> None:
     """Write on a session of its own, before it does what the event says: each call is seen."""
-    began_s = time.time()
     (event,) = unit
     payload = event.payload
     with psycopg.connect(os.environ["DSN"], autocommit=True) as own:
-        values = [payload["n"], event.topic, unit.attempt, os.getpid(), began_s]
+        values = [payload["n"], event.topic, unit.attempt, os.getpid()]
         own.execute(WRITE, values)
     do(payload, unit.attempt)
 
@@ -97,4 +95,4 @@ def outside(unit: gapless.Unit) -> None:
 def ordered(unit: gapless.Unit, conn: Connection[Any]) -> None:
     """One that keeps the order, beside the queues."""
     for event in unit:
-        conn.execute(WRITE, [event.payload["n"], "ordered", unit.attempt, os.getpid(), time.time()])
+        conn.execute(WRITE, [event.payload["n"], "ordered", unit.attempt, os.getpid()])

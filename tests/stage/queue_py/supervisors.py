@@ -41,6 +41,7 @@ class Runs:
         self, *handlers: str, workers: int = 2, environ: dict[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
         """Start a supervisor of these handlers of app.py; environ: settings and the app's own."""
+        options = ["--dsn", self.dsn, "--workers", str(workers)]
         words = [f"{APP}:{name}" for name in handlers]
         quick = {
             "GAPLESS_MEMBERTTLMS": "1500",
@@ -51,8 +52,7 @@ class Runs:
         }
         with (self.folder / f"run-{len(self.running)}.log").open("wb") as log:
             made = subprocess.Popen(
-                [sys.executable, "-m", "gapless", "run", *words, "--dsn", self.dsn]
-                + ["--workers", str(workers)],
+                [sys.executable, "-m", "gapless", "run", *words, *options],
                 env={**os.environ, **quick, **(environ or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -1,4 +1,3 @@
-from pathlib import Path
 from gapless.testing import drain
 from stage.queue_py import app
 
