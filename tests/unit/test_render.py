@@ -247,10 +247,16 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
         {
             "group": "billing",
             "topic": "orders",
+            "mode": "ordered",
             "partitions": 64,
             "lag": shot.lag,
             "lag_s": shot.lag_s,
             "dead_letters": 2,
+            "workers": 0,
+            "open": 0,
+            "in_hand": 0,
+            "lapsed": 0,
+            "waiting": 0,
         }
     ]
     assert document["members"][1]["state"] == "draining"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -42,6 +43,7 @@ def do(payload: dict[str, Any], attempt: int) -> None:
     if what == "skip":
         raise gapless.Skip
     if what == "hang":
+        Path(os.environ["PIDS"], str(payload["n"])).write_text(str(os.getpid()))
         time.sleep(600)
 
 

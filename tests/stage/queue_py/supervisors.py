@@ -49,6 +49,7 @@ class Runs:
             "GAPLESS_SUSPECTGRACEMS": "500",
             "PYTHONPATH": str(APP.parents[2]),
             "DSN": self.dsn,
+            "PIDS": str(self.folder),
         }
         with (self.folder / f"run-{len(self.running)}.log").open("wb") as log:
             made = subprocess.Popen(
@@ -141,6 +142,12 @@ class Runs:
         """Wait until a supervisor has so many queue workers; return their pids."""
         until(lambda: len(self.workers(run)) == count, f"{count} workers", within=self.logs)
         return self.workers(run)
+
+    def until_hangs(self, number: int) -> int:
+        """Wait until a worker hangs in an event; return its pid."""
+        path = self.folder / str(number)
+        until(lambda: path.exists() and path.read_text(), f"{number} hangs", within=self.state)
+        return int(path.read_text())
 
     def stop(self, run: subprocess.Popen[bytes], timeout_s: float = PATIENCE_S) -> int:
         """Ask a supervisor to drain; return its exit code."""
