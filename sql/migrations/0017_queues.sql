@@ -52,5 +52,8 @@ comment on table gapless.queue_range is
 -- Who has a unit of a queue group in hand that waits: no other takes it before next_attempt_ts.
 alter table gapless.dead_letter add column token uuid;
 
+-- How many workers a supervisor runs for a queue group; null: it is an ordered one.
+alter table gapless.member_group add column workers int;
+
 -- It takes three arguments more now.
 drop function if exists gapless.create_group(text, text, text);

@@ -11,15 +11,8 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
 #variable_conflict use_variable
-declare
-  held record;
-  events bigint;
 begin
-  events := gapless.settle_receipt(group_id, topic, receipt, c_offset, session_user::text);
-  select r.* into held from gapless.read_receipt(group_id, topic, receipt) r;
-  if held.kind = 'L' then
-    perform gapless.close_letter(group_id, held.topic_id, held.partition_id, held.first_offset);
-  end if;
-  return events;
+  perform gapless.check_receipt(group_id, topic, receipt);
+  return gapless.acknowledge_receipt(receipt, c_offset);
 end
 $$;

@@ -20,7 +20,8 @@ begin
   end if;
   delete from gapless.queue_range r where r.lease_no = part.lease_no;
   insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused, place)
-  values (part.lease_no, part.version + 1, _next_offset, part.block, part.is_paused, part.place);
+  values (part.lease_no, part.version + 1, _next_offset, part.block, gapless.is_paused(_group_id, _topic_id, _partition_id),
+    part.place);
   delete from gapless.queue_floor f where f.lease_no = part.lease_no and f.version <= part.version;
 end
 $$;

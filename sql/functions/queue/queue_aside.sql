@@ -1,8 +1,8 @@
--- Is there anything in a topic that a queue group gave out before, and that is to be taken again: is_due says that reserve()
+-- Is there anything in a topic that a queue group gave out before, and that is to be taken again: due says that reserve()
 -- will find something; else wait_s, in how many seconds the next will be due. No row: nothing is in hand or waits.
 -- index: dead_letter_open; queue_range_pkey from the floors on
 create or replace function gapless.queue_aside(_group_id text, _topic_id int)
-returns table (is_due boolean, wait_s double precision)
+returns table (due boolean, wait_s double precision)
 language sql
 stable
 security definer

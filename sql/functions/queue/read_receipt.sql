@@ -1,9 +1,9 @@
--- What a receipt of take() stands for: kind 'R', a range of the log, or 'L', a unit that was set aside.
--- Raises GL400 for what is no receipt, or one of another group or topic; GL404, GL409 as require_queue(); GL003 when
--- its partition is gone.
-create or replace function gapless.read_receipt(_group_id text, _topic text, _receipt text)
+-- What a receipt of take() or reserve() stands for: kind 'R', a range of the log, or 'L', a unit that was set aside.
+-- Raises GL400 for what is no receipt, GL003 when its partition is gone.
+create or replace function gapless.read_receipt(_receipt text)
 returns table (
-  kind text, lease_no int, topic_id int, partition_id int, first_offset bigint, last_offset bigint, token uuid
+  kind text, lease_no int, group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
+  token uuid
 )
 language plpgsql
 stable
@@ -15,10 +15,7 @@ declare
   part text[] := regexp_match(
     _receipt, '^([RL])(\d{1,9}):(\d{1,18}):(\d{1,18}):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$'
   );
-  wanted int := gapless.topic_id(_topic);
-  found_group text;
 begin
-  perform gapless.require_queue(_group_id, wanted);
   if part is null then
     raise exception 'this is no receipt of gapless.take(): %', coalesce(left(_receipt, 100), 'null')
       using errcode = 'GL400';
@@ -28,15 +25,10 @@ begin
   first_offset := part[3];
   last_offset := part[4];
   token := part[5];
-  select l.group_id, l.topic_id, l.partition_id into found_group, topic_id, partition_id
+  select l.group_id, l.topic_id, l.partition_id into group_id, topic_id, partition_id
   from gapless.lease l where l.lease_no = part[2]::int;
   if not found then
-    perform gapless.refuse_receipt(_group_id, _topic);
-  end if;
-  if found_group <> _group_id or topic_id <> wanted then
-    raise exception 'the receipt is not of group "%" and topic "%": give the ones that it was taken with',
-      _group_id, _topic
-      using errcode = 'GL400';
+    perform gapless.refuse_receipt(_receipt);
   end if;
   return next;
 end

@@ -15,8 +15,9 @@ begin
   if coalesce(trim(reason), '') = '' then
     raise exception 'an event is rejected with a reason' using errcode = 'GL400';
   end if;
+  perform gapless.check_receipt(group_id, topic, receipt);
   return gapless.fail_receipt(
-    group_id, topic, receipt, c_offset, 'dead', left(reason, 500), reason, _worker => session_user::text
+    receipt, c_offset, 'dead', left(reason, 500), reason, _worker => session_user::text
   );
 end
 $$;

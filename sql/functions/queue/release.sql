@@ -42,11 +42,12 @@ as $$
 declare
   seconds double precision := gapless.require_interval('delay', delay, true);
 begin
+  perform gapless.check_receipt(group_id, topic, receipt);
   if seconds = 0 then
-    return gapless.give_back(group_id, topic, receipt, c_offset);
+    return gapless.release_receipt(receipt, c_offset);
   end if;
   return gapless.fail_receipt(
-    group_id, topic, receipt, c_offset, 'waiting', coalesce(reason, 'given back'), coalesce(reason, 'given back'),
+    receipt, c_offset, 'waiting', coalesce(reason, 'given back'), coalesce(reason, 'given back'),
     _retry_after => make_interval(secs => seconds), _worker => session_user::text, _counted => false
   );
 end

@@ -12,7 +12,7 @@ declare
   part record;
 begin
   for part in
-    select l.lease_no, c.partition_id from gapless.consumer_offsets c
+    select l.lease_no, c.partition_id, c.stopped_at is not null as is_stopped from gapless.consumer_offsets c
     join gapless.lease l using (group_id, topic_id, partition_id)
     join gapless.consumer_group g using (group_id, topic_id)
     where c.group_id = pause.group_id and c.topic_id = pause.topic_id and g.mode = 'queue'
@@ -22,7 +22,7 @@ begin
   loop
     insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused, place)
     select part.lease_no, f.version + 1, f.next_offset, f.block,
-      gapless.is_paused(pause.group_id, pause.topic_id, part.partition_id), f.place
+      gapless.is_paused(pause.group_id, pause.topic_id, part.partition_id) or part.is_stopped, f.place
     from gapless.floor_of(part.lease_no) f
     where f.version is not null;
   end loop;
