@@ -18,8 +18,8 @@ begin
   set next_offset = _next_offset
   where c.ctid = _place and c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
   returning c.ctid into strict moved;
-  insert into gapless.queue_floor (lease_no, version, next_offset, block, place)
-  values (_lease_no, _here.version + 1, _next_offset, _here.block, moved);
+  insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused, place)
+  values (_lease_no, _here.version + 1, _next_offset, _here.block, _here.is_paused, moved);
   delete from gapless.queue_floor f
   where f.lease_no = _lease_no and f.version between _here.version - 1 and _here.version;
 end

@@ -43,8 +43,8 @@ begin
     order by l.lease_no
   loop
     here := gapless.floor_of(part.lease_no);
-    insert into gapless.queue_floor (lease_no, version, next_offset, block, place)
-    values (part.lease_no, here.version + 1, here.next_offset, _block, here.place);
+    insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused, place)
+    values (part.lease_no, here.version + 1, here.next_offset, _block, here.is_paused, here.place);
   end loop;
 end
 $$;

@@ -40,12 +40,13 @@ declare
   pos bigint := _hint;
   block_no bigint;
   block_last bigint;
-  goal bigint;
-  look record;
-  piece record;
+  cut int;           -- the block size in force
+  is_paused boolean;
+  log_last bigint;   -- the last offset of the segment that shows first_offset
   ids bigint[];
   low bigint;
   high bigint;
+  piece record;
   tries int := 0;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -59,7 +60,9 @@ begin
   if pos is null then
     pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, null);
     if pos is null then
-      outcome := case when gapless.has_noted(_group_id, _topic_id, _partition_id, _lease_no) then 'noted' else 'idle' end;
+      outcome := case
+        when gapless.has_noted(_group_id, _topic_id, _partition_id, _lease_no) then 'noted' else 'idle'
+      end;
       return next;
       return;
     end if;
@@ -68,78 +71,47 @@ begin
     block_no := (pos - 1) / _block;
     block_last := (block_no + 1) * _block;
     if pg_try_advisory_xact_lock(7427006, ((_lease_no::bigint * 1000003 + block_no) & 2147483647)::int) then
-      select f.block, s.base_offset, s.last_offset, s.timeline, n.pos as start,
-        s.message_ids[n.pos - s.base_offset + 1 : n.pos - s.base_offset + _max_events] as ids,
-        exists (
-          select from gapless.group_pause p
-          where p.group_id = _group_id and p.topic_id = _topic_id
-            and p.partition_id in (-1, _partition_id)
-        ) as is_paused
-      into look
-      from (
-        select q.next_offset, q.block from gapless.queue_floor q
-        where q.lease_no = _lease_no
-        order by q.version desc limit 1
-      ) f
-      -- Not below the floor: while an old snapshot is held, all that was ever swept is still in the index.
-      left join lateral (
-        select r.last_offset from gapless.queue_range r
-        where r.lease_no = _lease_no and r.first_offset between f.next_offset and block_last
-        order by r.first_offset desc limit 1
-      ) r on true
-      cross join lateral (
-        select greatest(block_no * _block + 1, f.next_offset, r.last_offset + 1) as pos
-      ) n
-      left join lateral (
-        select g.base_offset, g.last_offset, g.timeline, g.message_ids from gapless.log_segment g
-        where g.topic_id = _topic_id and g.partition_id = _partition_id and g.base_offset <= n.pos
-        order by g.base_offset desc limit 1
-      ) s on true;
-      if not found or look.block <> _block then
+      -- A subselect and a statement more, for joins cost more to set up than they find.
+      select greatest(block_last - _block + 1, q.next_offset, (
+          -- Not below the floor: while an old snapshot is held, all that was ever swept is still in the index.
+          select r.last_offset + 1 from gapless.queue_range r
+          where r.lease_no = _lease_no and r.first_offset between q.next_offset and block_last
+          order by r.first_offset desc limit 1
+        )), q.block, q.is_paused
+      into first_offset, cut, is_paused
+      from gapless.queue_floor q
+      where q.lease_no = _lease_no
+      order by q.version desc limit 1;
+      if first_offset <= block_last and cut = _block and not is_paused then
+        select s.last_offset, s.timeline,
+          s.message_ids[
+            first_offset - s.base_offset + 1 : least(first_offset + _max_events - 1, block_last) - s.base_offset + 1
+          ]
+        into log_last, timeline, message_ids
+        from gapless.log_segment s
+        where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= first_offset
+        order by s.base_offset desc limit 1;
+        exit when first_offset <= log_last;
+      end if;
+      if cut is distinct from _block then
         outcome := 'moved';
-        return next;
-        return;
-      end if;
-      if look.is_paused then
+      elsif is_paused then
         outcome := 'idle';
-        return next;
-        return;
-      end if;
-      if look.start <= block_last then
-        if look.start <= look.last_offset then
-          exit;
-        end if;
-        -- Behind the last segment, or before one that is missing. In one snapshot.
-        select t.outcome, t.last_offset into outcome, last_offset
-        from gapless.queue_end(_topic_id, _partition_id, look.start) t;
-        if outcome <> 'there' then
-          first_offset := look.start;
-          return next;
-          return;
-        end if;
-        continue;    -- it has just come
-      end if;
-      -- Finished, or in hand. Beyond what anybody has taken there is most.
-      if _hint is null then
+      elsif first_offset <= block_last then
+        -- Behind the last segment, or before one that is missing; unless it has just come.
+        pos := first_offset;
+        select nullif(t.outcome, 'there'), t.last_offset into outcome, last_offset
+        from gapless.queue_end(_topic_id, _partition_id, first_offset) t;
+      elsif _hint is null then
         pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
-        if pos is null then
-          outcome := 'idle';
-          return next;
-          return;
-        end if;
-      else
+      else    -- finished, or reserved: beyond all that anybody has taken there is most
         select greatest(r.last_offset, block_last) + 1 into pos from gapless.queue_range r
         where r.lease_no = _lease_no
         order by r.first_offset desc limit 1;
-        pos := coalesce(pos, look.start);
+        pos := coalesce(pos, first_offset);
       end if;
     elsif _hint is null then
       pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
-      if pos is null then
-        outcome := 'idle';
-        return next;
-        return;
-      end if;
     else
       pos := block_last + 1;
       tries := tries + 1;
@@ -148,45 +120,53 @@ begin
         where g.topic_id = _topic_id and g.partition_id = _partition_id
         order by g.base_offset desc limit 1
       ) then
-        outcome := 'idle';
-        return next;
-        return;
+        pos := null;
       end if;
+    end if;
+    if outcome is not null or pos is null then
+      outcome := coalesce(outcome, 'idle');
+      first_offset := case when last_offset is not null then first_offset end;
+      message_ids := null;
+      timeline := null;
+      return next;
+      return;
     end if;
   end loop;
 
   outcome := 'claimed';
-  first_offset := look.start;
-  goal := least(look.start + _max_events - 1, block_last);
-  last_offset := least(goal, look.last_offset);
-  ids := look.ids[1 : (last_offset - first_offset + 1)::int];
+  ids := message_ids;
   base_offset := first_offset;
-  message_ids := ids;
+  last_offset := first_offset + cardinality(ids) - 1;
   unit_ends := repeat('1', cardinality(ids));
-  timeline := look.timeline;
-  if last_offset < goal then    -- more of the block, in the segments that follow
-    for piece in
-      select g.base_offset, g.last_offset, g.message_ids from gapless.log_segment g
+  if last_offset = log_last and last_offset < least(first_offset + _max_events - 1, block_last) then
+    for piece in    -- more of the block, in the segments that follow
+      select g.base_offset,
+        g.message_ids[1 : least(first_offset + _max_events - 1, block_last) - g.base_offset + 1] as ids
+      from gapless.log_segment g
       where g.topic_id = _topic_id and g.partition_id = _partition_id
-        and g.base_offset > look.last_offset and g.base_offset <= goal
+        and g.base_offset > log_last
+        and g.base_offset <= least(first_offset + _max_events - 1, block_last)
       order by g.base_offset
     loop
       exit when piece.base_offset <> last_offset + 1;    -- a hole
-      last_offset := least(goal, piece.last_offset);
-      ids := ids || piece.message_ids[1 : (last_offset - piece.base_offset + 1)::int];
+      ids := ids || piece.ids;
+      last_offset := last_offset + cardinality(piece.ids);
     end loop;
   end if;
-  insert into gapless.queue_range (lease_no, first_offset, last_offset, token, deadline, holder, since_ts, tries)
-  values (
-    _lease_no, first_offset, last_offset, _token, _deadline, _holder,
-    case when _deadline is not null then clock_timestamp() end, (_deadline is not null)::int
-  );
+  if _deadline is null then
+    insert into gapless.queue_range (lease_no, first_offset, last_offset, holder)
+    values (_lease_no, first_offset, last_offset, _holder);
+  else
+    insert into gapless.queue_range
+      (lease_no, first_offset, last_offset, holder, token, deadline, since_ts, tries)
+    values (_lease_no, first_offset, last_offset, _holder, _token, _deadline, clock_timestamp(), 1);
+  end if;
   if _holder is null then
     perform set_config('gapless.chain', 'open', true);    -- see tell_cause()
+    claim_xid := pg_current_xact_id()::text;
   end if;
-  claim_xid := pg_current_xact_id()::text;
   return next;
-  if last_offset > look.last_offset then
+  if last_offset > log_last then
     return query
     select 'claimed', first_offset, last_offset, claim_xid, null::tid, g.base_offset, p.ids,
       repeat('1', cardinality(p.ids)), g.timeline, null::bigint, null::text, null::text, null::json,
@@ -196,15 +176,22 @@ begin
       select g.message_ids[1 : (last_offset - g.base_offset + 1)::int] as ids
     ) p
     where g.topic_id = _topic_id and g.partition_id = _partition_id
-      and g.base_offset > look.last_offset and g.base_offset <= last_offset
+      and g.base_offset > log_last and g.base_offset <= last_offset
     order by g.base_offset;
   end if;
 
-  low := ids[1];
-  high := low;
-  if cardinality(ids) > 1 then
-    select min(i), max(i) into low, high from unnest(ids) i;
+  if first_offset = last_offset then
+    low := ids[1];
+    return query
+    select null::text, null::bigint, null::bigint, null::text, null::tid,
+      null::bigint, null::bigint[], null::text, null::int,
+      o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from gapless.outbox_message_t o
+    where o.id = low;
+    return;
   end if;
+  select min(i), max(i) into low, high from unnest(ids) i;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int,
