@@ -1,6 +1,6 @@
 -- name: queue_places
 -- The partitions of a topic as a queue group sees them, the laggiest first.
-select partition_id, lease_no, block, open
+select partition_id, lease_no, block, open, unfinished
 from gapless.queue_places(%(group_id)s, %(topic_id)s)
 
 -- name: queue_aside

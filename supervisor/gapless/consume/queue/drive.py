@@ -166,6 +166,9 @@ class QueueDriver:
             self._places[topic] = find_places(self._queue, topic, known)
             for place in self._places[topic].values():
                 self._channels[channel_of(place)] = place
+                if place.unfinished and not place.open:
+                    # Whoever had these may be gone with its machine: look once, from the floor on.
+                    place.open, place.hint = 1, None
             is_due, wait_s = is_aside_due(self._queue, topic)
             if is_due:
                 self._due.add(topic)

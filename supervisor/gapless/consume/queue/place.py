@@ -60,6 +60,8 @@ class Queue:
 class Place:
     """A partition of a queue. open: events to take, as far as is known; more may have come.
 
+    unfinished: events that are open, in hand, or between such ones, when it was looked at.
+
     block: events that one worker has in hand at most, and locks as one. hint: where to look next;
     None: from the floor on, for what others have let go. claims: how often something was taken.
     """
@@ -69,6 +71,7 @@ class Place:
     lease_no: int
     block: int
     open: int
+    unfinished: int = 0
     hint: int | None = None
     claims: int = field(default=0)
 
@@ -89,13 +92,13 @@ def find_places(queue: Queue, topic: str, known: Mapping[int, Place]) -> dict[in
     """Return the partitions of a topic by number, the laggiest first; known: as they were."""
     found: dict[int, Place] = {}
     params = {"group_id": queue.group_id, "topic_id": queue.topics[topic]}
-    for partition_id, lease_no, block, is_open in fetch_all(
+    for partition_id, lease_no, block, is_open, unfinished in fetch_all(
         queue.conn, "queue", "queue_places", params
     ):
         place = known.get(partition_id)
         if place is None or (place.lease_no, place.block) != (lease_no, block):
             place = Place(queue, queue.job(topic, partition_id), lease_no, block, is_open)
-        place.open = is_open
+        place.open, place.unfinished = is_open, unfinished
         found[partition_id] = place
     return found
 

@@ -65,7 +65,7 @@ def take_next(place: Place, batch_size: int, hint: int | None) -> Taken:
         raise
     pieces = [row[:_COLUMNS] for row in answer if row[0] is not None]
     outcome, first, last, xid = pieces[0][:4]
-    if outcome in ("hole", "overrun"):
+    if outcome in ("hole", "overrun", "beyond"):
         _refuse(str(outcome), place, first, last)
     if outcome != "claimed":
         return Taken(outcome=outcome, units=[])
@@ -105,6 +105,11 @@ def _refuse(outcome: str, place: Place, first: object, last: object) -> None:
         raise OverrunError(
             f"{where} were dropped by retention before the group handled them: "
             f"gapless seek {place.partition} --earliest --yes goes on without them"
+        )
+    if outcome == "beyond":
+        raise HoleError(
+            f"{place.partition}: the group is at offset {first}, beyond the end of the log, where "
+            f"the next event had offset {last}: gapless seek {place.partition}@{last} --pause --yes"
         )
     raise HoleError(
         f"{where} are missing from the log: restore them, or gapless skip "
