@@ -118,7 +118,7 @@ class TestPolicies:
         until(lambda: set(runs.dead("outside")) == {poison}, "it is dead", within=runs.state)
         runs.until_empty("outside", 40)
         assert "its worker died" in runs.dead("outside")[poison]
-        assert len(calls(runs)[poison]) == 2
+        assert len(calls(runs)[poison]) == 3
         runs.until_workers(run, 1)
 
 

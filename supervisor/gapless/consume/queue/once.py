@@ -277,8 +277,8 @@ def _step_of(events: int, aside: Counter[str]) -> Step:
 def step_reserved(place: Place, reserved: Reserved) -> Step:
     """Handle an event that was reserved, alone, and commit; what fails is set aside (again)."""
     offset = reserved.unit.first_offset
-    if reserved.crashes > place.job.terms.policy.crashes_max:
-        reason = crash_reason(reserved.crashes - 1, "")
+    if reserved.is_poison(place.job.terms.policy.crashes_max):
+        reason = crash_reason(reserved.deaths, "")
         return _fail(place, reserved, Failure(error=reason, attempts=0), Verdict(state="dead"))
     place.queue.holds(place.lease_no, offset, offset)
     try:
