@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from psycopg import Connection
+
 from support.queue import Queue, make
 
 Sessions = Callable[[], Connection]
