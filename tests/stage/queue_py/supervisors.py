@@ -105,6 +105,13 @@ class Runs:
         ).fetchone()
         return int(row[0] or 0) if row else 0
 
+    def lag(self, group: str) -> int:
+        """How many events are at or above the floor."""
+        row = self.conn.execute(
+            "select sum(s.end_offset - s.next_offset) from gapless.queue_state(%s) s", [group]
+        ).fetchone()
+        return int(row[0] or 0) if row else 0
+
     def dead(self, group: str) -> dict[int, str]:
         """The reasons of the dead letters of a group, by the event's number."""
         rows = self.conn.execute(

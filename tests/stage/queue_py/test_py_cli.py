@@ -12,6 +12,7 @@ import pytest
 import gapless
 from gapless import ops
 from gapless.errors import RefusedError, UsageError
+from gapless.testing import drain
 from stage.queue_py import app
 from stage.queue_py.supervisors import Runs
 
@@ -39,7 +40,7 @@ def letters(runs: Runs) -> list[int]:
     """Three events of a queue group that nobody works on."""
     ops.create_group(runs.conn, "letters", "jobs", mode="queue")
     numbers = runs.publish(count=3)
-    gapless.testing.drain(runs.dsn, app.once)  # it sequences
+    drain(runs.dsn, app.once)  # it sequences
     return numbers
 
 
@@ -116,13 +117,13 @@ def test_bad_input(runs: Runs, letters: list[int], words: list[str], why: str) -
 
 def test_the_mode_of_a_group_that_has_handled_something_stays(runs: Runs) -> None:
     runs.publish(count=2)
-    gapless.testing.drain(runs.dsn, app.once)
+    drain(runs.dsn, app.once)
     with pytest.raises(RefusedError, match="once") as refused:
         ops.create_group(runs.conn, "once", "jobs", mode="ordered")
     assert refused.value.sqlstate == "GL409"
     ordered = gapless.handler(topic="jobs", group="once")(lambda unit, conn: None)
     with pytest.raises(UsageError):
-        gapless.testing.drain(runs.dsn, ordered)
+        drain(runs.dsn, ordered)
     code, _, err = gapless_says(runs, "groups", "create", "once", "jobs", "--mode", "ordered")
     assert code == 2
     assert err.count("\n") == 1
@@ -130,7 +131,7 @@ def test_the_mode_of_a_group_that_has_handled_something_stays(runs: Runs) -> Non
 
 def test_a_replay_beside_the_group(runs: Runs) -> None:
     numbers = runs.publish(count=6)
-    gapless.testing.drain(runs.dsn, app.once)
+    drain(runs.dsn, app.once)
     found = f"{app.__file__}:once"
     code, out, err = gapless_says(runs, "replay", found, "--yes")
     assert code == 0, out + err

@@ -18,6 +18,7 @@ from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
 from gapless.settings import Settings
+from gapless.testing import drain
 from stage.queue_py import app
 from stage.queue_py.supervisors import Runs
 from stage.worker.fleet import until
@@ -169,7 +170,7 @@ class TestByHand:
         run = runs.start("once")
         numbers = runs.publish(count=30)
         runs.until_done(numbers)
-        runs.until_empty("once")
+        until(lambda: runs.lag("once") == 0, "the floor has moved", within=runs.state)
         moves = ops.seek_paused(
             runs.conn, ops.GroupPlace.parse("once/jobs"), ops.EARLIEST, dsn=runs.dsn
         )
@@ -218,7 +219,7 @@ def test_queues_and_ordered_groups_in_one_app(runs: Runs) -> None:
 
 def test_one_claim_comes_in_the_order_of_the_log(runs: Runs) -> None:
     runs.publish(count=40)
-    gapless.testing.drain(runs.dsn, app.once)
+    drain(runs.dsn, app.once)
     rows = runs.conn.execute("select n from done order by at").fetchall()
     order = [n for (n,) in rows]
     assert sorted(order) == list(range(1, 41))
@@ -228,7 +229,7 @@ def test_one_claim_comes_in_the_order_of_the_log(runs: Runs) -> None:
 
 def test_an_idle_worker_writes_nothing(runs: Runs, conn: Connection[Any]) -> None:
     runs.publish(count=3)
-    gapless.testing.drain(runs.dsn, app.once)
+    drain(runs.dsn, app.once)
     terms = agree(app.once, Settings())
     queue = open_queue(conn, app.once, terms, "once", worker="w", reserve_s=60.0)
     driver = QueueDriver(queue)

@@ -166,9 +166,13 @@ class QueueDriver:
             self._places[topic] = find_places(self._queue, topic, known)
             for place in self._places[topic].values():
                 self._channels[channel_of(place)] = place
+                if place.claims:
+                    place.claims = 0
+                    sweep(place)
                 if place.unfinished and not place.open:
                     # Whoever had these may be gone with its machine: look once, from the floor on.
                     place.open, place.hint = 1, None
+                    sweep(place)
             is_due, wait_s = is_aside_due(self._queue, topic)
             if is_due:
                 self._due.add(topic)
