@@ -14,7 +14,8 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.job import Step
-from gapless.consume.queue.once import step_place, step_reserved
+from gapless.consume.queue.alone import step_reserved
+from gapless.consume.queue.once import step_place
 from gapless.consume.queue.outside import QueueCalls
 from gapless.consume.queue.place import (
     Place,
