@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from gapless.db.connect import connect
 from support.queue import TAKE, Queue
 
-VISIBILITY_S = 0.3
+VISIBILITY_S = 0.2
 EFFECT = "insert into ledger (c_offset, who) select n, %s from generate_series(%s::int, %s::int) n"
 CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -44,9 +44,9 @@ def client(conn: psycopg.Connection, queue: Queue, me: str, chance: random.Rando
     rows = queue.reserve(conn, chance.randint(1, 3), f"{VISIBILITY_S} s")
     if not rows:
         return False
-    kind = chance.choices(["now", "late", "never", "delay"], [8, 1, 1, 1])[0]
+    kind = chance.choices(["now", "late", "never", "delay"], [6, 3, 1, 1])[0]
     if kind == "late":
-        time.sleep(VISIBILITY_S * 1.5)
+        time.sleep(VISIBILITY_S * chance.uniform(1.1, 5))
     receipt = rows[0][0]
     try:
         conn.execute("begin")
