@@ -1,7 +1,5 @@
 """What an operator does, as functions: records in, records out; nothing is printed.
 
-A gateway, a notebook or a test does with one call what a command does:
-
     with gapless.connect(autocommit=True) as conn:
         ops.pause(conn, ops.GroupPlace.parse("billing/orders"), reason="bad deploy")
         ops.redrive_unit(conn, ops.GroupPlace.parse("billing/orders/3@17"))

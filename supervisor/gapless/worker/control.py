@@ -124,7 +124,10 @@ class Control:
         warning = missing_grant(conn)
         if warning is not None:
             log.warning("supervisor: %s", warning)
-        self._subscriptions = self._subscribe(conn)
+        self._subscriptions = [
+            subscription_of(group, self._topic(conn, topic), terms)
+            for (group, topic), terms in self._plan.terms.items()
+        ]
         self._become_member(conn)
         names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
@@ -245,12 +248,6 @@ class Control:
                     f"{handler.name}: {missing(conn, topic)}, or let it be made: "
                     "gapless run --create-topics, or createTopics: true"
                 )
-
-    def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
-        return [
-            subscription_of(group, self._topic(conn, topic), terms)
-            for (group, topic), terms in self._plan.terms.items()
-        ]
 
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""
