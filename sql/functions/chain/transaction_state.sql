@@ -42,7 +42,10 @@ begin
       return 'unsequenced';
     end if;
     found_any := true;
-    passed := passed and coalesce(place.last_offset < place.next_offset, false);
+    passed := passed and coalesce(gapless.is_past(
+      transaction_state.group_id, place.topic_id, place.partition_id, place.first_offset, place.last_offset,
+      place.next_offset
+    ), false);
     aside := aside || gapless.states_aside(
       transaction_state.group_id, place.topic_id, place.partition_id,
       place.first_offset, place.last_offset, transaction_state.transaction_id

@@ -56,6 +56,10 @@ COMMANDS = {
         "gapless.cli.groups",
         "list, create and show consumer groups and their lag",
     ),
+    "queue": Command(
+        "gapless.cli.queue",
+        "take events of a queue group by hand, and say what became of them",
+    ),
     "status": Command(
         "gapless.cli.status",
         "members, partitions, lag, dead letters: now, or live with --watch",

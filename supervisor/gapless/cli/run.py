@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let a worker process serve up to N partitions (default: 1)",
     )
     parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes for each queue group (default: 4)"
+    )
+    parser.add_argument(
         "--engine",
         choices=("processes", "spark"),
         default="processes",
@@ -64,6 +67,7 @@ _FLAGS = (
     "instance_name",
     "capacity",
     "partitions_per_worker",
+    "workers",
     "batch_size",
     "create_topics",
     "exit_on_revoked",

@@ -1,21 +1,15 @@
 """What an operator does, as functions: records in, records out; nothing is printed.
 
-A gateway, a notebook or a test does with one call what a command does:
-
-    from gapless import ops
-
     with gapless.connect(autocommit=True) as conn:
         ops.pause(conn, ops.GroupPlace.parse("billing/orders"), reason="bad deploy")
-        for unit in ops.list_units(conn, ops.DlqFilter(group="billing", states=["dead"])):
-            ops.redrive_unit(conn, unit.place)
+        ops.redrive_unit(conn, ops.GroupPlace.parse("billing/orders/3@17"))
 
 Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
 has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
 They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0.
 What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
-is one, for what the database refuses, with its SQLSTATE. A missing right or a lost connection is
-psycopg's own error. Functions that commit step by step say so, and refuse another connection.
-Each name is imported where it is first asked for, so to pause a group needs nothing of a replay.
+is one, for what the database refuses, with its SQLSTATE. What is psycopg's own error stays that.
+Functions that commit step by step say so. Each name is imported where it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -92,6 +86,19 @@ if TYPE_CHECKING:
         reset_pipeline,
     )
     from gapless.ops.place import EARLIEST, GroupPlace, Point
+    from gapless.ops.queue import (
+        QueueJob,
+        QueuePartition,
+        Receipt,
+        TakenEvent,
+        acknowledge,
+        extend,
+        peek,
+        queue_state,
+        reject,
+        release,
+        take,
+    )
     from gapless.ops.remedy import Explained, explain
     from gapless.ops.replay.plan import (
         ReplayInfo,
@@ -156,6 +163,9 @@ __all__ = [
     "PipelineStanding",
     "Point",
     "PublishedLines",
+    "QueueJob",
+    "QueuePartition",
+    "Receipt",
     "RefusedError",
     "RemovedGroup",
     "RemovedPipeline",
@@ -171,11 +181,13 @@ __all__ = [
     "SameTransaction",
     "ServerInfo",
     "Skipped",
+    "TakenEvent",
     "Topic",
     "TopicChange",
     "TopicInfo",
     "TopicPartition",
     "UnroutedId",
+    "acknowledge",
     "adopt_topic",
     "alter_topic",
     "create_group",
@@ -189,6 +201,7 @@ __all__ = [
     "drop_schema",
     "explain",
     "export_units",
+    "extend",
     "find_losses",
     "find_replay",
     "find_retention",
@@ -206,11 +219,15 @@ __all__ = [
     "list_unrouted",
     "parse_units",
     "pause",
+    "peek",
     "plan_replay",
     "plan_seek",
     "publish_lines",
+    "queue_state",
     "redrive_unit",
     "redrive_units",
+    "reject",
+    "release",
     "remove_group",
     "remove_pipeline",
     "remove_replay",
@@ -229,6 +246,7 @@ __all__ = [
     "skip_hole",
     "start_server",
     "stop_server",
+    "take",
     "trace",
     "try_replay",
 ]
@@ -270,6 +288,10 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
             "gapless.ops.remedy": "Explained explain",
+            "gapless.ops.queue": (
+                "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state "
+                "reject release take"
+            ),
             "gapless.ops.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
                 "list_replays plan_replay remove_replay replay_terms"

@@ -38,12 +38,16 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
                  partitions (it has), assigned (it should have), groups
-    groups       group, topic, mode, partitions, members (that own some), unserved (partitions
-                 that nobody is to work on), stopped (with an error), paused, lag, lag_s (of the
-                 oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast the lag
-                 grows), catch_up_s (until lag is 0, as things go; null: unknown, or never)
+    groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
+                 (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
+                 (of the oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast
+                 the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
+                 of queues also workers, open, in_hand, lapsed
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
-                 state (working, waiting, moving, starting, lost, unserved, pausing, paused), epoch,
+                 state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
+                 queues shared, unserved, paused), epoch,
+                 mode (ordered, queue), and of queues: workers (of the group, on all machines),
+                 open, in_hand (reserved), lapsed (reserved, and the time is over): events,
                  paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
@@ -189,6 +193,10 @@ def _group(line: GroupLine) -> dict[str, Any]:
         "handled_per_s": line.handled_per_s,
         "lag_per_s": line.lag_per_s,
         "catch_up_s": line.catch_up_s,
+        "workers": line.workers,
+        "open": line.open,
+        "in_hand": line.in_hand,
+        "lapsed": line.lapsed,
     }
 
 
@@ -214,6 +222,11 @@ def _partition(row: Standing, history: History | None) -> dict[str, Any]:
         "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
         "pause": row.pause,
         "handled_per_s": None if history is None else history.rate(row.key),
+        "mode": row.mode,
+        "workers": row.workers,
+        "open": row.open,
+        "in_hand": row.in_hand,
+        "lapsed": row.lapsed,
     }
 
 
