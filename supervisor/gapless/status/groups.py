@@ -22,8 +22,8 @@ class GroupLine:
     members: supervisors that own a partition of it. unserved: partitions that nobody is to work
     on. stopped: partitions with an error. waiting, parked: events set aside. lag_s: age of the
     oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (how fast the lag
-    grows): None until two looks know it. lags: recent ones, oldest first. Of queues: workers (on all
-    machines), open, in_hand (reserved), lapsed (reserved, and the time is over): events.
+    grows): None until two looks know it. lags: recent ones, oldest first. Of queues: workers on all
+    machines, and events: open, in_hand (reserved), lapsed (reserved, and the time is over).
     """
 
     group_id: str
