@@ -1,5 +1,5 @@
--- A unit was handled after all: who was parked behind it follows. One that was dead stays as 'redriven'; of one that only
--- waited nothing is kept.
+-- A unit was handled after all: who was parked behind it follows. One that was dead stays as 'redriven'; of
+-- one that only waited nothing is kept.
 create or replace function gapless.close_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
