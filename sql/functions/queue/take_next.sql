@@ -44,6 +44,7 @@ declare
   is_paused boolean;
   log_last bigint;   -- the last offset of the segment that shows first_offset
   ids bigint[];
+  goal bigint;
   low bigint;
   high bigint;
   piece record;
@@ -167,16 +168,17 @@ begin
   end if;
   return next;
   if last_offset > log_last then
+    goal := last_offset;
     return query
-    select 'claimed', first_offset, last_offset, claim_xid, null::tid, g.base_offset, p.ids,
+    select 'claimed', first_offset, goal, claim_xid, null::tid, g.base_offset, p.ids,
       repeat('1', cardinality(p.ids)), g.timeline, null::bigint, null::text, null::text, null::json,
       null::jsonb, null::text, null::text, null::uuid, null::xid8, null::timestamptz, null::text, null::uuid
     from gapless.log_segment g
     cross join lateral (
-      select g.message_ids[1 : (last_offset - g.base_offset + 1)::int] as ids
+      select g.message_ids[1 : (goal - g.base_offset + 1)::int] as ids
     ) p
     where g.topic_id = _topic_id and g.partition_id = _partition_id
-      and g.base_offset > log_last and g.base_offset <= last_offset
+      and g.base_offset > log_last and g.base_offset <= goal
     order by g.base_offset;
   end if;
 

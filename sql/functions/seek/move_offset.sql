@@ -15,7 +15,7 @@ begin
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = of_topic
       and c.partition_id = _partition_id and c.stopped_at is not null
-  ) then
+  ) and not gapless.has_ranges(_group_id, of_topic, _partition_id) then
     return;
   end if;
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
