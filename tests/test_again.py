@@ -9,6 +9,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from chaos.arena import FAULTS
 from chaos.coverage import _COUNTED
@@ -194,6 +196,21 @@ def test_findings(said: str) -> None:
     caused = KeyError()
     caused.__cause__ = RuntimeError(said)
     assert finding(caused, [], is_invariant=False)
+
+
+def test_what_hypothesis_falsified_is_a_finding() -> None:
+    """It did the same again before it said so; the next time it would look elsewhere."""
+    error = AssertionError("1 == 2")
+    assert not finding(error, [], is_invariant=False)
+    with pytest.raises(AssertionError) as caught:
+        _falsified()
+    assert finding(caught.value, [], is_invariant=False)
+
+
+@settings(database=None)
+@given(st.integers())
+def _falsified(number: int) -> None:
+    assert number < 5
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
 
 -- name: take
 -- returns: gapless.ops.queue:TakenEvent
-select %(group)s::text as "group", %(topic)s::text as topic, t.receipt, t.partition_id as partition, t.c_offset as offset, t.attempt, t.key, t.event_type, t.payload,
+select %(group)s::text as "group", %(topic)s::text as topic, t.receipt, t.partition_id as partition,
+  t.c_offset as offset, t.attempt, t.key, t.event_type, t.payload,
   t.headers, t.host_id, t.user_id, t.transaction_id, t.created_ts as created
 from gapless.take(
   %(group)s, %(topic)s, %(max_events)s, make_interval(secs => %(visibility_s)s)

@@ -33,7 +33,7 @@ from gapless.log.catch_up import sequence_all
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic, require_topic
 from gapless.settings import Settings
-from gapless.worker.control import subscription_of
+from gapless.worker.subscribe import subscription_of
 
 _TIMING = Timing(
     ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0

@@ -23,6 +23,7 @@ _BROKEN = re.compile(
         )
     )
 )
+_FALSIFIED = re.compile("Falsifying example|Failing test case")  # by Hypothesis
 _COMPARED = re.compile(r"\bassert .* == ")
 
 
@@ -34,6 +35,8 @@ def finding(error: BaseException, frames: list[str], *, is_invariant: bool) -> s
     for each in _chain(error):
         if found := _BROKEN.search(str(each)):
             return f"it speaks of an invariant ({found[0]!r})"
+        if any(map(_FALSIFIED.match, getattr(each, "__notes__", ()))):
+            return "hypothesis did it again already"  # other examples would hide it
     if not isinstance(error, AssertionError):
         return ""
     if check := next((name for name in frames if name.startswith("assert_")), None):

@@ -83,7 +83,7 @@ class Queue:
         """Answer for a receipt: acknowledge, release, reject or extend."""
         rest = "".join(", %s" for _ in more)
         row = conn.execute(
-            f"select gapless.{function}(%s, %s, %s{rest})",  # noqa: S608 - a name of ours
+            f"select gapless.{function}(%s, %s, %s{rest})",
             [self.group, self.topic, receipt, *more],
         ).fetchone()
         assert row is not None
@@ -150,6 +150,4 @@ def join(conn: Connection[Any], *, block: int, group: str, topic: str) -> Queue:
         [group, topic],
     ).fetchone()
     assert row is not None
-    return Queue(
-        group=group, topic=topic, topic_id=row[0], partition=0, lease=row[1], block=block
-    )
+    return Queue(group=group, topic=topic, topic_id=row[0], partition=0, lease=row[1], block=block)

@@ -102,7 +102,7 @@ begin
         -- Behind the last segment, or before one that is missing; unless it has just come.
         pos := first_offset;
         select nullif(t.outcome, 'there'), t.last_offset into outcome, last_offset
-        from gapless.queue_end(_topic_id, _partition_id, first_offset) t;
+        from gapless.queue_end(_topic_id, _partition_id, _lease_no, first_offset) t;
       elsif _hint is null then
         pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
       else    -- finished, or reserved: beyond all that anybody has taken there is most

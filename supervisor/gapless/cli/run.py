@@ -29,10 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let a worker process serve up to N partitions (default: 1)",
     )
     parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="handle the events of each queue group in N processes (default: 4)",
+        "--workers", type=int, metavar="N", help="processes for each queue group (default: 4)"
     )
     parser.add_argument(
         "--engine",

@@ -1,21 +1,15 @@
 """What an operator does, as functions: records in, records out; nothing is printed.
 
-A gateway, a notebook or a test does with one call what a command does:
-
-    from gapless import ops
-
     with gapless.connect(autocommit=True) as conn:
         ops.pause(conn, ops.GroupPlace.parse("billing/orders"), reason="bad deploy")
-        for unit in ops.list_units(conn, ops.DlqFilter(group="billing", states=["dead"])):
-            ops.redrive_unit(conn, unit.place)
+        ops.redrive_unit(conn, ops.GroupPlace.parse("billing/orders/3@17"))
 
 Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
 has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
 They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0.
 What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
-is one, for what the database refuses, with its SQLSTATE. A missing right or a lost connection is
-psycopg's own error. Functions that commit step by step say so, and refuse another connection.
-Each name is imported where it is first asked for, so to pause a group needs nothing of a replay.
+is one, for what the database refuses, with its SQLSTATE. What is psycopg's own error stays that.
+Functions that commit step by step say so. Each name is imported where it is first asked for.
 """
 
 from typing import TYPE_CHECKING

@@ -30,7 +30,7 @@ class GroupInfo:
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
     Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
-    queue; workers: of a queue, on all machines.
+    queue. workers: of a queue, on all machines, those that handle its events.
     """
 
     group: str

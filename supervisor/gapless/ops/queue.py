@@ -20,6 +20,7 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+SECONDS_MAX = 366 * 86_400
 QueueJobState = Literal["ENQUEUED", "PROCESSING", "PROCESSED", "FAILED"]
 
 
@@ -37,7 +38,7 @@ class Receipt:
 class TakenEvent:
     """An event that was taken. receipt: what says so; others taken with it may have the same.
 
-    attempt: which delivery this is, from 1. payload and headers: as JSON is read.
+    attempt: takes so far (calls), this one included. payload and headers: as JSON is read.
     """
 
     group: str
@@ -66,7 +67,8 @@ class QueueJob:
     """An event of a queue group, as a status table would have it.
 
     state: ENQUEUED (open, or waiting for another attempt), PROCESSING (in hand), PROCESSED, FAILED
-    (a dead letter). holder: who has it in hand, as far as that is written down.
+    (a dead letter). attempts: calls that failed, or takes, so far. holder: who has it in hand, as
+    far as that is written down.
     """
 
     group: str
@@ -83,12 +85,13 @@ class QueueJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePartition:
-    """How a partition of a queue group stands; all but offsets and seconds count events.
+    """How a partition of a queue group stands.
 
-    next_offset: all below it is finished, or set aside. end_offset: what the next event gets.
-    open: nobody has them. in_hand: reserved, until a deadline. lapsed: reserved, and past it.
-    waiting: set aside for another attempt. dead: dead letters. finished_ahead: above next_offset.
-    oldest_open_s: how long ago the oldest open event was published.
+    next_offset: the offset below which all is finished, or set aside. end_offset: the offset that
+    the next event gets. open: events that nobody has. in_hand: events that are reserved, until a
+    deadline. lapsed: events that were, and past it. waiting: events set aside for another attempt.
+    dead: events that are dead letters. finished_ahead: events finished above next_offset.
+    oldest_open_s: how long ago the oldest open event was published, in seconds.
     """
 
     group: str
@@ -111,8 +114,8 @@ def take(
     """Take at most max_events (1 or more) that nobody has, for visibility_s seconds (above 0).
 
     In autocommit, or commit soon: until then nobody else sees that they are taken.
-    Raises RefusedError for what is out of range (GL400), not there (GL404), or an ordered group
-    (GL409).
+    Raises UsageError for a time above 366 days; RefusedError for what is out of range (GL400), not
+    there (GL404), or an ordered group (GL409).
     """
     where = {"group": group, "topic": topic}
     return rows(
@@ -121,7 +124,7 @@ def take(
         query("queue", "take"),
         **where,
         max_events=max_events,
-        visibility_s=visibility_s,
+        visibility_s=_seconds("visibility", visibility_s),
     )
 
 
@@ -142,7 +145,7 @@ def release(
 
     Raises RefusedError as acknowledge() does, and GL400 for a delay below 0.
     """
-    what = {**asdict(held), "delay_s": delay_s, "reason": reason}
+    what = {**asdict(held), "delay_s": _seconds("delay", delay_s), "reason": reason}
     (events,) = row(conn, query("queue", "people_release"), **what)
     return int(events)
 
@@ -161,7 +164,7 @@ def extend(conn: Connection[Any], held: Receipt, visibility_s: float) -> datetim
 
     Raises RefusedError as acknowledge() does, and GL400 for a time that is not above 0.
     """
-    what = {**asdict(held), "visibility_s": visibility_s}
+    what = {**asdict(held), "visibility_s": _seconds("visibility", visibility_s)}
     (until,) = row(conn, query("queue", "people_extend"), **what)
     assert isinstance(until, datetime)
     return until
@@ -174,9 +177,9 @@ def peek(
     states: Sequence[QueueJobState] = ("ENQUEUED", "PROCESSING", "FAILED"),
     limit: int = 20,
 ) -> list[QueueJob]:
-    """Return the oldest events of a queue group in these states, at most `limit` a partition.
+    """Return the oldest events of a queue group in these states. Takes nothing.
 
-    place: a group, one topic of it, or a partition. Takes nothing.
+    place: a group, one topic of it, or a partition. limit: at most so many events a partition.
     Raises UsageError for a state that there is not, RefusedError as queue_state() does.
     """
     unknown = set(states) - set(get_args(QueueJobState))
@@ -199,3 +202,10 @@ def queue_state(conn: Connection[Any], group: str) -> list[QueuePartition]:
             f'there is no group "{group}": gapless groups lists them', sqlstate="GL404"
         )
     return found
+
+
+def _seconds(name: str, seconds: float) -> float:
+    """Return a time that PostgreSQL can take. Raises UsageError; what is too short, it refuses."""
+    if not abs(seconds) <= SECONDS_MAX:  # so is not a number
+        raise UsageError(f"a {name} of {seconds} seconds: at most {SECONDS_MAX}")
+    return seconds

@@ -28,10 +28,10 @@ from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
+from gapless.worker.subscribe import subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 
-BLOCK_EVENTS_MAX = 10_000  # that one worker of a queue has in hand
 Event = Literal["joined", "cut", "lost"]
 
 
@@ -52,31 +52,16 @@ class Plan:
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:
         """The handlers of queue groups, each once, with its group."""
-        found = {
-            (group, terms.topic): (group, self.handlers[group, topic], terms)
+        return [
+            (group, self.handlers[group, topic], terms)
             for (group, topic), terms in self.terms.items()
-            if terms.mode == "queue"
-        }
-        return list(found.values())
+            if terms.mode == "queue" and topic == terms.topic
+        ]
 
     def makes(self, topic: str) -> bool:
         """Tell whether to make a topic that is not there."""
         settings = self.settings
         return settings.create_topics or (self.asks_partitions and topic == settings.topic)
-
-
-def subscription_of(group_id: str, topic: Topic, terms: Terms) -> Subscription:
-    """Return what a group has to know of a topic that a handler consumes by these terms."""
-    is_queue = terms.mode == "queue"
-    return Subscription(
-        group_id=group_id,
-        topic=topic.name,
-        topic_id=topic.topic_id,
-        start=terms.start,
-        mode=terms.mode,
-        block=min(terms.batch_size, BLOCK_EVENTS_MAX) if is_queue else None,
-        max_crashes=terms.policy.crashes_max if is_queue else None,
-    )
 
 
 class Control:
@@ -139,7 +124,10 @@ class Control:
         warning = missing_grant(conn)
         if warning is not None:
             log.warning("supervisor: %s", warning)
-        self._subscriptions = self._subscribe(conn)
+        self._subscriptions = [
+            subscription_of(group, self._topic(conn, topic), terms)
+            for (group, topic), terms in self._plan.terms.items()
+        ]
         self._become_member(conn)
         names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
@@ -260,13 +248,6 @@ class Control:
                     f"{handler.name}: {missing(conn, topic)}, or let it be made: "
                     "gapless run --create-topics, or createTopics: true"
                 )
-
-    def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
-        found = []
-        for (group, topic_name), terms in self._plan.terms.items():
-            topic = self._topic(conn, topic_name)
-            found.append(subscription_of(group, topic, terms))
-        return found
 
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""

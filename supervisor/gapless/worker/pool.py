@@ -18,7 +18,7 @@ from gapless.db.queries import query
 from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.child import Child
-from gapless.worker.shared import run_queue_worker
+from gapless.worker.queue_worker import run_queue_worker
 from gapless.worker.spec import ExitCode, Pipe, QueueSpec
 
 log = logging.getLogger("gapless.supervisor")

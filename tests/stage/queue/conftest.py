@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from psycopg import Connection
-from support.queue import Queue, make
 
 from gapless.db.connect import connect
+from support.queue import Queue, make
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg import Connection
-from support.group import owner
-from support.queue import Queue, join, make, publish
 
 from gapless.db.connect import connect
 from gapless.log.topics import Topic
+from support.group import owner
+from support.queue import Queue, join, make, publish
 
 Sessions = Callable[[], Connection]
 
@@ -86,7 +86,7 @@ class TestRoles:
             connect(role("gapless_producer"), role="test") as conn,
             pytest.raises(psycopg.errors.InsufficientPrivilege),
         ):
-            conn.execute(f"select gapless.{call}")  # noqa: S608 - from the list above
+            conn.execute(f"select gapless.{call}")
 
 
 class TestSquatter:
@@ -212,9 +212,9 @@ def test_states_as_a_job_table_shows_them(
     assert rows[2][3] == me[0]
     assert rows[4][3] == str(one.info.backend_pid)
     queue.sweep(conn)
-    assert conn.execute(
-        "select state from gapless.queue_jobs where c_offset = 2"
-    ).fetchall() == [("FAILED",)], "below the floor, too"
+    assert conn.execute("select state from gapless.queue_jobs where c_offset = 2").fetchall() == [
+        ("FAILED",)
+    ], "below the floor, too"
     state = conn.execute(
         "select next_offset, end_offset, open, in_work, in_hand, finished_ahead, waiting, dead"
         " from gapless.queue_state('sender')"

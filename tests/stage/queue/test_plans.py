@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from psycopg import Connection
+
 from support.queue import Queue, make
 
 Sessions = Callable[[], Connection]
@@ -52,7 +53,8 @@ def test_nothing_below_the_floor_is_read_while_a_snapshot_is_held(
     queue.sweep(conn)
     assert queue.floor(conn) == 5601
     dead = conn.execute("select pg_relation_size('gapless.queue_range')").fetchone()
-    assert dead is not None and dead[0] > 8 * 8192, "old versions are there"
+    assert dead is not None
+    assert dead[0] > 8 * 8192, "old versions are there"
     assert _warm(conn, queue, 5601) <= PAGES_MAX
     assert _warm(conn, queue, None) <= 2 * PAGES_MAX
     held.execute("rollback")

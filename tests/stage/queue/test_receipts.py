@@ -8,6 +8,7 @@ from threading import Thread
 import psycopg
 import pytest
 from psycopg import Connection
+
 from support.queue import Queue, join, make
 
 Sessions = Callable[[], Connection]
@@ -298,16 +299,17 @@ class TestRefused:
     def test_a_delay(self, queue: Queue, conn: Connection, delay: str | None) -> None:
         receipt = queue.reserve(conn)[0][0]
         state, text = _refused(
-            conn, "select gapless.release('sender', 'mails', %s, delay => %s::interval)", receipt, delay
+            conn,
+            "select gapless.release('sender', 'mails', %s, delay => %s::interval)",
+            receipt,
+            delay,
         )
         assert (state, "delay" in text) == ("GL400", True)
         assert queue.call(conn, "acknowledge", receipt) == 1, "nothing was lost"
 
     @pytest.mark.parametrize("receipt", ["", "x", "R1:1:1:x", None, "R" + "9" * 400])
     def test_what_is_no_receipt(self, queue: Queue, conn: Connection, receipt: str | None) -> None:
-        state, text = _refused(
-            conn, "select gapless.acknowledge('sender', 'mails', %s)", receipt
-        )
+        state, text = _refused(conn, "select gapless.acknowledge('sender', 'mails', %s)", receipt)
         assert (state, "no receipt" in text) == ("GL400", True)
 
     def test_a_receipt_of_another_group(self, queue: Queue, conn: Connection) -> None:
@@ -355,13 +357,17 @@ class TestMode:
         assert (state, "cannot be ordered" in text) == ("GL409", True)
 
     @pytest.mark.parametrize(
-        ("mode", "block"), [("fifo", None), (None, None), ("queue", 0), ("queue", 10_001), ("ordered", 4)]
+        ("mode", "block"),
+        [("fifo", None), (None, None), ("queue", 0), ("queue", 10_001), ("ordered", 4)],
     )
     def test_out_of_range(
         self, queue: Queue, conn: Connection, mode: str | None, block: int | None
     ) -> None:
         state, _ = _refused(
-            conn, "select gapless.create_group('new', 'mails', mode => %s, block => %s)", mode, block
+            conn,
+            "select gapless.create_group('new', 'mails', mode => %s, block => %s)",
+            mode,
+            block,
         )
         assert state == "GL400"
 

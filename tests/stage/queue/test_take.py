@@ -7,6 +7,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from psycopg import Connection
+
 from support.queue import Queue, make, publish
 
 Sessions = Callable[[], Connection]
@@ -131,6 +132,18 @@ class TestParts:
         assert pieces == [(21, 24, 21, 2, "11"), (21, 24, 23, 2, "11")]
         assert queue.work(conn, 21).events == _names(21, 24)
 
+    def test_who_passes_blocks_in_hand_comes_to_the_end(
+        self, queue: Queue, conn: Connection, open_session: Sessions
+    ) -> None:
+        """Beyond the last, partial block there is nothing; it is no group beyond the log."""
+        publish(conn, "mails", 21, 21)
+        one = open_session()
+        one.execute("begin")
+        assert queue.take(one, 21).events == _names(21, 21)
+        assert queue.work(conn, 21).outcome == "idle"
+        assert queue.work(conn, 4000).outcome == "idle"
+        one.execute("rollback")
+
     def test_less_than_a_block(self, queue: Queue, conn: Connection) -> None:
         assert queue.work(conn, most=3).events == _names(1, 3)
         assert queue.work(conn, most=3).events == _names(4, 4)
@@ -187,9 +200,7 @@ class TestFloor:
         queue.call(conn, "acknowledge", straggler)
         assert (queue.sweep(conn), queue.floor(conn)) == (600, 601)
 
-    def test_only_one_sweeps(
-        self, queue: Queue, conn: Connection, open_session: Sessions
-    ) -> None:
+    def test_only_one_sweeps(self, queue: Queue, conn: Connection, open_session: Sessions) -> None:
         one = open_session()
         queue.work(conn)
         one.execute("begin")

@@ -89,6 +89,10 @@ class Runs:
             within=lambda: f"{len(set(numbers) - set(self.done()))} missing\n{self.state()}",
         )
 
+    def until_most_done(self, numbers: list[int]) -> None:
+        """Wait until no more than two rounds of a test are behind."""
+        until(lambda: len(self.done()) >= len(numbers) - 60, "most are done", within=self.state)
+
     def until_empty(self, group: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait until nothing of a group is open, in hand, or waits."""
         until(lambda: not self.left(group), "nothing left", timeout_s=timeout_s, within=self.state)
@@ -98,6 +102,13 @@ class Runs:
         row = self.conn.execute(
             "select sum(s.open + s.in_hand + s.waiting + s.lapsed) from gapless.queue_state(%s) s",
             [group],
+        ).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    def lag(self, group: str) -> int:
+        """How many events are at or above the floor."""
+        row = self.conn.execute(
+            "select sum(s.end_offset - s.next_offset) from gapless.queue_state(%s) s", [group]
         ).fetchone()
         return int(row[0] or 0) if row else 0
 

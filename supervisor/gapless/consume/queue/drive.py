@@ -14,7 +14,8 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.job import Step
-from gapless.consume.queue.once import step_place, step_reserved
+from gapless.consume.queue.alone import step_reserved
+from gapless.consume.queue.once import step_place
 from gapless.consume.queue.outside import QueueCalls
 from gapless.consume.queue.place import (
     Place,
@@ -166,9 +167,13 @@ class QueueDriver:
             self._places[topic] = find_places(self._queue, topic, known)
             for place in self._places[topic].values():
                 self._channels[channel_of(place)] = place
+                if place.claims:
+                    place.claims = 0
+                    sweep(place)
                 if place.unfinished and not place.open:
                     # Whoever had these may be gone with its machine: look once, from the floor on.
                     place.open, place.hint = 1, None
+                    sweep(place)
             is_due, wait_s = is_aside_due(self._queue, topic)
             if is_due:
                 self._due.add(topic)

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
 
 import psycopg
 
 from gapless.consume.isolate import BlockedHereError, handle_alone, put_aside
-from gapless.consume.job import STATES, Step
+from gapless.consume.job import Step
+from gapless.consume.queue.alone import step_of
 from gapless.consume.queue.place import Place
-from gapless.consume.queue.receipts import Reserved, acknowledge, begin_reserved, fail, give_back
 from gapless.consume.queue.take import Taken, TakeOutcome, take_next
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -28,13 +27,10 @@ from gapless.consume.session import (
     transaction,
 )
 from gapless.consume.unit import Unit
-from gapless.consume.user.call import UnitFailedError, call, call_each
+from gapless.consume.user.call import UnitFailedError, call_each
 from gapless.consume.user.chain import learn
-from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
-from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
-from gapless.errors import ReceiptError
 from gapless.failpoints import hit
 
 
@@ -200,7 +196,7 @@ def _careful(place: Place, redo: _Redo) -> Step | _Redo:
     place.queue.holds(0, 0, 0)
     units = trial.units
     place.hint = units[-1].first_offset + 1 if units else None
-    return _step_of(len(units), trial.aside)
+    return step_of(len(units), trial.aside)
 
 
 @dataclass(slots=True)
@@ -255,78 +251,5 @@ def _give_up(place: Place, offset: int, error: BaseException) -> Step:
             raise psycopg.Rollback  # another worker has it, and finds out
         put_aside(job, taken.units[0].span, Failure(error=error), verdict, aside)
         allow_commit(conn, taken.claim_xid, 1)
-        done = _step_of(1, aside)
+        done = step_of(1, aside)
     return done
-
-
-def _step_of(events: int, aside: Counter[str]) -> Step:
-    return Step(
-        outcome="done",
-        events=events,
-        units=events,
-        dead=aside["dead"],
-        waiting=aside["waiting"],
-        asked=aside["asked"],
-        handled=events - sum(aside[state] for state in STATES),
-    )
-
-
-# -- what is reserved: events that somebody died at, or that wait for another attempt ------------
-
-
-def step_reserved(place: Place, reserved: Reserved) -> Step:
-    """Handle an event that was reserved, alone, and commit; what fails is set aside (again)."""
-    offset = reserved.unit.first_offset
-    if reserved.crashes > place.job.terms.policy.crashes_max:
-        reason = crash_reason(reserved.crashes - 1, "")
-        return _fail(place, reserved, Failure(error=reason, attempts=0), Verdict(state="dead"))
-    place.queue.holds(place.lease_no, offset, offset)
-    try:
-        done = _try(place, reserved)
-    except ReceiptError:
-        done = Step(outcome="done")  # somebody else has it, or moved the group
-    except BaseException:
-        if not place.queue.conn.closed:
-            place.queue.holds(0, 0, 0)
-            give_back(place.queue, reserved)
-        raise
-    place.queue.holds(0, 0, 0)
-    return done
-
-
-def _try(place: Place, reserved: Reserved) -> Step:
-    job, conn = place.job, place.queue.conn
-    began = perf_counter()
-    handled = False
-    try:
-        with transaction(conn):
-            claim_xid = begin_reserved(place.queue, reserved)
-            call(job.handler, reserved.unit, conn)
-            handled = True
-            hit("queue.aside")
-            allow_commit(conn, claim_xid, 1)
-    except (UnitFailedError, TransactionBrokenError) as error:
-        if learn(job.handler, error):
-            return _try(place, reserved)
-        reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
-    except psycopg.Error as error:
-        if handled and learn(job.handler, error):
-            return _try(place, reserved)
-        if not handled or is_passing(error):
-            raise
-        reason = error
-    else:
-        return Step(outcome="done", events=1, units=1, handled=1)
-    failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = job.judge(reason, reserved.attempts + 1, redriven=reserved.was_dead)
-    if verdict.state == "block":
-        raise job.blocked(reserved.unit.first_offset, reason)
-    return _fail(place, reserved, failure, verdict)
-
-
-def _fail(place: Place, reserved: Reserved, failure: Failure, verdict: Verdict) -> Step:
-    if verdict.state == "skip":
-        acknowledge(place.queue, [reserved])
-        return Step(outcome="done", events=1, units=1, handled=1)
-    fail(place.queue, reserved, failure, verdict)
-    return _step_of(1, Counter({verdict.state: 1}))

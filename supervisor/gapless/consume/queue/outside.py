@@ -219,9 +219,9 @@ class QueueCalls:
         reserved_s = monotonic()
         for each in reserve(self._queue, topic, places, free, terms.visibility_s):
             self._renew_s[each.receipt] = reserved_s + RENEW_AFTER * terms.visibility_s
-            if each.crashes > terms.policy.crashes_max:
+            if each.is_poison(terms.policy.crashes_max):
                 self._give_up(each, aside)
-            elif each.crashes > 1:
+            elif each.deaths:
                 self._suspects.append(each)
             else:
                 self._call(each)
@@ -236,7 +236,7 @@ class QueueCalls:
 
     def _give_up(self, reserved: Reserved, aside: Counter[str]) -> None:
         """Set an event aside at which too many workers have died, unseen."""
-        reason = crash_reason(reserved.crashes - 1, "")
+        reason = crash_reason(reserved.deaths, "")
         try:
             fail(self._queue, reserved, Failure(error=reason, attempts=0), Verdict(state="dead"))
         except ReceiptError:

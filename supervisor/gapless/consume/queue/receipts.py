@@ -41,6 +41,15 @@ class Reserved:
     is_letter: bool
     was_dead: bool
 
+    @property
+    def deaths(self) -> int:
+        """How many workers have died at it."""
+        return self.crashes - 1
+
+    def is_poison(self, crashes_max: int) -> bool:
+        """Tell whether so many died at it while it was alone; the first had others in hand, too."""
+        return self.deaths > crashes_max
+
 
 def reserve(
     queue: Queue,
