@@ -486,14 +486,10 @@ select count(*) from pgmq.send_batch('bench', array(
 select count(*) from pg_stat_activity a
 where a.datname = current_database() and a.application_name = %(role)s
 
--- name: queue_finished
--- Of a queue group: is nothing above the floor?
-select bool_and(p.unfinished = 0) from gapless.queue_places(%(group_id)s, %(topic_id)s) p
-
 -- name: queue_place
 select lease_no, block from gapless.queue_places(%(group_id)s, %(topic_id)s)
 
--- name: queue_take
+-- name: queue_claim
 select * from gapless.take_next(
   %(group_id)s, %(topic_id)s, 0, %(lease_no)s, %(block)s, %(batch_size)s, %(hint)s
 )
