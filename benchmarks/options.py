@@ -15,6 +15,7 @@ NAMES = (
     "bulk",
     "consume",
     "groups",
+    "jobs",
     "queue",
     "latency",
     "idle",

@@ -456,3 +456,40 @@ select msg_id, message from pgmq.pop('bench', %(events)s)
 
 -- name: pgmq_delete
 select count(*) from pgmq.delete('bench', %(ids)s::bigint[])
+
+-- name: lean_drop
+drop schema if exists baseline cascade
+
+-- name: lean_delete
+delete from baseline.job_indexed j
+where j.id = any (array(
+  select n.id from baseline.job_indexed n where n.status = 'new'
+  order by n.id limit %(events)s for update skip locked
+))
+returning j.id, j.payload
+
+-- name: lean_mark
+update baseline.job_indexed j set status = 'done', done_ts = clock_timestamp()
+where j.id = any (array(
+  select n.id from baseline.job_indexed n where n.status = 'new'
+  order by n.id limit %(events)s for update skip locked
+))
+returning j.id, j.payload
+
+-- name: pgmq_fill
+select count(*) from pgmq.send_batch('bench', array(
+  select jsonb_build_object('pad', repeat('x', %(payload_bytes)s - 10)) from generate_series(1, %(events)s)
+))
+
+-- name: queue_workers
+-- Sessions of a queue group's workers.
+select count(*) from pg_stat_activity a
+where a.datname = current_database() and a.application_name = %(role)s
+
+-- name: queue_place
+select lease_no, block from gapless.queue_places(%(group_id)s, %(topic_id)s)
+
+-- name: queue_claim
+select * from gapless.take_next(
+  %(group_id)s, %(topic_id)s, 0, %(lease_no)s, %(block)s, %(batch_size)s, %(hint)s
+)
