@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gapless.errors import GaplessError, PublishError, WaitError
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
+    from gapless.log.later import cancel
     from gapless.log.publish import publish
     from gapless.log.wait import wait_for
 
@@ -42,6 +43,7 @@ __all__ = [
     "Skip",
     "Unit",
     "WaitError",
+    "cancel",
     "connect",
     "handler",
     "publish",
@@ -61,6 +63,7 @@ if not TYPE_CHECKING:
             "gapless.errors": "GaplessError PublishError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",
+            "gapless.log.later": "cancel",
             "gapless.log.publish": "publish",
         },
     )
