@@ -23,8 +23,8 @@ from gapless.log.topics import Topic, ensure_topic
 from gapless.log.wait import wait_for
 from support.clock import shift
 from support.log import assert_gapless, assert_neighbours, placed, tags
-from support.patience import patience
 from support.publisher import Publisher, publisher
+from support.servers import until
 
 HOUR = timedelta(hours=1)
 FAR = "2100-01-01T00:00Z"
@@ -156,10 +156,7 @@ class TestClockSteps:
         shift(conn, 0)
         publish(conn, "outbox", 2, deliver_in=10)
         shift(conn, 11)
-        total, give_up = 0, patience(5)
-        while not total and give_up():
-            total += promoter.promote(conn)
-        assert total == 1
+        assert until(lambda: promoter.promote(conn) == 1)
 
 
 class TestWholeAndInOrder:
@@ -325,15 +322,15 @@ class TestCancel:
 
 
 def _is_waiting(conn: Connection, other: Connection) -> bool:
-    give_up = patience(10)
-    while give_up():
-        row = conn.execute(
-            "select wait_event_type from pg_stat_activity where pid = %s",
-            [other.info.backend_pid],
-        ).fetchone()
-        if row == ("Lock",):
-            return True
-    return False
+    return until(
+        lambda: (
+            conn.execute(
+                "select pid from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
+                [other.info.backend_pid],
+            ).fetchone()
+            is not None
+        )
+    )
 
 
 class TestDedupe:
@@ -421,10 +418,7 @@ class TestLook:
             publish(conn, "outbox", 1, deliver_in=20)
             shift(conn, 30)
             assert promoter.promote(conn) == 1
-        total, give_up = 0, patience(5)
-        while not total and give_up():
-            total += promoter.promote(conn)
-        assert total == 1
+        assert until(lambda: promoter.promote(conn) == 1)
 
 
 class TestRoles:
