@@ -61,7 +61,7 @@ begin
 
   local := due at time zone cron_next.zone;
   day := local::date - case when is_flowing then 0 else 1 end;    -- yesterday's may have been put off
-  day_max := day + 366 * 9;    -- a 29 February may be 8 years away
+  day_max := day + 366 * 41;    -- a 29 February on a Monday may be 40 years away
   while day <= day_max loop
     if extract(month from day)::int = any (months) and (
       case
@@ -102,7 +102,7 @@ begin
       due := greatest(due, gapless.first_instant(day::timestamp, cron_next.zone));
     end if;
   end loop;
-  raise exception 'cron "%" never fires: no such day comes within 9 years', cron_next.cron
+  raise exception 'cron "%" never fires: no such day comes within 40 years', cron_next.cron
     using errcode = 'GL400';
 end
 $$;

@@ -28,7 +28,7 @@ _Columns = Mapping[str, Sequence[str | None] | None]
 
 
 class Published(UUID):
-    """The transaction_id that publish() returns where there was a dedupe_key, or something for later.
+    """The transaction_id that publish() returns of events with a dedupe_key, or for later.
 
     Of one event that is a duplicate it is that of the event that came first; of many, all of them
     duplicates, that of the first one's. Else it is what publish() always returns.
@@ -94,7 +94,7 @@ class Tally:
 
 
 class Split:
-    """Many events: those before the first special one go by COPY, all others in blocks, in order."""
+    """Many events: those before the first special one go by COPY, the rest in blocks, in order."""
 
     def __init__(self, events: Iterator[Any]) -> None:
         self._events = events

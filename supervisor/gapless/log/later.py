@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, overload
 
-import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.rows import tuple_row
 
@@ -153,4 +152,6 @@ def delay_text(value: object) -> str | None:
     return f"{seconds:.6f} s"
 
 
-_DELAY_S_MAX = 250_000_000_000  # up to the year 9000 it is the database that says which are too many
+_DELAY_S_MAX = (
+    250_000_000_000  # up to the year 9000 it is the database that says which are too many
+)

@@ -70,9 +70,9 @@ def publish(
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
         is handling, if any. A handler with batch=True that does not loop over its batch says it.
     Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
-    which tells duplicates, for later as well: its scheduled_ids are for cancel(). For a unit it follows from the unit, the same at every attempt. With an
-    async connection, `await` it. On an autocommit connection outside a transaction, all of `what`
-    is one transaction.
+    which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
+    follows from the unit, the same at every attempt. With an async connection, `await` it. On an
+    autocommit connection outside a transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored and for an unknown topic (nothing was written);
     psycopg.Error for what is the database's trouble. What the server refused has aborted the
     caller's transaction, as any failed statement does.

@@ -24,7 +24,9 @@ from gapless.lazily import attributes
 
 if TYPE_CHECKING:
     from gapless.errors import RefusedError
+    from gapless.log.later import cancel
     from gapless.log.retention import Chunk, Retention, find_retention
+    from gapless.log.schedules import Schedule, add_schedule, apply_schedule
     from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
     from gapless.ops.chains import Chain, ChainUnit, trace
     from gapless.ops.control import (
@@ -83,6 +85,14 @@ if TYPE_CHECKING:
         install_schema,
         is_installed,
     )
+    from gapless.ops.later import (
+        Cancelled,
+        LaterEvent,
+        LaterTotals,
+        cancel_later,
+        count_later,
+        list_later,
+    )
     from gapless.ops.load.lines import JsonLines, LineShape
     from gapless.ops.load.publish import PublishedLines, publish_lines
     from gapless.ops.pipelines import (
@@ -108,6 +118,15 @@ if TYPE_CHECKING:
     from gapless.ops.replay.tally import FailedUnit, ReplayTrial
     from gapless.ops.replay.trial import try_replay
     from gapless.ops.retention import drop_chunks, list_chunks
+    from gapless.ops.schedules import (
+        ScheduleInfo,
+        list_schedules,
+        pause_schedule,
+        remove_schedule,
+        resume_schedule,
+        run_schedule,
+        show_schedule,
+    )
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -125,6 +144,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EARLIEST",
     "AlteredTopic",
+    "Cancelled",
     "Chain",
     "ChainUnit",
     "Chunk",
@@ -144,6 +164,8 @@ __all__ = [
     "ImportedUnit",
     "Installed",
     "JsonLines",
+    "LaterEvent",
+    "LaterTotals",
     "LineShape",
     "Losses",
     "Move",
@@ -166,14 +188,21 @@ __all__ = [
     "Resumed",
     "Retention",
     "SameTransaction",
+    "Schedule",
+    "ScheduleInfo",
     "Skipped",
     "Topic",
     "TopicChange",
     "TopicInfo",
     "TopicPartition",
     "UnroutedId",
+    "add_schedule",
     "adopt_topic",
     "alter_topic",
+    "apply_schedule",
+    "cancel",
+    "cancel_later",
+    "count_later",
     "create_group",
     "create_replay",
     "create_topic",
@@ -194,13 +223,16 @@ __all__ = [
     "list_changes",
     "list_chunks",
     "list_groups",
+    "list_later",
     "list_pipelines",
     "list_replays",
+    "list_schedules",
     "list_topics",
     "list_units",
     "list_unrouted",
     "parse_units",
     "pause",
+    "pause_schedule",
     "plan_replay",
     "plan_seek",
     "publish_lines",
@@ -209,15 +241,19 @@ __all__ = [
     "remove_group",
     "remove_pipeline",
     "remove_replay",
+    "remove_schedule",
     "replay_progress",
     "replay_terms",
     "republish_unit",
     "reset_pipeline",
     "resume",
+    "resume_schedule",
     "run_replay",
+    "run_schedule",
     "seek",
     "seek_paused",
     "show_group",
+    "show_schedule",
     "show_topic",
     "show_unit",
     "skip_hole",
@@ -230,7 +266,9 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.errors": "RefusedError",
+            "gapless.log.later": "cancel",
             "gapless.log.retention": "Chunk Retention find_retention",
+            "gapless.log.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
             "gapless.ops.chains": "Chain ChainUnit trace",
             "gapless.ops.control": (
@@ -255,6 +293,9 @@ if not TYPE_CHECKING:
             "gapless.ops.install": (
                 "Installed Losses drop_schema find_losses install_schema is_installed"
             ),
+            "gapless.ops.later": (
+                "Cancelled LaterEvent LaterTotals cancel_later count_later list_later"
+            ),
             "gapless.ops.load.lines": "JsonLines LineShape",
             "gapless.ops.load.publish": "PublishedLines publish_lines",
             "gapless.ops.pipelines": (
@@ -269,6 +310,10 @@ if not TYPE_CHECKING:
             "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
             "gapless.ops.replay.trial": "try_replay",
             "gapless.ops.retention": "drop_chunks list_chunks",
+            "gapless.ops.schedules": (
+                "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
+                "run_schedule show_schedule"
+            ),
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

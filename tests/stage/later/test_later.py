@@ -21,6 +21,7 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.log.wait import wait_for
+from gapless.testing import drain
 from support.clock import shift
 from support.log import assert_gapless, assert_neighbours, placed, tags
 from support.publisher import Publisher, publisher
@@ -55,6 +56,13 @@ def _turn(conn: Connection) -> list[str | None]:
     return tags(placed(conn))
 
 
+def _now(conn: Connection) -> datetime:
+    row = conn.execute("select now()").fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment
+
+
 def _waiting(conn: Connection) -> int:
     row = conn.execute("select count(*) from gapless.scheduled").fetchone()
     assert row is not None
@@ -78,7 +86,7 @@ class TestNotBeforeItsTime:
             "key": "k", "event_type": "t", "headers": {"a": 1}, "host_id": "H", "user_id": "U",
             "transaction_id": UNIT,
         }  # fmt: skip
-        at = datetime.now(UTC) + HOUR
+        at = _now(conn) + HOUR
         own.publish("outbox", {"n": 1}, deliver_at=at, **given)
         shift(conn, HOUR)
         _turn(conn)
@@ -103,9 +111,7 @@ class TestNotBeforeItsTime:
         assert sorted(_turn(conn), key=str) == sorted(map(str, range(many)))
 
     def test_what_has_passed_is_published_at_once(self, own: Publisher, conn: Connection) -> None:
-        published = own.publish(
-            "outbox", 1, event_type="a", deliver_at=datetime.now(UTC) - HOUR
-        )
+        published = own.publish("outbox", 1, event_type="a", deliver_at=_now(conn) - HOUR)
         assert _ids(published) == ()
         assert own.publish("outbox", 2, event_type="b", deliver_in=0)
         assert sorted(map(str, _turn(conn))) == ["a", "b"]
@@ -455,18 +461,31 @@ class TestWaitFor:
         assert caught.value.state == "elsewhere"
 
     def test_what_a_handler_scheduled_is_waited_for_in_a_chain(
-        self, conn: Connection, topic: Topic
+        self, conn: Connection, topic: Topic, dsn: str
     ) -> None:
+        """I10: a real handler that publishes for later, and says what it came of."""
+
+        @gapless.handler(topic="outbox", group="a")
+        def remind(unit: gapless.Unit, conn: Connection) -> None:
+            publish(conn, "others", len(unit), deliver_in=HOUR)
+
         ensure_topic(conn, "others", partitions=1)
-        conn.execute("select gapless.create_group('a', 'outbox')")
         conn.execute("select gapless.create_group('b', 'others')")
         published = publish(conn, "outbox", 1, key="k")
-        sequence(conn)
-        conn.execute("update gapless.consumer_offsets set next_offset = 2 where group_id = 'a'")
-        with conn.transaction():
-            conn.execute("select gapless.tell_cause('a/outbox/0@1', %s)", [published])
-            publish(conn, "others", 1, deliver_at=FAR)
+        assert drain(dsn, remind).units == 1
+        assert _chain(conn, published) == ("scheduled", "b")
+        shift(conn, HOUR)
+        assert len(_turn(conn)) == 2
+        assert _chain(conn, published) == ("pending", "b")
         row = conn.execute(
-            "select state, group_id from gapless.chain_state(array['a', 'b'], %s)", [published]
+            "select cause, correlation from gapless.outbox_message_t where topic_id <> 1"
         ).fetchone()
-        assert row == ("scheduled", "b")
+        assert row is not None
+        assert row[0].startswith("a/outbox/")
+        assert row[1] == published
+
+
+def _chain(conn: Connection, published: UUID) -> tuple[Any, ...] | None:
+    return conn.execute(
+        "select state, group_id from gapless.chain_state(array['a', 'b'], %s)", [published]
+    ).fetchone()

@@ -226,7 +226,7 @@ def deliver_at(text: str) -> str:
 
 def _delay(value: object) -> float:
     if not isinstance(value, _Number):
-        raise ValueError("deliver_in must be a number of seconds")
+        raise ValueError("deliver_in must be a number of seconds")  # noqa: TRY004 - as below
     try:
         delay_text(float(value))
     except PublishError as error:
