@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gapless.consume.batch import Batch
     from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
+    from gapless.consume.user.schedule import schedule
     from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
     from gapless.db.find import connect
     from gapless.errors import GaplessError, PublishError, WaitError
@@ -47,6 +48,7 @@ __all__ = [
     "connect",
     "handler",
     "publish",
+    "schedule",
     "wait_for",
 ]
 
@@ -55,6 +57,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.consume.user.handler": "Handler handler",
+            "gapless.consume.user.schedule": "schedule",
             "gapless.consume.batch": "Batch",
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",

@@ -1,7 +1,6 @@
 """One look at everything: frozen records, each a row of a query in sql/queries/status.sql.
 
-Ages are in seconds by the database's clock at `Server.taken_ts`. Counts that could be large stop at
-COUNT_MAX: a look costs the same however much has gone wrong.
+Ages are seconds by the database's clock at `Server.taken_ts`. Large counts stop at COUNT_MAX.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Literal
 from uuid import UUID
 
 from gapless.status.strangers import Squatting, Unrouted
+from gapless.status.waiting import Later
 
 COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
 
@@ -79,7 +79,7 @@ class Pending:
 class Presence:
     """A member: one running supervisor. `owned` and `wanted` count partitions.
 
-    revoked_role: the role it is connected as, if that may take no leases any more.
+    revoked_role: what it is connected as, if that may take no leases any more.
     """
 
     member_id: UUID
@@ -251,6 +251,7 @@ class Snapshot:
     unrouted: tuple[Unrouted, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
+    later: Later = Later()
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

@@ -23,9 +23,11 @@ from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
+from gapless.log.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
+from gapless.worker.declared import apply_schedules
 from gapless.worker.rhythm import Rhythm
 
 log = logging.getLogger("gapless.supervisor")
@@ -46,6 +48,7 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
+    schedules: tuple[Schedule, ...] = ()
 
     def makes(self, topic: str) -> bool:
         """Tell whether to make a topic that is not there."""
@@ -101,6 +104,7 @@ class Control:
 
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
+        apply_schedules(conn, self._plan.schedules)
         self._require_topics(conn)
         require_room(
             conn,
@@ -246,7 +250,7 @@ class Control:
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""
         topic = find_topic(conn, name)
-        if topic is not None and not self._plan.asks_partitions:
+        if topic is not None and (name == TOPIC or not self._plan.asks_partitions):
             return topic
         wanted = self._settings.total_partitions
         keep_s = self._settings.retention_s

@@ -176,7 +176,6 @@ class _Turn:
         try:
             sequenced = sequence(self._conn)
             if promotes and self._later.promote(self._conn):
-                hit("sequencer.promoted")
                 sequenced += sequence(self._conn)
             return sequenced
         finally:
