@@ -24,6 +24,7 @@ NAMES = (
     "hot",
     "large",
     "sequencing",
+    "later",
     "members",
     "planning",
     "spark",

@@ -191,6 +191,20 @@ def test_an_argument_says_that_it_is_one(server: Connection) -> None:
     assert {name for name in CALLED_BY_PEOPLE if any(said[name])} == set()
 
 
+_TIMED = re.compile(r"\b(?:deliver_at|next_due)\s*[<>]=?\s*(?:gapless\.)?(?:now|\w*clock\w*)\(")
+
+
+def test_what_is_due_is_looked_for_with_a_variable() -> None:
+    """A comparison with a volatile function is no condition of an index: 600 ms a look, not 0.2."""
+    wrong = {
+        path.name
+        for path in sql_root().rglob("*.sql")
+        for line in path.read_text().splitlines()
+        if not line.lstrip().startswith("--") and _TIMED.search(line)
+    }
+    assert wrong == set()
+
+
 def test_a_query_names_no_argument() -> None:
     """By position: so programs of before go on when an argument gets another name."""
     ours = re.compile(r"gapless\.\w+\([^()]*=>")

@@ -234,9 +234,7 @@ def _conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
     yield from map(str, snapshot.squatters)
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
-    if snapshot.later.is_late:
-        yield f"due for {age(snapshot.later.late_s)} and not in the log: gapless doctor says why"
-    yield from (f"schedule {each}" for each in snapshot.later.stopped[:3])
+    yield from snapshot.later.problems()
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"

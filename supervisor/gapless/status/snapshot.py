@@ -13,7 +13,7 @@ from typing import Literal
 from uuid import UUID
 
 from gapless.status.strangers import Squatting, Unrouted
-from gapless.status.waiting import Later
+from gapless.status.waiting import NOTHING_WAITS, Later
 
 COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
 
@@ -251,7 +251,7 @@ class Snapshot:
     unrouted: tuple[Unrouted, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
-    later: Later = Later()
+    later: Later = NOTHING_WAITS
 
     @cached_property
     def groups(self) -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+_SHOWN_MAX = 3
 LATE_S_MAX = 5.0  # later than that somebody should look: nobody promotes, or not fast enough
 
 
@@ -29,3 +31,12 @@ class Later:
     def is_late(self) -> bool:
         """Whether something has been due for so long that somebody should look."""
         return self.late_s > LATE_S_MAX
+
+    def problems(self) -> Iterator[str]:
+        """Say what somebody should look at."""
+        if self.is_late:
+            yield f"due for {self.late_s:.0f} s and not in the log: gapless doctor says why"
+        yield from (f"schedule {each}" for each in self.stopped[:_SHOWN_MAX])
+
+
+NOTHING_WAITS = Later()
