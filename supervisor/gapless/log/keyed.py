@@ -34,7 +34,7 @@ class Published(UUID):
     duplicates, that of the first one's. Else it is what publish() always returns.
     duplicates: how many events were duplicates, and not stored. duplicate: all were.
     stored: how many events were stored.
-    scheduled_ids: of the events that wait for their time, in order: for gapless.cancel().
+    scheduled_ids: the numbers of events that wait for their time, in order: for gapless.cancel().
     """
 
     __slots__ = ("duplicate", "duplicates", "scheduled_ids")

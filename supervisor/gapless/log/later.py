@@ -40,6 +40,7 @@ class Promoter:
         self._low = _EVERYTHING
         self._due_s = 0.0  # by monotonic(): look then
         self._all_due_s = 0.0
+        self._asleep_due_s = 0.0
 
     def is_due(self) -> bool:
         """Tell whether there may be something to promote, while the sequencer is awake."""
@@ -62,13 +63,11 @@ class Promoter:
         if looks_at_all:
             self._all_due_s = now_s + (now_s - began_s) * _WHOLE_LOOKS
         wait_s = math.inf if wait_s is None else wait_s
-        if not promoted:
-            wait_s = max(wait_s, _AGAIN_S)
+        if not promoted and wait_s <= 0:
+            wait_s = _AGAIN_S
         self._asleep_due_s = now_s + wait_s
         self._due_s = now_s + min(wait_s, _LOOK_EVERY_S)
         return promoted
-
-    _asleep_due_s = 0.0
 
 
 def promote_all(conn: Connection[Any]) -> int:
@@ -97,7 +96,7 @@ def cancel(
 ) -> bool | Awaitable[bool]:
     """Take back an event that waits for its time, in the caller's transaction.
 
-    scheduled_id: one of `scheduled_ids` of what publish() returned.
+    scheduled_id: the number of an event for later, of `scheduled_ids` of what publish() returned.
     Returns True: it will not be delivered, once the transaction commits, and its dedupe_key is free
     again. False: it is in the log already, was cancelled, or there is no such id. With an async
     connection, `await` it. While another session cancels it, or promotes it, this waits.

@@ -22,7 +22,7 @@ COUNTED_MAX = 1_000_000  # to count more would take seconds
 class LaterEvent:
     """An event that waits until `deliver_at`.
 
-    topic: None: it is gone. transaction_id: as its publisher was told. scheduled_by: a role.
+    scheduled_id: the number of the event. topic: None: it is gone. transaction_id: as its publisher was told. scheduled_by: a role.
     """
 
     scheduled_id: int
@@ -48,7 +48,10 @@ class LaterTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
-    """What cancel_later() did. cancelled: False: it was promoted, cancelled, or never was."""
+    """What cancel_later() did. scheduled_id: the number of the event.
+
+    cancelled: False: it was promoted, cancelled, or never was.
+    """
 
     scheduled_id: int
     cancelled: bool
@@ -61,8 +64,9 @@ def list_later(
     transaction_id: UUID | None = None,
     events_max: int = 100,
 ) -> list[LaterEvent]:
-    """Return what waits, the next ones first; at most events_max of it.
+    """Return what waits, the next ones first.
 
+    events_max: so many events at most.
     topic, transaction_id: of this one only; None: of all.
     """
     return rows(
@@ -83,6 +87,7 @@ def count_later(conn: Connection[Any]) -> LaterTotals:
 def cancel_later(conn: Connection[Any], scheduled_ids: Iterable[int]) -> list[Cancelled]:
     """Take events back, each in a transaction of its own if `conn` is in autocommit.
 
+    scheduled_ids: the numbers of the events.
     Raises UsageError for what is no id. The role has gapless_operator, or scheduled them itself.
     """
     return [Cancelled(scheduled_id=each, cancelled=cancel(conn, each)) for each in scheduled_ids]

@@ -77,10 +77,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A member: one running supervisor. `owned` and `wanted` count partitions.
-
-    revoked_role: what it is connected as, if that may take no leases any more.
-    """
+    """A member, one running supervisor; revoked_role: that of one that may take no leases."""
 
     member_id: UUID
     name: str
