@@ -22,7 +22,7 @@ COUNTED_MAX = 1_000_000  # to count more would take seconds
 class LaterEvent:
     """An event that waits until `deliver_at`.
 
-    scheduled_id: the number of the event. topic: None: it is gone. transaction_id: as its publisher was told. scheduled_by: a role.
+    topic: None: it is gone. transaction_id: as its publisher was told. scheduled_by: a role.
     """
 
     scheduled_id: int
