@@ -65,20 +65,25 @@ def _count(conn: Connection, what: str) -> int:
 
 
 def test_it_is_delivered_soon_after_its_time(dsn: str, conn: Connection, app: Path) -> None:
-    """The sequencer sleeps for waitPeriodMs, an hour here, unless something is due sooner."""
+    """The sequencer sleeps for a second at a time, unless something is due sooner."""
+    late_s = []
     with _run(dsn, app, GAPLESS_WAITPERIODMS="10000"):
         publish(conn, "outbox", 1, event_type="now")
         assert until(lambda: _count(conn, "seen where tag = 'now'") == 1)
         conn.execute("select gapless.pause_schedule('pulse')")
-        publish(conn, "outbox", 1, event_type="later", deliver_in=2)
-        assert until(lambda: _count(conn, "seen where tag = 'later'") == 1)
-        row = conn.execute(
-            "select extract(epoch from o.created_ts - n.created_ts)::float8"
-            " from gapless.outbox_message_t o, gapless.outbox_message_t n"
-            " where o.event_type = 'later' and n.event_type = 'now'"
-        ).fetchone()
-        assert row is not None
-        assert 2 <= row[0] < 9
+        for n in range(4):  # the best of some: the machine may be busy
+            publish(conn, "outbox", 1, event_type=f"later {n}", deliver_in=1.5)
+            row = conn.execute("select deliver_at from gapless.scheduled").fetchone()
+            assert row is not None
+            assert until(lambda n=n: _count(conn, f"seen where tag = 'later {n}'") == 1)
+            found = conn.execute(
+                "select extract(epoch from created_ts - %s)::float8"
+                " from gapless.outbox_message_t where event_type = %s",
+                [row[0], f"later {n}"],
+            ).fetchone()
+            assert found is not None
+            late_s.append(found[0])
+    assert 0 <= min(late_s) < 0.3, late_s
 
 
 def test_a_scheduled_function_is_called_once_for_each_due_time(
