@@ -4,6 +4,8 @@
 -- whole (S3). left: transactions that are not looked at, for they were held a moment ago: whoever cancels and
 -- does not commit keeps nobody else's events back (I11).
 -- MUST stay one statement: what is counted, locked and deleted is of one snapshot.
+-- MUST join no two of its parts: nothing is known of how many rows they have, and the plan would be a loop over
+-- each other, 1 s for 1000 events.
 -- MUST insert transaction_id and cause: without them all that moves at once would be one unit (S3).
 create or replace function gapless.move_due(
   _max_events int, _low timestamptz, _now_ts timestamptz, _left xid8[],
@@ -29,29 +31,32 @@ begin
     select distinct h.deliver_at, h.xid from head h
   ),
   wanted as materialized (
-    select s.deliver_at, s.scheduled_id, s.xid,
-      min(s.scheduled_id) over (partition by s.deliver_at, s.xid) as first_id
+    select s.deliver_at, s.scheduled_id, s.xid
     from begun b
     join gapless.scheduled s on s.xid = b.xid and s.deliver_at = b.deliver_at
   ),
   locked as materialized (
-    select s.deliver_at, s.scheduled_id
+    select s.deliver_at, s.scheduled_id, s.xid
     from wanted w
     join gapless.scheduled s on s.deliver_at = w.deliver_at and s.scheduled_id = w.scheduled_id
     for update of s skip locked
   ),
-  whole as materialized (
-    select w.deliver_at, w.xid, count(*) = count(l.scheduled_id) as is_whole
-    from wanted w
-    left join locked l on l.deliver_at = w.deliver_at and l.scheduled_id = w.scheduled_id
-    group by w.deliver_at, w.xid
+  judged as materialized (
+    select x.deliver_at, x.scheduled_id, x.xid, x.is_locked,
+      min(x.scheduled_id) over of_one as first_id,
+      count(*) over of_one = 2 * count(*) filter (where x.is_locked) over of_one as is_whole
+    from (
+      select w.deliver_at, w.scheduled_id, w.xid, false as is_locked from wanted w
+      union all
+      select l.deliver_at, l.scheduled_id, l.xid, true from locked l
+    ) x
+    window of_one as (partition by x.deliver_at, x.xid)
   ),
   gone as (
     delete from gapless.scheduled s
-    using wanted w
-    join whole h on h.deliver_at = w.deliver_at and h.xid = w.xid and h.is_whole
-    where s.deliver_at = w.deliver_at and s.scheduled_id = w.scheduled_id
-    returning s.*, w.first_id
+    using judged j
+    where s.deliver_at = j.deliver_at and s.scheduled_id = j.scheduled_id and j.is_locked and j.is_whole
+    returning s.*, j.first_id
   ),
   inserted as (
     insert into gapless.outbox_message_t
@@ -64,7 +69,7 @@ begin
     returning 1
   )
   select (select count(*) from inserted),
-    array(select distinct h.xid from whole h where not h.is_whole)
+    array(select distinct j.xid from judged j where not j.is_whole)
   into moved, held;
 end
 $$;
