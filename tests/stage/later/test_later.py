@@ -437,6 +437,20 @@ class TestLook:
 
 
 class TestRoles:
+    @pytest.mark.parametrize("grant", ["gapless_consumer", "gapless_operator"])
+    def test_nobody_says_what_time_it_is(
+        self, conn: Connection, topic: Topic, role: Any, grant: str
+    ) -> None:
+        """S1: whoever may sequence may promote what is due, and nothing else."""
+        publish(conn, "outbox", 1, event_type="a", deliver_in=3600)
+        publish(conn, "outbox", 1, event_type="b", deliver_in=10)
+        early = "select gapless.move_due(9, '-infinity', '2100-01-01', '{}')"
+        with connect(role(grant), role="test") as one:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                one.execute(early.encode())
+            shift(conn, 11)
+            assert promote_all(one) == 1
+
     def test_a_producer_schedules_and_cancels_its_own(
         self, conn: Connection, topic: Topic, role: Any
     ) -> None:
