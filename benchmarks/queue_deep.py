@@ -56,7 +56,9 @@ def run(setup: Setup) -> list[Figure]:
     what = f"a claim of {BATCH}, a straggler and {finished} finished above it"
     flat = Target("ratio", at_most=1.2)
     return [
-        _figure(f"{what}: from the last place", above[BATCH + 1], nothing[BATCH + 1], NOTHING, flat),
+        _figure(
+            f"{what}: from the last place", above[BATCH + 1], nothing[BATCH + 1], NOTHING, flat
+        ),
         _figure(f"{what}: from the floor", above[None], nothing[None], NOTHING),
         _figure(f"a claim of {BATCH}, {finished + more} open", many, fewer, FEWER, flat),
     ]

@@ -66,9 +66,7 @@ class Ours:
         handler = decorate(function)
         terms = agree(handler, Settings())
         with connect(dsn, role="bench") as conn:
-            create_group(
-                conn, subscription_of(self.group, require_topic(conn, self.topic), terms)
-            )
+            create_group(conn, subscription_of(self.group, require_topic(conn, self.topic), terms))
         return handler, terms
 
     @contextmanager

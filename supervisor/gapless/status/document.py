@@ -18,6 +18,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
+from gapless.status.waiting import Later
 
 
 def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str, Any]:
@@ -60,6 +61,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
                  have no offset
     chunks       of the log: how many there are
+    later        scheduled (events that wait for their time, at most 10000), next_at (the first of
+                 them, or of the schedules), late_s (overdue since), strays (of topics that are
+                 gone), schedules, paused, stopped (texts: which, and why)
     held         for whom the oldest chunk of the log stays, longer than its topics want: texts
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
@@ -105,6 +109,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "chunks": snapshot.chunks,
+        "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],
         "evictions": [_eviction(gone) for gone in snapshot.evictions],
@@ -114,6 +119,12 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+
+
+def _later(later: Later) -> dict[str, Any]:
+    found = {**asdict(later), "stopped": list(later.stopped)}
+    next_ts = found.pop("next_ts")
+    return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
 def _letter(letter: RecentLetter) -> dict[str, Any]:

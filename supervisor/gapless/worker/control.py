@@ -23,9 +23,11 @@ from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
+from gapless.log.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
+from gapless.worker.declared import apply_schedules
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
 from gapless.worker.subscribe import subscription_of
@@ -48,6 +50,7 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
+    schedules: tuple[Schedule, ...] = ()
 
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:
@@ -112,6 +115,7 @@ class Control:
 
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
+        apply_schedules(conn, self._plan.schedules)
         self._require_topics(conn)
         require_room(
             conn,
@@ -252,7 +256,7 @@ class Control:
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""
         topic = find_topic(conn, name)
-        if topic is not None and not self._plan.asks_partitions:
+        if topic is not None and (name == TOPIC or not self._plan.asks_partitions):
             return topic
         wanted = self._settings.total_partitions
         keep_s = self._settings.retention_s

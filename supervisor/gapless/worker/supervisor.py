@@ -20,6 +20,7 @@ from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
+from gapless.log.schedules import Schedule
 from gapless.settings import Settings
 from gapless.worker.children import Children
 from gapless.worker.control import Control, Plan
@@ -48,12 +49,18 @@ class Observer(Protocol):
 
 
 def make_plan(
-    settings: Settings, dsn: str, handlers: Sequence[Handler], *, asks_partitions: bool = True
+    settings: Settings,
+    dsn: str,
+    handlers: Sequence[Handler],
+    *,
+    asks_partitions: bool = True,
+    schedules: Sequence[Schedule] = (),
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
     asks_partitions: refuse a topic with another number than total_partitions, and make the topic
     of the settings if nobody made it.
+    schedules: made known at the start, beside those that the handlers declare.
 
     Raises UsageError for a handler without a group, two for the same group and topic, or one that
     keeps the order of a group's events and one that does not.
@@ -85,6 +92,7 @@ def make_plan(
         handlers=chosen,
         terms=terms,
         asks_partitions=asks_partitions,
+        schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
     )
 
 
