@@ -17,6 +17,7 @@ from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.db.wire import distrust, drop_later, fetch_all, later
+from gapless.telemetry.meter import Operation, timed
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
@@ -45,6 +46,9 @@ class _Settings:
     watched: str
     names: list[str]
     vals: list[str]
+
+
+_OPERATIONS: Mapping[str, Operation] = {"commit": "commit", "claim_ahead": "claim"}
 
 
 _settings: WeakKeyDictionary[Connection[Any], _Settings] = WeakKeyDictionary()
@@ -94,7 +98,8 @@ def run(
     meanwhile: called while the database works; it MUST NOT use the connection.
     """
     try:
-        return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
+        with timed(_OPERATIONS.get(name)):
+            return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
     except psycopg.Error as error:
         if error.sqlstate == _UNTOLD:
             raise UntoldError(error.diag.message_primary) from error

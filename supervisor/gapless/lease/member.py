@@ -20,6 +20,7 @@ from gapless.db.listen import listen
 from gapless.db.queries import query
 from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
+from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.lease.squatters import end_squatters
 
 
@@ -69,7 +70,7 @@ class Lease:
 class Member:
     """This supervisor in the eyes of its peers; lives as long as its control session."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the columns of a row
         self,
         conn: Connection[Any],
         subscriptions: Sequence[Subscription],
@@ -78,6 +79,7 @@ class Member:
         name: str,
         capacity: int | None,
         partitions_per_worker: int = 1,
+        sessions: int = SESSIONS_PER_SUPERVISOR,
     ) -> None:
         self.member_id = uuid4()
         self._conn = conn
@@ -101,6 +103,7 @@ class Member:
             ttl=timedelta(milliseconds=timing.ttl_ms),
             groups=[subscription.group_id for subscription in subscriptions],
             topics=[subscription.topic for subscription in subscriptions],
+            sessions=sessions,
         )
         hit("member.joined")
 

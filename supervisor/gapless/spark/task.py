@@ -29,6 +29,7 @@ from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
 from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
+from gapless.logs import owns
 from gapless.spark.reach import connect_task
 from gapless.worker.forgive import Loss, forgive
 
@@ -88,6 +89,7 @@ def work_on(work: Work) -> Report:
         conn.execute(
             query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
         )
+        owns(work.assignment)
         driver = Driver(
             Job(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
         )

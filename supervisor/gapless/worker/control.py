@@ -22,7 +22,7 @@ from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.lease.room import missing_grant, require_room
+from gapless.lease.room import missing_grant, own_sessions, require_room
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
@@ -66,6 +66,7 @@ class Control:
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
         self._cut_off = CutOff()
+        self._sessions = own_sessions(is_measured=plan.settings.metrics is not None)
         self._rhythm = Rhythm(
             beat_every_s=plan.settings.heartbeat_ms / 1000,
             look_every_s=plan.settings.presence_poll_ms / 1000,
@@ -108,6 +109,7 @@ class Control:
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
             total_partitions=settings.total_partitions,
+            sessions=self._sessions,
         )
         warning = missing_grant(conn)
         if warning is not None:
@@ -269,6 +271,7 @@ class Control:
             name=settings.name_for_people(),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
+            sessions=self._sessions,
         )
         if self._draining:
             self._member.drain()

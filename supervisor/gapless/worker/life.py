@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from setproctitle import setproctitle
 
+from gapless.telemetry.spans import flush
 from gapless.worker.spec import ChildSpec, ExitCode
 
 _PR_SET_PDEATHSIG = 1
@@ -44,6 +45,7 @@ def settle(spec: ChildSpec, title: str) -> None:
 
 def leave(code: ExitCode) -> NoReturn:
     """End this process at once: nothing it shares with its parent is closed or cleaned up."""
+    flush()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

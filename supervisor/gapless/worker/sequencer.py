@@ -28,6 +28,7 @@ from gapless.log.sequence import (
     wake_up,
 )
 from gapless.log.topics import count_unrouted
+from gapless.telemetry.meter import current
 from gapless.worker.board import Board
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
@@ -170,10 +171,15 @@ class _Turn:
 
     def _sequence(self) -> int:
         self._board.begin(self._spec.slot)
+        began_s = monotonic()
         try:
-            return sequence(self._conn)
+            sequenced = sequence(self._conn)
         finally:
             self._board.rest(self._spec.slot)
+        counts = current() if sequenced else None
+        if counts is not None:
+            counts.took("sequence", monotonic() - began_s)
+        return sequenced
 
     def _sleep(self) -> tuple[float, int]:
         """Sleep until notified; return when the last run began, and how many events it found.

@@ -20,7 +20,8 @@ from gapless.consume.session import (
 from gapless.consume.unit import Unit
 from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.user.watch import watch, watched
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.wish import WISHES
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
@@ -34,19 +35,21 @@ _IN_TRANSACTION = int(TransactionStatus.INTRANS)  # so: neither broken, closed, 
 _NO_PIPELINE = int(PipelineStatus.OFF)
 
 
-class UnitFailedError(Exception):
-    """The handler refused a unit; `error` is what it raised. at: the unit's number, if known."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error = error
-        self.at: int | None = None
-
-
 def call_each(
     handler: Handler, numbered: Iterable[tuple[int, Unit]], conn: Connection[Any]
 ) -> None:
     """Call the handler with one unit after the other, as call() does with one."""
+    seen = watch()
+    if seen is None:
+        _call_each(handler, numbered, conn)
+        return
+    with seen:
+        _call_each(handler, seen.each(numbered), conn)
+
+
+def _call_each(
+    handler: Handler, numbered: Iterable[tuple[int, Unit]], conn: Connection[Any]
+) -> None:
     function, pgconn = handler.function, conn.pgconn
     tells, sets = handler.habits.publishes, handler.habits.sets
     at = 0
@@ -85,12 +88,13 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """
     if handler.habits.publishes:
         tell(conn, work)
-    try:
-        with handled(work):
-            result = handler.function(work, conn)
-    except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-        _blame(error, conn, handler)
-    _require_good(result, conn)
+    with watched(work):
+        try:
+            with handled(work):
+                result = handler.function(work, conn)
+        except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+            _blame(error, conn, handler)
+        _require_good(result, conn)
     if handler.habits.sets:
         restore_settings(conn)
 
@@ -125,7 +129,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
     """
     began = perf_counter()
     try:
-        with handled(unit):
+        with watched(unit, is_judged_later=True), handled(unit):
             _refuse_unrun(handler.function(unit))
     except HoleError:
         raise

@@ -1,0 +1,10 @@
+-- How many sessions a supervisor takes for itself, its workers aside: one that is measured has one more.
+-- join_groups() and sessions_needed() get an argument with a default: who calls them as before goes on.
+
+alter table gapless.member
+  add column sessions int not null default 2 check (sessions >= 0);
+
+comment on column gapless.member.sessions is 'Sessions it takes for itself, beside those of its workers.';
+
+drop function if exists gapless.join_groups(uuid, int, text, int, int, interval, text[], text[]);
+drop function if exists gapless.sessions_needed(int, int, text[], text[], int);
