@@ -55,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=True,
         help="end when the role loses its grants (default: wait for their return)",
     )
+    _add_watching(parser)
+
+
+def _add_watching(parser: argparse.ArgumentParser) -> None:
+    """Declare how it can be watched."""
     parser.add_argument(
         "--log-format",
         choices=("auto", "text", "json"),

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         remove_group,
         show_group,
     )
+    from gapless.ops.happened import Happened, happened_since
     from gapless.ops.install import (
         Installed,
         Losses,
@@ -140,6 +141,7 @@ __all__ = [
     "GroupInfo",
     "GroupPartition",
     "GroupPlace",
+    "Happened",
     "ImportedEvent",
     "ImportedUnit",
     "Installed",
@@ -188,6 +190,7 @@ __all__ = [
     "find_replay",
     "find_retention",
     "find_topic",
+    "happened_since",
     "import_unit",
     "install_schema",
     "is_installed",
@@ -252,6 +255,7 @@ if not TYPE_CHECKING:
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
                 "remove_group show_group"
             ),
+            "gapless.ops.happened": "Happened happened_since",
             "gapless.ops.install": (
                 "Installed Losses drop_schema find_losses install_schema is_installed"
             ),
