@@ -1,6 +1,6 @@
 -- name: standings
 -- How every group stands in every partition, whoever works on it.
--- returns: gapless.worker.exporter.look:Standing
+-- returns: gapless.worker.exporter.look:GroupStanding
 -- index: log_segment_pkey and the chunks' primary keys, two look-ups for each partition
 select
   e.group_id, e.topic, e.partition_id, e.owner_id,
@@ -42,7 +42,7 @@ order by 1, 2, 3
 -- name: chunks
 -- held_s: when all that keeps the oldest chunk is somebody who is behind, for how long its topics have had
 -- enough of it.
--- returns: gapless.worker.exporter.look:Chunks
+-- returns: gapless.worker.exporter.look:ChunkState
 select
   (select count(*) from gapless.chunk) as chunks,
   coalesce(
@@ -64,7 +64,7 @@ from (
 -- name: happened
 -- What happened in the last so many seconds, the newest first, as far as tables tell: of a partition its
 -- newest hand-over and error, of a unit what became of it last.
--- returns: gapless.ops.happened:Row
+-- returns: gapless.ops.happened:HappenedRow
 -- index: dead_letter_failed, audit_at
 with
 since as materialized (

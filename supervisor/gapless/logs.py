@@ -1,7 +1,8 @@
 """Log lines that say what they are about: fields for whoever collects them.
 
-`gapless run --log-format json` writes JsonLines, of gapless and of the program's own loggers. Who
-sets up logging by himself adds LogFields to his handlers, and has the fields in every record.
+`gapless run --log-format json` writes lines of JSON, of gapless and of the program's own loggers.
+A program that sets up logging itself adds LogFields to its handlers, and has the fields in every
+record.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class LogFields(logging.Filter):
         return True
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A JSON object a line: ts (UTC), level, logger, pid, message, exception, and FIELDS."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from gapless.logs import JsonLines, LogFields
+from gapless.logs import JsonFormatter, LogFields
 
 
 def set_up_logs(form: str) -> None:
@@ -16,7 +16,7 @@ def set_up_logs(form: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     if form == "json":
         handler.addFilter(LogFields())
-        handler.setFormatter(JsonLines())
+        handler.setFormatter(JsonFormatter())
     else:
         text = "%(asctime)s %(levelname)-7s %(message)s"
         handler.setFormatter(logging.Formatter(text, datefmt="%H:%M:%S"))

@@ -17,7 +17,7 @@ from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.db.wire import distrust, drop_later, fetch_all, later
-from gapless.telemetry.meter import Operation, timed
+from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
@@ -98,7 +98,7 @@ def run(
     meanwhile: called while the database works; it MUST NOT use the connection.
     """
     try:
-        with timed(_OPERATIONS.get(name)):
+        with timed(_OPERATIONS[name]) if in_use and name in _OPERATIONS else UNTIMED:
             return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
     except psycopg.Error as error:
         if error.sqlstate == _UNTOLD:

@@ -20,7 +20,7 @@ _UNSAID = ("holder",)  # what no person asks for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class HappenedRow:
     """As the query returns it."""
 
     ts: datetime
@@ -58,7 +58,7 @@ def happened_since(
 ) -> list[Happened]:
     """Return what happened in the last since_s seconds, oldest first; the newest, if there is more.
 
-    since_s: more than 0, 100 years at most. rows_max: 1 to 1000.
+    since_s: more than 0, 100 years at most. rows_max: how many rows, 1 to 1000.
     As far as the tables tell: of a partition its newest hand-over and its present error, of a unit
     the last failure and redrive; evictions are kept for a day.
     Raises UsageError for what is out of these bounds.
@@ -68,11 +68,11 @@ def happened_since(
     if not 1 <= rows_max <= ROWS_MAX:
         raise UsageError(f"rows_max: {rows_max} must be from 1 to {ROWS_MAX}")
     text = query("observe", "happened")
-    found = rows(conn, Row, text, since_s=float(since_s), rows_max=rows_max)
+    found = rows(conn, HappenedRow, text, since_s=float(since_s), rows_max=rows_max)
     return [_told(each) for each in reversed(found)]
 
 
-def _told(each: Row) -> Happened:
+def _told(each: HappenedRow) -> Happened:
     said = (
         f"{name} {value}"
         for name, value in each.detail.items()

@@ -217,17 +217,20 @@ class Meter:
                 yield n, name.decode(errors="replace")
 
 
-_current: list[Meter] = []  # at most one
+in_use: list[Meter] = []
+"""What this process counts with, at most one; empty in nearly all. To ask costs no call."""
+
+UNTIMED: AbstractContextManager[None] = nullcontext()
 
 
 def use(meter: Meter | None) -> None:
     """Let this process count from now on; None: it counts nothing."""
-    _current[:] = [] if meter is None else [meter]
+    in_use[:] = [] if meter is None else [meter]
 
 
 def current() -> Meter | None:
     """Return what this process counts with; None in nearly all."""
-    return _current[0] if _current else None
+    return in_use[0] if in_use else None
 
 
 class _Timed:
@@ -248,9 +251,6 @@ class _Timed:
             self._meter.took(self._operation, perf_counter() - self._began_s)
 
 
-_UNTIMED: AbstractContextManager[None] = nullcontext()
-
-
-def timed(operation: Operation | None) -> AbstractContextManager[None]:
-    """Note how long the block takes, if this process counts and the operation has a name."""
-    return _Timed(_current[0], operation) if _current and operation else _UNTIMED
+def timed(operation: Operation) -> AbstractContextManager[None]:
+    """Note how long the block takes, if this process counts. Where that matters, ask `in_use`."""
+    return _Timed(in_use[0], operation) if in_use else UNTIMED

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapless.worker")
 
+TRACING = "opentelemetry.trace"
+"""The module that a program which traces has imported."""
+
 HEADERS = ("traceparent", "tracestate")
 """The headers of W3C Trace Context; what an event has in them is its producer's context."""
 
@@ -29,7 +32,7 @@ _FLUSH_MS = 2000
 _VERDICTS = {"waiting": "gapless.retry", "dead": "gapless.dead_letter"}
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """What a call is about: the first event of its work, how many events, and which attempt."""
 
     topic: str
@@ -49,7 +52,7 @@ class Process(NamedTuple):
 
 def current_headers() -> Mapping[str, str]:
     """Return what the headers of an event that is published now are to have; perhaps nothing."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(TRACING)
     if trace is None or not trace.get_current_span().get_span_context().is_valid:
         return {}
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - only where used
@@ -63,7 +66,7 @@ def current_headers() -> Mapping[str, str]:
 
 def tracer() -> Tracer | None:
     """Return what makes spans; None unless the program has set up what records them."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(TRACING)
     if trace is None:
         return None
     provider = trace.get_tracer_provider()
@@ -73,7 +76,7 @@ def tracer() -> Tracer | None:
     return found
 
 
-def begin(tracer: Tracer, place: Place, headers: Iterable[Mapping[str, Any]]) -> Process | None:
+def begin(tracer: Tracer, place: CallPlace, headers: Iterable[Mapping[str, Any]]) -> Process | None:
     """Begin the span of a call and make it the current one; it is linked to the producers'.
 
     None if what the program has set up raises: that is no fault of the unit.
@@ -85,7 +88,7 @@ def begin(tracer: Tracer, place: Place, headers: Iterable[Mapping[str, Any]]) ->
         return None
 
 
-def _begin(tracer: Tracer, place: Place, headers: Iterable[Mapping[str, Any]]) -> Process:
+def _begin(tracer: Tracer, place: CallPlace, headers: Iterable[Mapping[str, Any]]) -> Process:
     from opentelemetry import context, trace  # noqa: PLC0415 - only where used
 
     span = tracer.start_span(
@@ -147,7 +150,7 @@ def settle() -> None:
 
 def flush() -> None:
     """Send what was recorded, within 2 s: before a process ends without cleaning up."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(TRACING)
     if trace is None:
         return
     settle()
@@ -159,7 +162,7 @@ def flush() -> None:
 
 def current_ids() -> tuple[str, str] | None:
     """Return the trace_id and span_id of the current span, in hex; None without one."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(TRACING)
     if trace is None:
         return None
     found = trace.get_current_span().get_span_context()

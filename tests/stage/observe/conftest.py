@@ -27,7 +27,11 @@ from stage.cli.conftest import environment
 from stage.worker.fleet import until
 
 APP = Path(__file__).with_name("app.py")
-QUICK = {"GAPLESS_MEMBERTTLMS": "1000", "GAPLESS_HEARTBEATMS": "200", "GAPLESS_CONNECTTIMEOUTS": "1"}
+QUICK = {
+    "GAPLESS_MEMBERTTLMS": "1000",
+    "GAPLESS_HEARTBEATMS": "200",
+    "GAPLESS_CONNECTTIMEOUTS": "1",
+}
 
 Labels = frozenset[tuple[str, str]]
 

@@ -24,7 +24,7 @@ def test_a_supervisor_that_hangs_is_not_healthy(watch: Watch) -> None:
     watched.until_ready()
     assert watched.read("/healthz") == (200, "ok\n")
     os.kill(watched.process.pid, signal.SIGSTOP)
-    status, text = until(
+    _status, text = until(
         lambda: (found := watched.read("/healthz"))[0] == 503 and found, "it says so"
     )
     assert "loop has not turned for" in text
@@ -46,7 +46,7 @@ def test_while_the_database_is_away_it_is_healthy_and_not_ready(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
                 " where datname = current_database() and pid <> pg_backend_pid()"
             )
-            status, text = until(
+            _status, text = until(
                 lambda: (found := watched.read("/readyz"))[0] == 503 and found, "not ready"
             )
             assert "not a member" in text or "does not answer" in text
@@ -76,9 +76,7 @@ def test_while_it_drains_it_is_not_ready(watch: Watch, conn: Connection) -> None
     watched = watch()
     watched.until_ready()
     order(conn, 1, slow_s=5)
-    until(
-        lambda: watched.scrape().value("gapless_lag_events", group="billing") == 1, "it is at it"
-    )
+    until(lambda: watched.scrape().value("gapless_lag_events", group="billing") == 1, "it is at it")
     watched.process.send_signal(signal.SIGTERM)
     until(lambda: watched.read("/readyz") == (503, "draining: it was told to end\n"), "draining")
     assert watched.read("/healthz")[0] == 200

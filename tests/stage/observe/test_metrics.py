@@ -96,7 +96,9 @@ def test_what_was_counted_outlives_a_worker(
         worker = until(lambda: watched.child("worker billing"), "a worker")
         os.kill(worker, signal.SIGKILL)
         until(
-            lambda n=kill: watched.scrape().value("gapless_worker_restarts_total", **GROUP) >= n + 1,
+            lambda n=kill: (
+                watched.scrape().value("gapless_worker_restarts_total", **GROUP) >= n + 1
+            ),
             "the restart is counted",
             within=watched.log,
         )
@@ -171,7 +173,9 @@ def test_an_exporter_that_is_killed_is_started_again(watch: Watch, conn: Connect
     os.kill(exporter, signal.SIGKILL)
     until(lambda: watched.child("exporter") not in {None, exporter}, "another one")
     scrape = watched.scrape()
-    assert scrape.value(CONSUMED, error_type="", **BILLING) == 5, "at the same address, nothing lost"
+    assert scrape.value(CONSUMED, error_type="", **BILLING) == 5, (
+        "at the same address, nothing lost"
+    )
 
 
 def test_nothing_is_left_when_it_is_told_to_end(watch: Watch) -> None:

@@ -25,7 +25,7 @@ from gapless.failpoints import hit
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch
-from gapless.telemetry.meter import timed
+from gapless.telemetry.meter import UNTIMED, in_use, timed
 
 EVENTS_MAX = 2000
 BYTES_MAX = 4 << 20  # of payloads; guessed from the batch before
@@ -64,7 +64,7 @@ class Backlog:
         at_once = min(FETCH_EVENTS, terms.stream_above_events)
         most = 0 if self.events else at_once
         wanted = Wanted(batch_size, most, terms.group_by, self.events, self.place)
-        with timed("claim"):
+        with timed("claim") if in_use else UNTIMED:
             claimed = claim(conn, assignment, wanted)
         if claimed.outcome != "claimed":
             return claimed, ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any, NoReturn
@@ -26,6 +27,8 @@ from gapless.consume.verdict.wish import WISHES
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 from gapless.log.cause import Handling, handling
+from gapless.telemetry.meter import in_use
+from gapless.telemetry.spans import TRACING
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
 _WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
@@ -39,24 +42,14 @@ def call_each(
     handler: Handler, numbered: Iterable[tuple[int, Unit]], conn: Connection[Any]
 ) -> None:
     """Call the handler with one unit after the other, as call() does with one."""
-    seen = watch()
-    if seen is None:
-        _call_each(handler, numbered, conn)
-        return
-    with seen:
-        _call_each(handler, seen.each(numbered), conn)
-
-
-def _call_each(
-    handler: Handler, numbered: Iterable[tuple[int, Unit]], conn: Connection[Any]
-) -> None:
     function, pgconn = handler.function, conn.pgconn
     tells, sets = handler.habits.publishes, handler.habits.sets
     at = 0
     now = Handling()
     token = handling.set(now)
+    seen = watch() if in_use or TRACING in sys.modules else None
     try:
-        for at, unit in numbered:  # noqa: B007 - read when one raised
+        for at, unit in numbered if seen is None else seen.each(numbered):  # noqa: B007 - read when one raised
             now.origin = unit
             if tells:
                 tell(conn, unit)
@@ -77,6 +70,8 @@ def _call_each(
         failed.at = at
         raise
     finally:
+        if seen is not None:
+            seen.close(sys.exception())
         handling.reset(token)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from time import perf_counter
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gapless.consume.batch import Batch
@@ -51,7 +50,7 @@ def watch() -> Watch | None:
 
 
 class Watch:
-    """Watches the calls of a loop over units. Use it in `with`: what leaves the block is an error.
+    """Watches the calls of a loop over units, which close() ends.
 
     Counts are kept here and written down once, at the end.
     """
@@ -81,15 +80,8 @@ class Watch:
                 spans.end(self._process, None)
             self._unit = self._process = None
 
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
+        """Write it all down. error: what ended the loop, if a call was going on."""
         if self._meter is not None and self._events:
             self._meter.consumed(self._events)
             self._meter.took_all("process", self._counts, self._sum_s)
@@ -141,7 +133,7 @@ def _events(work: Unit | Batch) -> int:
 def _begin(tracer: Tracer, work: Unit | Batch) -> spans.Process | None:
     units: tuple[Unit, ...] = (work,) if isinstance(work, Unit) else tuple(tuple.__iter__(work))
     first = units[0]
-    place = spans.Place(
+    place = spans.CallPlace(
         topic=first.topic,
         group=first.source.partition.group_id,
         partition=first.partition,

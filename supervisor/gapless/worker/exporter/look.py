@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 from psycopg import Connection, Cursor
@@ -20,7 +20,7 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class GroupStanding:
     """How a group stands in a partition; lag_s is None when the next event is missing."""
 
     group_id: str
@@ -57,7 +57,7 @@ class Letters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunks:
+class ChunkState:
     """How many there are; held_s: for how long somebody who is behind has kept the oldest one."""
 
     chunks: int
@@ -68,11 +68,11 @@ class Chunks:
 class Look:
     """What the database knows, at one moment; standstill_s by partition."""
 
-    standings: Sequence[Standing]
+    standings: Sequence[GroupStanding]
     ends: Sequence[TopicEnds]
     letters: Sequence[Letters]
     pending: Sequence[Pending]
-    chunks: Chunks
+    chunks: ChunkState
     sequencer: Sequencing
     server: Server
     standstill_s: Mapping[Key, float]
@@ -84,7 +84,7 @@ class Standstill:
     def __init__(self) -> None:
         self._since: dict[Key, tuple[int, float]] = {}  # the offset, and since when (monotonic)
 
-    def add(self, standings: Sequence[Standing], now_s: float) -> dict[Key, float]:
+    def add(self, standings: Sequence[GroupStanding], now_s: float) -> dict[Key, float]:
         """Return the seconds for each partition; 0 without events, and while it is paused."""
         before, self._since = self._since, {}
         found = {}
@@ -106,14 +106,14 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> Look:
     with conn.pipeline(), conn.transaction():
         conn.execute(query("status", "one_look"))
         conn.execute(query("status", "bounds"))
-        server = _ask(conn, ("status", "server"), Server)
-        sequencer = _ask(conn, ("status", "sequencer"), Sequencing)
-        ends = _ask(conn, ("observe", "ends"), TopicEnds)
-        chunks = _ask(conn, ("observe", "chunks"), Chunks)
+        server = _ask(conn, query("status", "server"), Server)
+        sequencer = _ask(conn, query("status", "sequencer"), Sequencing)
+        ends = _ask(conn, query("observe", "ends"), TopicEnds)
+        chunks = _ask(conn, query("observe", "chunks"), ChunkState)
         conn.execute(query("status", "by_index"))
-        standings = _ask(conn, ("observe", "standings"), Standing)
-        letters = _ask(conn, ("observe", "letters"), Letters)
-        pending = _ask(conn, ("status", "pending"), Pending)
+        standings = _ask(conn, query("observe", "standings"), GroupStanding)
+        letters = _ask(conn, query("observe", "letters"), Letters)
+        pending = _ask(conn, query("status", "pending"), Pending)
         found = standings.fetchall()
         one = _one(sequencer)
         return Look(
@@ -129,10 +129,10 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> Look:
         )
 
 
-def _ask(conn: Connection[Any], name: tuple[str, str], record: type[R]) -> Cursor[R]:
+def _ask(conn: Connection[Any], text: LiteralString, record: type[R]) -> Cursor[R]:
     """Send a query; its rows are fetched later, so that all of them are one round trip."""
     cursor = conn.cursor(row_factory=class_row(record))
-    cursor.execute(query(*name))
+    cursor.execute(text)
     return cursor
 
 

@@ -15,7 +15,7 @@ from gapless.worker.exporter.collect import found_here, found_in, write
 from gapless.worker.exporter.health import Answer, health, readiness
 from gapless.worker.exporter.look import Look
 from gapless.worker.exporter.looks import Looks
-from gapless.worker.exporter.serve import Page, Pages, Server
+from gapless.worker.exporter.serve import HttpServer, Replies, Reply
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, ExporterSpec, Pipe
 
@@ -36,11 +36,11 @@ class Exporter:
             partial(connect, spec.dsn, role="exporter", connect_timeout_s=connect_timeout_s)
         )
 
-    def pages(self) -> Pages:
+    def pages(self) -> Replies:
         """Return the pages by their paths."""
         return {"/metrics": self.metrics, "/healthz": self.healthz, "/readyz": self.readyz}
 
-    def metrics(self, accept: str) -> Page:
+    def metrics(self, accept: str) -> Reply:
         """Say what was measured; without the database what was counted here."""
         groups, member_id = self._spec.groups, self._pulse.member_id
         look = self._looks.newest()
@@ -48,13 +48,13 @@ class Exporter:
         found["gapless_database_up"] = {(): float(isinstance(look, Look))}
         if isinstance(look, Look):
             found |= found_in(look, groups, member_id)
-        return Page(200, *write(found, accept))
+        return Reply(200, *write(found, accept))
 
-    def healthz(self, _accept: str) -> Page:
+    def healthz(self, _accept: str) -> Reply:
         """Say whether the supervisor's loop turns."""
         return _page(health(self._pulse, self._spec.silence_s_max))
 
-    def readyz(self, _accept: str) -> Page:
+    def readyz(self, _accept: str) -> Reply:
         """Say whether it is a member, and what stands still."""
         spec = self._spec
         return _page(
@@ -73,7 +73,7 @@ def run_exporter(
     """Be an exporter until told to drain; then exit the process."""
     settle(spec, "exporter")
     try:
-        server = Server(spec.listening, Exporter(spec, *shared).pages())
+        server = HttpServer(spec.listening, Exporter(spec, *shared).pages())
         Thread(target=server.serve_forever, name="exporter", daemon=True).start()
         while not pipe.poll() and not is_orphan(spec):
             board.rest(spec.slot)
@@ -85,5 +85,5 @@ def run_exporter(
     leave(code)
 
 
-def _page(answer: Answer) -> Page:
-    return Page(answer.status, f"{answer.text}\n".encode(), "text/plain; charset=utf-8")
+def _page(answer: Answer) -> Reply:
+    return Reply(answer.status, f"{answer.text}\n".encode(), "text/plain; charset=utf-8")

@@ -16,7 +16,7 @@ CONNECTIONS_MAX = 32  # who comes while so many are there is turned away
 REQUEST_S_MAX = 5.0  # for a request to arrive
 
 
-class Page(NamedTuple):
+class Reply(NamedTuple):
     """What is answered."""
 
     status: int
@@ -24,7 +24,7 @@ class Page(NamedTuple):
     content_type: str
 
 
-Pages = Mapping[str, Callable[[str], Page]]
+Replies = Mapping[str, Callable[[str], Reply]]
 """By path: what makes a page, given the Accept header."""
 
 
@@ -56,13 +56,13 @@ def _refused(address: str, error: OSError) -> UsageError:
     return UsageError(f"metrics cannot be read at {address}: {why}: choose another address")
 
 
-class Server(ThreadingMixIn, HTTPServer):
+class HttpServer(ThreadingMixIn, HTTPServer):
     """Answers each request on a thread of its own."""
 
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, listening: socket.socket, pages: Pages) -> None:
+    def __init__(self, listening: socket.socket, pages: Replies) -> None:
         super().__init__(listening.getsockname()[:2], _Request, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
@@ -91,12 +91,12 @@ class _Request(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        assert isinstance(self.server, Server)
+        assert isinstance(self.server, HttpServer)
         pages = self.server.pages
         make = pages.get(path)
         if make is None:
             known = ", ".join(pages)
-            page = Page(404, f"there is no {path}: read {known}\n".encode(), "text/plain")
+            page = Reply(404, f"there is no {path}: read {known}\n".encode(), "text/plain")
         else:
             page = make(self.headers.get("Accept", ""))
         self.send_response(page.status)
