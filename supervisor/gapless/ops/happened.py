@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ROWS_MAX = 1000
 _SECONDS_MAX = 36_500 * 86_400
 _UNSAID = ("holder",)  # what no person asks for
+_FIRST = ("error", "reason", "from", "to", "events", "attempts")  # then what else there is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +74,9 @@ def happened_since(
 
 
 def _told(each: HappenedRow) -> Happened:
-    said = (
-        f"{name} {value}"
-        for name, value in each.detail.items()
-        if value is not None and name not in _UNSAID
-    )
+    names = [*_FIRST, *sorted(set(each.detail) - {*_FIRST, *_UNSAID})]
+    values = [(name, each.detail.get(name)) for name in names]
+    said = [f"{name} {value}" for name, value in values if value not in (None, {}, [])]
     return Happened(
         ts=each.ts,
         kind=each.kind,

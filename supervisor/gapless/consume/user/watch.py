@@ -66,19 +66,22 @@ class Watch:
 
     def each(self, numbered: Iterable[tuple[int, Unit]]) -> Iterator[tuple[int, Unit]]:
         """Yield each unit when it is its turn; its call lasts until the next one is asked for."""
+        counts, shortest_s = self._counts, BOUNDS_S[0]
         for each in numbered:
             unit = self._unit = each[1]
             if self._tracer is not None:
                 self._process = _begin(self._tracer, unit)
-            self._began_s = perf_counter()
+            self._began_s = began_s = perf_counter()
             yield each
-            took_s = perf_counter() - self._began_s
-            self._counts[bisect_left(BOUNDS_S, took_s)] += 1
+            took_s = perf_counter() - began_s
+            # Most are short; to look for the place of the others takes as long as all else here.
+            counts[0 if took_s <= shortest_s else bisect_left(BOUNDS_S, took_s)] += 1
             self._sum_s += took_s
             self._events += len(unit)
+            self._unit = None
             if self._process is not None:
                 spans.end(self._process, None)
-            self._unit = self._process = None
+                self._process = None
 
     def close(self, error: BaseException | None) -> None:
         """Write it all down. error: what ended the loop, if a call was going on."""
