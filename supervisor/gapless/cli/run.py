@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
+from gapless.cli.on_spark import add_spark_arguments, spark_conf
 
 if TYPE_CHECKING:
     from socket import socket
-
-    from gapless.worker.control import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="processes",
         help="where handlers run: processes of this machine, or tasks of Spark, driven from here",
     )
-    parser.add_argument(
-        "--master", help="with --engine spark: where Spark runs (default: local[*])"
-    )
+    add_spark_arguments(parser, where="with --engine spark: ", before="spark-defaults.conf")
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
     parser.add_argument(
         "--create-topics",
@@ -88,9 +85,6 @@ _FLAGS = (
 )
 
 
-_SPARK_END_S = 30.0
-
-
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     # Heavy imports only when it runs: `gapless --help` stays fast.
@@ -101,6 +95,10 @@ def main(args: argparse.Namespace) -> int:
     from gapless.errors import UsageError  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
+    conf = spark_conf(args)
+    if args.engine != "spark" and (conf or args.master):
+        option = "--conf" if conf else "--master"
+        raise UsageError(f"{option} is for Spark: add --engine spark, or leave it out")
     flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
     loaded = load_all(args, flags)
     settings = loaded.settings
@@ -118,7 +116,10 @@ def main(args: argparse.Namespace) -> int:
     if args.engine == "spark":
         if settings.metrics is not None:
             raise UsageError("metrics: a driver of Spark has none: leave --metrics out")
-        return _run_on_spark(plan, tuple(references), args.master)
+        from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
+
+        set_up_logs(settings.log_format)
+        return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
     metrics = _listen(settings.metrics)
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and wants_console:
@@ -147,30 +148,3 @@ def _listen(address: str | None) -> socket | None:
     if find_spec("prometheus_client") is None:
         raise UsageError('metrics need prometheus-client: pip install "gapless[metrics]"')
     return open_socket(address)
-
-
-def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str | None) -> int:
-    """Be the driver of handlers that run as Spark tasks."""
-    import logging  # noqa: PLC0415 - not for --help
-    import signal  # noqa: PLC0415 - as above
-    import threading  # noqa: PLC0415 - as above
-
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415
-    from gapless.spark.engine import Engine  # noqa: PLC0415
-    from gapless.spark.session import end_session_within, spark_session  # noqa: PLC0415
-
-    set_up_logs(plan.settings.log_format)
-    stop = threading.Event()
-    session = spark_session(master, name="gapless run")
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stop.set())
-    engine = Engine(plan, references, session.sparkContext)
-    end_s = 0.0  # after an error nothing is worth waiting for
-    try:
-        code = engine.run(lambda seconds: not stop.wait(seconds))
-        end_s = _SPARK_END_S
-    finally:
-        if not end_s:
-            logging.disable()  # what Py4J has to say of the end is no news
-        end_session_within(session, end_s)
-    return code
