@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="let a worker process serve up to N partitions (default: 1)",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes for each queue group (default: 4)"
     )
     parser.add_argument(
         "--engine",
@@ -77,12 +81,16 @@ _FLAGS = (
     "instance_name",
     "capacity",
     "partitions_per_worker",
+    "workers",
     "batch_size",
     "create_topics",
     "exit_on_revoked",
     "log_format",
     "metrics",
 )
+
+
+_NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 
 
 def main(args: argparse.Namespace) -> int:
@@ -93,6 +101,7 @@ def main(args: argparse.Namespace) -> int:
     from gapless.cli.logs import set_up_logs  # noqa: PLC0415
     from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
+    from gapless.log.schedules import Schedule  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
     conf = spark_conf(args)
@@ -112,7 +121,8 @@ def main(args: argparse.Namespace) -> int:
     dsn = server_dsn(args, settings)
     # The default asks for nothing: a topic may have been given another number since.
     is_asked = loaded.sources["totalPartitions"] != "default"
-    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
+    schedules = [Schedule(**each.record()) for each in loaded.schedules]
+    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked, schedules=schedules)
     if args.engine == "spark":
         if settings.metrics is not None:
             raise UsageError("metrics: a driver of Spark has none: leave --metrics out")
@@ -122,7 +132,7 @@ def main(args: argparse.Namespace) -> int:
         return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
     metrics = _listen(settings.metrics)
     wants_console = settings.log_format == "auto" and not args.no_console
-    if sys.stdout.isatty() and wants_console:
+    if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
         return supervise_with_console(plan, metrics)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from psycopg import Connection
 from psycopg.rows import class_row
@@ -38,9 +38,22 @@ class Demand:
         return self.max_connections - self.reserved
 
 
+class Own(NamedTuple):
+    """What a member takes beside workers of partitions.
+
+    sessions: for itself. queue_workers: processes for its queue groups, with a session each.
+    """
+
+    sessions: int = SESSIONS_PER_SUPERVISOR
+    queue_workers: int = 0
+
+
 def own_sessions(*, is_measured: bool) -> int:
     """Return how many sessions a supervisor takes beside those of its workers."""
     return SESSIONS_PER_SUPERVISOR + is_measured  # its exporter has one
+
+
+_UNMEASURED = Own()
 
 
 def require_room(
@@ -50,9 +63,11 @@ def require_room(
     capacity: int | None,
     partitions_per_worker: int,
     total_partitions: int,
-    sessions: int = SESSIONS_PER_SUPERVISOR,
+    own: Own = _UNMEASURED,
 ) -> None:
     """Raise ConnectError, with the sum, if the server could not serve all partitions.
+
+    own: of the member that is about to join.
 
     Better now than later: workers that get no session leave their partitions standing.
     """
@@ -63,11 +78,12 @@ def require_room(
         "capacity": capacity,
         "partitions_per_worker": partitions_per_worker,
         "total_partitions": total_partitions,
-        "sessions": sessions,
+        "sessions": own.sessions,
     }
     with conn.cursor(row_factory=class_row(Demand)) as cursor:
         demand = cursor.execute(query("lease", "sessions_needed"), params).fetchone()
     assert demand is not None
+    demand = replace(demand, workers=demand.workers + own.queue_workers)
     if demand.needed > demand.admitted:
         raise ConnectError(_explain(demand))
 

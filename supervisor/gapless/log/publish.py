@@ -65,13 +65,14 @@ def publish(
 
     what: a payload (see NewEvent.payload; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
-    fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window).
+    fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window),
+        deliver_at or deliver_in (not before that time).
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
         is handling, if any. A handler with batch=True that does not loop over its batch says it.
     Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
-    which tells duplicates. For a unit it follows from the unit, the same at every attempt. With an
-    async connection, `await` it. On an autocommit connection outside a transaction, all of `what`
-    is one transaction.
+    which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
+    follows from the unit, the same at every attempt. With an async connection, `await` it. On an
+    autocommit connection outside a transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored and for an unknown topic (nothing was written);
     psycopg.Error for what is the database's trouble. What the server refused has aborted the
     caller's transaction, as any failed statement does.
@@ -185,6 +186,8 @@ def _statement(topic: str, events: Events, told: Told) -> tuple[str, dict[str, A
     end = "_from" if told else ""
     if isinstance(events, list):
         one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
+        if keyed.is_later(events[0]):
+            return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
         if (key := keyed.key_text(events[0].dedupe_key)) is not None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())
         return f"publish_one{end}", {**one, **told}, iter(())
@@ -192,7 +195,7 @@ def _statement(topic: str, events: Events, told: Told) -> tuple[str, dict[str, A
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
-    if [event.dedupe_key for event in head].count(None) < len(head):
+    if any(map(keyed.is_special, head)):
         return "publish_each", keyed.block_of(topic, head, some), iter(())
     return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from psycopg import Connection
 
 from gapless.telemetry.names import METRICS
-from stage.observe.conftest import Watch, Watched, order
+from stage.observe.conftest import APP, Watch, Watched, order
 from stage.worker.fleet import until
 
+QUEUES = APP.with_name("queue_app.py")
 CONSUMED = "messaging_client_consumed_messages_total"
 SENT = "messaging_client_sent_messages_total"
 BILLING = {"messaging_consumer_group_name": "billing", "messaging_destination_name": "orders"}
@@ -81,6 +82,45 @@ def test_counts_are_what_happened(
     assert scrape.value("gapless_sequencer_active") == 1
     assert scrape.value("gapless_member") == scrape.value("gapless_database_up") == 1
     assert scrape.value("gapless_chunks") >= 1
+
+
+def test_workers_of_queues_count(
+    watch: Watch, conn: Connection, calls: Callable[[], list[str]]
+) -> None:
+    """Each call, of every worker of a queue, before and after one of them was killed."""
+    watched = watch(app=str(QUEUES))
+    watched.until_ready()
+    order(conn, 20)
+    order(conn, 2, bad=True)
+    of_picking = {
+        "messaging_consumer_group_name": "picking",
+        "messaging_destination_name": "orders,paid",
+    }
+    of_mailing = {**BILLING, "messaging_consumer_group_name": "mailing"}
+
+    def has_counted(picked: int, mailed: int) -> bool:
+        scrape = watched.scrape()
+        return (
+            scrape.value(CONSUMED, error_type="", **of_picking) >= picked
+            and scrape.value(CONSUMED, error_type="", **of_mailing) >= mailed
+        )
+
+    until(lambda: has_counted(20, 22), "all are counted", within=watched.log)
+    worker = until(lambda: watched.child("queue worker picking"), "a worker")
+    os.kill(worker, signal.SIGKILL)
+    until(
+        lambda: watched.scrape().value(
+            "gapless_worker_restarts_total", group="picking", topic="orders,paid"
+        ),
+        "the restart is counted",
+        within=watched.log,
+    )
+    order(conn, 20)
+    until(lambda: has_counted(40, 42), "all of the next, too", within=watched.log)
+    scrape, done = watched.scrape(), Counter(calls())
+    assert scrape.value(CONSUMED, error_type="ValueError", **of_picking) >= 2
+    assert scrape.value(CONSUMED, **of_picking) == done["picked"]
+    assert scrape.value(CONSUMED, **of_mailing) == done["mailed"] == 42
 
 
 def test_what_was_counted_outlives_a_worker(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
@@ -20,8 +20,10 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
+from gapless.log.schedules import Schedule
 
 GroupBy = Literal["transaction", "user"]
+Mode = Literal["ordered", "queue"]
 UnitFunction = Callable[[Unit, Connection[Any]], object]
 BatchFunction = Callable[[Batch, Connection[Any]], object]
 CallFunction = Callable[[Unit], object]
@@ -47,15 +49,23 @@ class Habits:
 class Handler:
     """A handler function with what it serves. Still callable, so that it can be tested by hand.
 
+    topic, topics: where its events are; a queue handler may name several, in order of preference:
+    topic is the first, topics are all, and empty where there is one.
+    mode: "queue": any number of workers share each partition, in no order, one event a unit.
+    visibility_s: seconds for which a worker of an at-least-once queue reserves an event at a time.
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
     batch_size: events of a claim, 1 to 100 000. concurrency: calls at a time, 1 to 1000.
     retry_delays_s: seconds until the second, third, … attempt.
+    schedule: what calls it when it is due, of @gapless.schedule.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
     function: Callable[..., object]
     topic: str | None = None
     group: str | None = None
+    topics: tuple[str, ...] = ()
+    mode: Mode = "ordered"
+    visibility_s: float | None = None
     batch: bool = False
     batch_size: int | None = None
     group_by: GroupBy | None = None
@@ -64,10 +74,15 @@ class Handler:
     retry_delays_s: Sequence[float] | None = None
     delivery: DeliveryMode | None = None
     concurrency: int | None = None
+    schedule: Schedule | None = None
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any]) -> object:
         return self.function(work, *conn)
+
+    def scheduled_as(self, schedule: Schedule) -> Handler:
+        """Return the same handler, which is called when that schedule is due."""
+        return replace(self, schedule=schedule)
 
     @property
     def name(self) -> str:
@@ -79,6 +94,8 @@ class Options(TypedDict, total=False):
     """What a handler may say besides its topic; each left out is as configured."""
 
     group: str | None
+    mode: Mode
+    visibility_s: float | None
     batch_size: int | None
     group_by: GroupBy | None
     start: Literal["earliest", "latest"]
@@ -90,7 +107,7 @@ class Options(TypedDict, total=False):
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -98,7 +115,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -106,14 +123,14 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
     **options: Unpack[Options],
 ) -> Callable[[CallFunction], Handler]: ...
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: bool = False,
     delivery: DeliveryMode | None = None,
     **options: Unpack[Options],
@@ -134,24 +151,33 @@ def handler(
     outside any transaction, `concurrency` calls (1 to 1000) at a time, in order for each key; a
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
+    mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
+    event is one unit; topic may be a list, in order of preference. At least once, each event in
+    hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
+    while its call is going on; it ends by itself when the worker, or its machine, is gone.
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
     _check_options({**options, "delivery": delivery})
     if (delays := options.get("retry_delays_s")) is not None:
         options["retry_delays_s"] = _delays(delays)
+    if (visibility := options.get("visibility_s")) is not None:
+        options["visibility_s"] = checked_visibility(visibility)
+    topics = checked_topics(topic, options.get("mode", "ordered"))
 
     def decorate(function: Callable[..., Any]) -> Handler:
         _check_function(function, delivery)
         made = Handler(
             function=function,
-            topic=topic,
+            topic=topics[0] if topics else None,
+            topics=topics if len(topics) > 1 else (),
             batch=batch,
             delivery=delivery,
             **options,
         )
         if made.delivery == "at-least-once":
             require_single_units(made, made.group_by)
+        require_queue_options(made)
         return made
 
     return decorate
@@ -187,6 +213,55 @@ def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
     _check_function(handler.function, "at-least-once")
 
 
+def checked_visibility(visibility: object) -> float:
+    """Return how long an event is reserved, in seconds. Raises UsageError when it is no such."""
+    try:
+        visibility_s = seconds(visibility)
+    except (TypeError, ValueError):
+        visibility_s = 0.0
+    if not VISIBILITY_S_MIN <= visibility_s <= VISIBILITY_S_MAX:
+        raise UsageError(
+            f"handler(visibility_s={str(visibility)[:100]}): {VISIBILITY_S_MIN} to "
+            f"{VISIBILITY_S_MAX} seconds, or a timedelta"
+        )
+    return visibility_s
+
+
+def checked_topics(topic: object, mode: Mode) -> tuple[str, ...]:
+    """Return the topics that a handler names. Raises UsageError for what are none."""
+    if topic is None or isinstance(topic, str):
+        return () if topic is None else (topic,)
+    names = tuple(topic) if isinstance(topic, Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"handler(topic={str(topic)[:100]}): a name, or a list of names")
+    if len(set(names)) < len(names):
+        raise UsageError(f"handler(topic={str(topic)[:100]}): each topic once")
+    if mode != "queue" and len(names) > 1:
+        raise UsageError(
+            f'handler(topic={str(topic)[:100]}): several topics are for mode="queue"; write one '
+            "handler for each"
+        )
+    return names
+
+
+def require_queue_options(handler: Handler) -> None:
+    """Raise UsageError for what a handler says itself and does not go with its mode."""
+    name = handler.name
+    if handler.mode != "queue":
+        if handler.visibility_s is not None:
+            raise UsageError(f'{name}: visibility_s is for mode="queue"')
+        return
+    if handler.batch:
+        raise UsageError(f"{name}: a queue handler is called with one event, without batch=True")
+    if handler.group_by is not None:
+        raise UsageError(f"{name}: in a queue one event is one unit: leave group_by out")
+    if handler.on_failure in NEEDS_ORDER:
+        raise UsageError(
+            f'{name}: a queue has no order that on_failure="{handler.on_failure}" could keep: '
+            '"dead-letter" or "retry"'
+        )
+
+
 def _check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
     """Refuse now what would fail, or silently do nothing, at the first event."""
     if not callable(function):
@@ -207,11 +282,14 @@ def _check_function(function: Callable[..., Any], delivery: DeliveryMode | None)
 
 
 _WORDS: dict[str, tuple[str, ...]] = {
+    "mode": get_args(Mode),
     "group_by": get_args(GroupBy),
     "start": ("earliest", "latest"),
     "on_failure": get_args(OnFailure),
     "delivery": get_args(DeliveryMode),
 }
+NEEDS_ORDER = ("park-key", "block")
+VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
 _MOST = {"batch_size": 100_000, "concurrency": 1000}  # as in the configuration
 _NEVER_RUN: dict[str, Callable[[object], bool]] = {
     "an async": inspect.iscoroutinefunction,
