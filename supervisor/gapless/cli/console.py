@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import termios
+from socket import socket
 from time import monotonic, sleep
 from types import FrameType
 from typing import Any, NoReturn
@@ -30,14 +31,14 @@ _STOP_S_MAX = 1.0
 _TAKE_BACK = "\x1b[?7h\x1b[?1049l\x1b[?25h"
 
 
-def supervise_with_console(plan: Plan) -> int:
+def supervise_with_console(plan: Plan, metrics: socket | None = None) -> int:
     """Run a supervisor under the live console; the terminal is as before on every way out."""
     lines = LogPipe()
     console = _ConsoleProcess(plan.dsn, lines)
     lines.write_here()
     try:
         with console:
-            return Supervisor(plan, console).run()
+            return Supervisor(plan, console, metrics).run()
     finally:
         lines.close()
         console.end()

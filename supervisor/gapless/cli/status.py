@@ -8,8 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
-from gapless.cli.screen import say
-from gapless.ops.text import json_text
+from gapless.cli.screen import remark, say, show
+from gapless.errors import UsageError
+from gapless.ops.happened import ROWS_MAX, Happened, happened_since
+from gapless.ops.text import json_text, whole_seconds
 from gapless.status import snapshot, to_document
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ examples:
   gapless status --watch
   gapless status --json | jq .totals.lag
   gapless status --watch --json | jq -c .happenings[]
+  gapless status --since 1h
 """
 _INTERVAL_S_MIN = 0.1
 _INTERVAL_S_MAX = 3600.0
@@ -44,6 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds between two looks of --watch (default: 1)",
     )
+    parser.add_argument(
+        "--since",
+        type=_age_s,
+        metavar="AGE",
+        help="what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
+        "errors, dead letters, redrives, and what people did to groups",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -53,6 +63,11 @@ def main(args: argparse.Namespace) -> int:
     def connect() -> Connection[Any]:
         return open_connection(args, "status", settings)
 
+    if args.since is not None:
+        if args.watch:
+            raise UsageError("--since looks once: leave --watch out")
+        with connect() as conn:
+            return _show_since(conn, args.since, as_json=args.json)
     # Each way imports what it needs alone: JSON needs no rich, one look no terminal.
     if args.watch and args.json:
         from gapless.status.loop import stream  # noqa: PLC0415
@@ -72,6 +87,23 @@ def main(args: argparse.Namespace) -> int:
 
         say(to_text(look, canvas=_canvas()).rstrip("\n"))
     return 0
+
+
+def _show_since(conn: Connection[Any], since_s: int, *, as_json: bool) -> int:
+    found = happened_since(conn, since_s)
+    show(Happened, found, as_json=as_json, empty="nothing that the tables tell of")
+    if len(found) == ROWS_MAX:
+        remark(f"there may be more: these are the newest {ROWS_MAX}")
+    return 0
+
+
+def _age_s(text: str) -> int:
+    seconds = whole_seconds(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no age of up to 100 years, such as 90s or 1h"
+        )
+    return seconds
 
 
 def _canvas() -> Canvas | None:

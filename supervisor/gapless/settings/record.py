@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
+from gapless.settings.kinds import Address, Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +72,12 @@ class Settings:
         Choice(words=("auto", "text", "json")), "auto"
     )
     """How the log looks; auto is the live console on a terminal, and text elsewhere."""
+
+    metrics: str | None = _setting(Address(null="no metrics"), None)
+    """Where metrics and health can be read, as HOST:PORT; None: nowhere."""
+
+    standstill_s: int = _whole(60, 1, 86_400)
+    """After so long with events and none passed, health names the partition."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""

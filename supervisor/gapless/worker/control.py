@@ -22,7 +22,7 @@ from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.lease.room import missing_grant, require_room
+from gapless.lease.room import Own, missing_grant, own_sessions, require_room
 from gapless.log.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
@@ -80,6 +80,7 @@ class Control:
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
         self._cut_off = CutOff()
+        self._sessions = own_sessions(is_measured=plan.settings.metrics is not None)
         self._rhythm = Rhythm(
             beat_every_s=plan.settings.heartbeat_ms / 1000,
             look_every_s=plan.settings.presence_poll_ms / 1000,
@@ -120,10 +121,10 @@ class Control:
         require_room(
             conn,
             [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
-            queue_workers=sum(terms.workers for *_, terms in self._plan.queues),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
             total_partitions=settings.total_partitions,
+            own=Own(self._sessions, sum(terms.workers for *_, terms in self._plan.queues)),
         )
         warning = missing_grant(conn)
         if warning is not None:
@@ -279,6 +280,7 @@ class Control:
             name=settings.name_for_people(),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
+            sessions=self._sessions,
         )
         if self._draining:
             self._member.drain()

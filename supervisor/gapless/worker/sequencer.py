@@ -29,6 +29,7 @@ from gapless.log.sequence import (
     wake_up,
 )
 from gapless.log.topics import count_unrouted
+from gapless.telemetry.meter import current
 from gapless.worker.board import Board
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
@@ -173,13 +174,17 @@ class _Turn:
     def _sequence(self, *, promotes: bool) -> int:
         """Give offsets; then, perhaps, to what is due now. What waited first is never kept back."""
         self._board.begin(self._spec.slot)
+        began_s = monotonic()
         try:
             sequenced = sequence(self._conn)
             if promotes and self._later.promote(self._conn):
                 sequenced += sequence(self._conn)
-            return sequenced
         finally:
             self._board.rest(self._spec.slot)
+        counts = current() if sequenced else None
+        if counts is not None:
+            counts.took("sequence", monotonic() - began_s)
+        return sequenced
 
     def _sleep(self) -> tuple[float, int]:
         """Sleep until notified; return when the last run began, and how many events it found.
