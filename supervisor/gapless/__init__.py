@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from gapless.consume.batch import Batch
     from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
-    from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
+    from gapless.consume.verdict.wish import DeadLetter, PayloadError, Retry, Skip
     from gapless.db.find import connect
-    from gapless.errors import GaplessError, PublishError, WaitError
+    from gapless.errors import GaplessError, PublishError, ResourceError, WaitError
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
     from gapless.log.publish import publish
     from gapless.log.wait import wait_for
+    from gapless.resources import resource
 
 __all__ = [
     "Batch",
@@ -36,8 +37,10 @@ __all__ = [
     "GaplessError",
     "Handler",
     "NewEvent",
+    "PayloadError",
     "PublishError",
     "Published",
+    "ResourceError",
     "Retry",
     "Skip",
     "Unit",
@@ -45,6 +48,7 @@ __all__ = [
     "connect",
     "handler",
     "publish",
+    "resource",
     "wait_for",
 ]
 
@@ -56,11 +60,12 @@ if not TYPE_CHECKING:
             "gapless.consume.batch": "Batch",
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
-            "gapless.consume.verdict.wish": "DeadLetter Retry Skip",
+            "gapless.consume.verdict.wish": "DeadLetter PayloadError Retry Skip",
             "gapless.db.find": "connect",
-            "gapless.errors": "GaplessError PublishError WaitError",
+            "gapless.errors": "GaplessError PublishError ResourceError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",
             "gapless.log.publish": "publish",
+            "gapless.resources": "resource",
         },
     )

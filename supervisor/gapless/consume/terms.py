@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.user.handler import GroupBy, Handler, require_single_units
+from gapless.consume.user.check import GroupBy
+from gapless.consume.user.handler import Handler, require_single_units
 from gapless.consume.verdict.policy import DeliveryMode, Policy
 from gapless.settings import Settings
 

@@ -137,6 +137,14 @@ def told(row: Sequence[Any] | None) -> Published:
     return _published(str(row[0]), row[1], row[2])
 
 
+def summed(rows: Sequence[Sequence[Any]]) -> Published:
+    """Return what the caller is told of several statements; a row of an id alone had no key."""
+    all_told = [told(row) if len(row) > 1 else _published(str(row[0]), 0, 1) for row in rows]
+    known = next((each for each in all_told if not each.duplicate), all_told[0])
+    stored = sum(not each.duplicate for each in all_told)
+    return _published(str(known), sum(each.duplicates for each in all_told), stored)
+
+
 def key_text(value: object) -> str | None:
     """Return a dedupe_key as text. Raises PublishError for what cannot be one."""
     if value is None:

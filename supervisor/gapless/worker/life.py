@@ -9,14 +9,19 @@ import logging
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import NoReturn
 
 from setproctitle import setproctitle
 
+from gapless.resources import close_all, is_any_open
 from gapless.worker.spec import ChildSpec, ExitCode
 
+log = logging.getLogger("gapless.worker")
+
 _PR_SET_PDEATHSIG = 1
+CLOSE_S_MAX = 10.0  # seconds for resources, in all
 WAIT_S_MAX = 1.0  # where there is no PDEATHSIG, a child looks at getppid() this often
 
 
@@ -40,6 +45,22 @@ def settle(spec: ChildSpec, title: str) -> None:
     gc.freeze()  # what came from the supervisor lives as long as this process: nothing to collect
     if is_orphan(spec):
         os._exit(ExitCode.ORPHANED)
+
+
+def close_resources(code: ExitCode) -> None:
+    """Close what handlers have opened; one that hangs is left open after CLOSE_S_MAX seconds."""
+    if not is_any_open():
+        return
+    watch = threading.Timer(CLOSE_S_MAX, _leave_open, [code])
+    watch.daemon = True
+    watch.start()
+    close_all()
+    watch.cancel()
+
+
+def _leave_open(code: ExitCode) -> NoReturn:
+    log.error("closing resources takes longer than %s s: they are left open", CLOSE_S_MAX)
+    leave(code)
 
 
 def leave(code: ExitCode) -> NoReturn:

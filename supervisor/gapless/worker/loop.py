@@ -16,10 +16,11 @@ from gapless.db.listen import Notifications, listen, readable, unlisten
 from gapless.db.queries import query
 from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
+from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.forgive import Loss, forgive
 from gapless.worker.leased import Leased
-from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
+from gapless.worker.life import WAIT_S_MAX, close_resources, is_orphan, leave, settle
 from gapless.worker.service import Shared
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 from gapless.worker.wakeup import Wakeup
@@ -41,6 +42,7 @@ def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
     except Exception:
         log.exception("%s: worker crashed", spec.partition)
         code = ExitCode.CRASHED
+    close_resources(code)
     leave(code)
 
 
@@ -52,6 +54,7 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
     )
     conn.execute(query("connect", "statement_timeout"), {"timeout_ms": spec.statement_timeout_ms})
     spec.handler.habits.interruptible = False  # signals are the supervisor's
+    open_all(spec.handler.resources)
     worker = _Worker(spec, pipe, board, conn)
     worker.serve(spec.lease_no, spec.partition.partition_id)
     try:

@@ -1,0 +1,158 @@
+"""Run handlers through the real step, on a real database, in the process of a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.drive import Driver
+from gapless.consume.job import Job
+from gapless.consume.terms import Terms, agree, require_fit
+from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
+from gapless.db.connect import connect
+from gapless.errors import UsageError
+from gapless.keys import Assignment
+from gapless.lease import hold
+from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.catch_up import sequence_all
+from gapless.log.topics import require_topic
+from gapless.resources import close_all, open_all
+from gapless.settings import Settings
+
+ROUNDS_MAX = 1000
+_TIMING = Timing(
+    ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """What drain() did: events and units passed, and how many of the units are dead letters."""
+
+    events: int
+    units: int
+    dead: int
+
+
+App = Handler | Iterable[Handler] | ModuleType | str
+
+
+def drain(
+    dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
+) -> Drained:
+    """Sequence what was published and run handlers over all of it, in this process.
+
+    app: a handler; or several, a module of handlers, or a reference as `gapless run` takes it: then
+    all of them, again and again, until nothing of what they published for each other is left.
+    Each takes part as a member of its group like a supervisor, so the fence and the offsets are
+    real. group: the consumer group, of one handler; default the handler's, else that of the
+    settings, else "testing".
+    settings: what `gapless run` would be configured with (default: the defaults); the handler's own
+    options come first, as there.
+    What fails is set aside as the handler's policy says; retries that are due are done as well.
+    Resources are open while it runs, and closed when it returns: when nothing is left that is due;
+    it waits for no retry.
+    Raises UsageError for an unknown topic, when another member of the group owns a partition, when
+    the handler's options do not fit together, or when a chain has no end (1000 rounds);
+    ConnectError when the database refuses, ResourceError for a resource that cannot be opened.
+    KeyboardInterrupt (Ctrl-C) goes through; any other error of a handler is one of its unit.
+    """
+    wanted = settings or Settings()
+    try:
+        if isinstance(app, Handler):
+            return _drain_one(dsn, app, group, wanted)
+        handlers = _handlers_of(app)
+        if group is not None:
+            raise UsageError(f"drain(group={group!r}): only with one handler")
+        total = Drained(events=0, units=0, dead=0)
+        for _ in range(ROUNDS_MAX):
+            done = [_drain_one(dsn, handler, None, wanted) for handler in handlers]
+            total = _sum_of([total, *done])
+            if not any(each.units for each in done):
+                return total
+        raise UsageError(f"drain(): still busy after {ROUNDS_MAX} rounds: a chain without an end?")
+    finally:
+        close_all()
+
+
+async def drain_async(
+    dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
+) -> Drained:
+    """Do what drain() does, on a thread: the caller's event loop goes on. Raises the same."""
+    return await asyncio.to_thread(drain, dsn, app, group=group, settings=settings)
+
+
+def _handlers_of(app: Iterable[Handler] | ModuleType | str) -> list[Handler]:
+    if isinstance(app, str):
+        return load_handlers(app)
+    found = vars(app).values() if isinstance(app, ModuleType) else app
+    handlers = list(dict.fromkeys(each for each in found if isinstance(each, Handler)))
+    if not handlers:
+        raise UsageError("drain(): no handler there; put @gapless.handler(topic=…) above it")
+    return handlers
+
+
+def _sum_of(parts: Iterable[Drained]) -> Drained:
+    each = list(parts)
+    return Drained(
+        events=sum(part.events for part in each),
+        units=sum(part.units for part in each),
+        dead=sum(part.dead for part in each),
+    )
+
+
+def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings) -> Drained:
+    terms = agree(handler, settings)
+    require_fit(handler, terms)
+    name = group or terms.group_id or "testing"
+    open_all(handler.resources)
+    with connect(dsn, role="testing") as conn:
+        sequence_all(conn)
+        topic = require_topic(conn, terms.topic)
+        subscription = Subscription(
+            group_id=name, topic=topic.name, topic_id=topic.topic_id, start=terms.start
+        )
+        member = Member(conn, [subscription], _TIMING, name="testing", capacity=None)
+        try:
+            member.sync()
+            return _drain_all(conn, member, handler, terms)
+        finally:
+            member.leave()
+
+
+def _drain_all(conn: Connection[Any], member: Member, handler: Handler, terms: Terms) -> Drained:
+    held = []
+    leases = member.leases()
+    for lease in leases:
+        if not hold.lock(conn, lease.lease_no):
+            raise UsageError(f"{lease.partition}: a supervisor works on it")
+        assignment = hold.take(conn, lease.partition, member.member_id)
+        installed = hold.install(conn, assignment) if assignment else None
+        if installed is None:
+            raise UsageError(f"{lease.partition}: another member of the group owns it")
+        held.append(installed.assignment)
+    done: list[tuple[int, int, int]] = []
+    # Again: after a change of their number, partitions wait for others.
+    while more := [step_ for each in held for step_ in _steps(conn, each, handler, terms)]:
+        done += more
+    for lease, assignment in zip(leases, held, strict=True):
+        hold.release(conn, assignment, lease.lease_no)
+    events, units, dead = (sum(each) for each in zip(*done, strict=True)) if done else (0, 0, 0)
+    return Drained(events=events, units=units, dead=dead)
+
+
+def _steps(
+    conn: Connection[Any], assignment: Assignment, handler: Handler, terms: Terms
+) -> list[tuple[int, int, int]]:
+    driver = Driver(Job(conn=conn, assignment=assignment, handler=handler, terms=terms))
+    done = []
+    while (result := driver.turn()).outcome == "done" or driver.has_due():
+        done.append((result.events, result.units, result.dead))
+    return done
