@@ -92,7 +92,7 @@ async def drain_async(
 def _handlers_of(app: Iterable[Handler] | ModuleType | str) -> list[Handler]:
     if isinstance(app, str):
         return load_handlers(app)
-    found = vars(app).values() if isinstance(app, ModuleType) else app
+    found: Iterable[object] = list(vars(app).values()) if isinstance(app, ModuleType) else app
     handlers = list(dict.fromkeys(each for each in found if isinstance(each, Handler)))
     if not handlers:
         raise UsageError("drain(): no handler there; put @gapless.handler(topic=…) above it")

@@ -20,10 +20,6 @@ def plain(unit: Unit, conn: Connection[Any]) -> None:
     """Do nothing."""
 
 
-async def asynchronous(unit: Unit, conn: Connection[Any]) -> None:
-    """Never run."""
-
-
 def generator(unit: Unit, conn: Connection[Any]) -> Iterator[int]:
     yield 1
 
@@ -50,8 +46,6 @@ class Callable2:
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "async def": (asynchronous, "asynchronous is an async function"),
-    "partial of async def": (functools.partial(asynchronous), "is an async function"),
     "generator": (generator, "generator is a generator function"),
     "async generator": (asynchronous_generator, "is an async generator function"),
     "one argument": (one, "handler one is called with two arguments, the unit and the connection"),

@@ -78,6 +78,7 @@ class AsyncpgHost(Host):
 
     async def rollback(self) -> None:
         await self._block.rollback()
+        await self.begin()
 
 
 class Psycopg2Host(Host):
