@@ -262,8 +262,7 @@ def test_a_large_unit_is_read_through_the_session(world: World, group: Group) ->
 
     @handler(topic="any")
     async def handle(unit: Unit, conn: AsyncConnection[Any]) -> None:
-        for event in unit:
-            seen.append(event.offset)
+        seen.extend(event.offset for event in unit)
         running = asyncio.ensure_future(conn.execute("select pg_sleep(0.1)"))
         await asyncio.sleep(0.02)
         with pytest.raises(RuntimeError, match="await what runs on it"):

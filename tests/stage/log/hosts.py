@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 import gapless
 
 
-class Undone(Exception):
+class UndoneError(Exception):
     """Raised by a test within a block, to have it rolled back."""
 
 

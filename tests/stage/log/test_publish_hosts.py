@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 import gapless
 from gapless.errors import UsageError
 from gapless.log.topics import Topic
-from stage.log.hosts import HOSTS, Host, Undone, done
+from stage.log.hosts import HOSTS, Host, UndoneError, done
 
 Play = Callable[[Host], Awaitable[None]]
 
@@ -80,11 +80,11 @@ def test_it_is_gone_with_the_savepoint_it_was_made_in(host: Any, conn: Connectio
     async def story(host: Host) -> None:
         await host.execute("insert into beside values ('a')")
         await host.publish({"n": 1})
-        with pytest.raises(Undone):
+        with pytest.raises(UndoneError):
             async with host.savepoint():
                 await host.publish({"n": 2})
                 await host.execute("insert into beside values ('b')")
-                raise Undone
+                raise UndoneError
         async with host.savepoint():
             await host.publish({"n": 3})
         await host.commit()
@@ -137,7 +137,7 @@ def test_a_dedupe_key_is_known(host: Any, conn: Connection) -> None:
 
 def test_what_cannot_be_stored_is_said(host: Any) -> None:
     async def story(host: Host) -> None:
-        with pytest.raises(gapless.PublishError, match='there is no topic "nowhere"|nowhere'):
+        with pytest.raises(gapless.PublishError, match='"nowhere"'):
             await done(gapless.publish(host.conn, "nowhere", 1))
         await host.rollback()
         with pytest.raises(gapless.PublishError, match="json"):
