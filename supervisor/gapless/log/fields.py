@@ -70,7 +70,10 @@ def _of_dataclass(wanted: type, known: dict[Any, Convert]) -> Convert:
         return _built(wanted, given, path)
 
     known[wanted] = convert  # before its fields: one may be of this type again
-    hints = get_type_hints(wanted)
+    try:
+        hints = get_type_hints(wanted)
+    except NameError as error:
+        raise UsageError(f"payload={wanted.__qualname__}: {error}") from error
     for field in fields(wanted):
         if field.init:
             converters[field.name] = _converter(hints[field.name], known)

@@ -30,7 +30,7 @@ _OPTIONS = {
 def server() -> Iterator[str]:
     """Yield a superuser's DSN: of GAPLESS_TEST_DSN, else of a server that is gone afterwards."""
     dsn = os.environ.get("GAPLESS_TEST_DSN")
-    if dsn is not None:
+    if dsn:
         yield dsn
         return
     from gapless.db.embedded.server import embedded  # noqa: PLC0415 - only where one is started

@@ -200,6 +200,7 @@ def handler(
     check_options({**options, "delivery": delivery})
     if (delays := options.get("retry_delays_s")) is not None:
         options["retry_delays_s"] = delays_of(delays)
+    options["resources"] = tuple(options.get("resources") or ())  # hashable, as the others
 
     decoder = None if payload is None else decoder_of(payload)
 
