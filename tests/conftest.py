@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,7 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
+from support import again, examples, findings
 from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
 from support.skips import StrictSkips, expected
 
@@ -57,18 +58,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--strict-skips", action="store_true", help="fail for a skip that tests/skips.toml lacks"
     )
+    again.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let children have signals as in a terminal: nohup and `&` in a script have them ignored."""
     if config.getoption("--strict-skips") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(StrictSkips(expected()))
+    again.configure(config)
+    examples.configure(config)
     for number, handler in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGHUP, signal.SIG_DFL),
     ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    findings.look(report, item, call)
+    return report
 
 
 # Two processes share the tests: a file stays whole, Spark has one session, and one run of faults keeps
@@ -233,9 +246,11 @@ def _memory_folder() -> Path | None:
 def _database(server_dsn: str, template: str) -> Iterator[str]:
     name = f"gapless_test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
+        # To copy files is three times as fast as to log pages; up to PostgreSQL 14 it is the only way.
+        by = "strategy file_copy" if admin.info.server_version >= 150000 else ""
         admin.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(template)
+            sql.SQL("create database {} template {} {}").format(
+                sql.Identifier(name), sql.Identifier(template), sql.SQL(by)
             )
         )
         # Transactions can be prepared on this server, and yet publishers notify, as on most.

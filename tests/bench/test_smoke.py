@@ -53,7 +53,8 @@ def test_it_runs(name: str, server_dsn: str) -> None:
     for figure in figures:
         if "CPU" not in figure.unit:  # not to be had on every system
             assert figure.ours, figure.what
-        assert all(value >= 0 for value in (*figure.ours, *figure.baseline)), figure
+            # CPU is a difference: of what takes next to none it may fall below zero.
+            assert all(value >= 0 for value in (*figure.ours, *figure.baseline)), figure
         if figure.unit == "events/s":
             assert all(figure.ours), figure.what
     measured = {figure.against for figure in figures if figure.baseline}

@@ -20,6 +20,7 @@ from chaos.process import environment
 UNITS_MAX = 8
 LOOK_S = 0.05
 COMMAND_S = 30.0
+TRIES_MAX = 4  # a command that met a fault is given again, as people do
 # Some that others are parked behind, and some that were mended since they died.
 _PLACES = """
 select d.group_id || '/' || t.name || '/' || d.partition_id || '/' || d.first_offset
@@ -67,12 +68,15 @@ def _ask(arena: Arena, kind: str, verbs: Sequence[str]) -> Iterator[float]:
         return
     arena.note(kind, " ".join(places))
     people = [_start(arena, verb, places) for verb in verbs]
-    until_s = time.monotonic() + COMMAND_S
-    while any(_is_at_it(person) for person in people) and time.monotonic() < until_s:
-        yield LOOK_S
     together = uuid4().hex
-    for person in people:
-        _record(arena, person, together)
+    for tries in range(1, TRIES_MAX + 1):
+        until_s = time.monotonic() + COMMAND_S
+        while any(_is_at_it(person) for person in people) and time.monotonic() < until_s:
+            yield LOOK_S
+        refused = [person.verb for person in people if not _record(arena, person, together)]
+        if not refused or tries == TRIES_MAX:
+            break
+        people = [_start(arena, verb, places) for verb in refused]
     arena.note_end(kind, " ".join(places))
 
 
@@ -102,8 +106,8 @@ def _start(arena: Arena, verb: str, places: list[str]) -> Person:
     return Person(verb, popen)
 
 
-def _record(arena: Arena, person: Person, together: str) -> None:
-    """Write down what a person was told; whoever waits for too long gives up."""
+def _record(arena: Arena, person: Person, together: str) -> bool:
+    """Write down what a person was told, and tell whether it was an answer; who waits too long gives up."""
     if person.popen.poll() is None:
         person.popen.kill()
     told, complaint = person.popen.communicate()
@@ -111,9 +115,10 @@ def _record(arena: Arena, person: Person, together: str) -> None:
     arena.writer.write(
         Asked(
             verb=person.verb,
-            together=together,
+            together=together if person.popen.returncode == 0 else uuid4().hex,  # it asks again
             code=person.popen.returncode,
             said=complaint.strip()[-500:],
             units=tuple(units.items()),
         )
     )
+    return person.popen.returncode == 0

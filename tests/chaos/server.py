@@ -6,7 +6,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 
 import psycopg
 from psycopg import Connection
@@ -176,18 +176,19 @@ def repartition(arena: Arena) -> Iterator[float]:
 def exhaust_connections(arena: Arena) -> Iterator[float]:
     """Take every connection there is, and then what dies cannot come back."""
     arena.note("exhaust_connections", "server")
-    taken: list[Connection] = []
-    refused = 0
-    while refused < 3 and len(taken) < 200:
-        try:
-            taken.append(psycopg.connect(arena.scene.dsn(PRODUCERS_LINE), connect_timeout=2))
-        except psycopg.Error:
-            refused += 1
-    arena.writer.write(Note(what="connections exhausted", detail=str(len(taken))))
-    yield from kill_worker(arena)
-    yield arena.random.uniform(0.2, 2.0)
-    for conn in taken:
-        conn.close()
+    taken = refused = 0
+    with ExitStack() as open_:  # closed, however the run ends
+        while refused < 3 and taken < 200:
+            try:
+                conn = psycopg.connect(arena.scene.dsn(PRODUCERS_LINE), connect_timeout=2)
+            except psycopg.Error:
+                refused += 1
+                continue
+            open_.enter_context(closing(conn))
+            taken += 1
+        arena.writer.write(Note(what="connections exhausted", detail=str(taken)))
+        yield from kill_worker(arena)
+        yield arena.random.uniform(0.2, 2.0)
     arena.note_end("exhaust_connections", "server")
 
 

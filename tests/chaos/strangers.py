@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 
 import psycopg
 from psycopg import Connection
@@ -34,27 +34,23 @@ MEND_S = 30.0
 @fault
 def squat(arena: Arena) -> Iterator[float]:
     """A role with nothing but CONNECT takes, or waits for, locks of ours, and notifies everybody."""
-    with suppress(psycopg.Error):
+    with suppress(psycopg.Error), ExitStack() as open_:
         admin = arena.scene.admin()
         locks = admin.execute(_LOCKS).fetchall()
         channels = [row[0] for row in admin.execute(_CHANNELS)]
         chosen = arena.random.sample(locks, k=min(len(locks), 5))
         arena.note("squat", " ".join(f"{kind},{number}" for kind, number in chosen))
-        strangers = [_stranger(arena) for _ in chosen]
-        try:
-            for conn, (kind, number) in zip(strangers, chosen, strict=True):
-                shared = arena.random.choice(("", "", "_shared"))
-                conn.pgconn.send_query(
-                    f"select pg_advisory_lock{shared}({kind}, {number})".encode()
-                )
-            with _stranger(arena) as other:
-                for channel in channels:
-                    for payload in _GARBAGE:
-                        other.execute("select pg_notify(%s, %s)", [channel, payload])
-            yield arena.lasting()
-        finally:
-            for conn in strangers:
-                conn.close()
+        # The server may be full in the middle: then those that came in are closed.
+        strangers = [open_.enter_context(closing(_stranger(arena))) for _ in chosen]
+        for conn, (kind, number) in zip(strangers, chosen, strict=True):
+            shared = arena.random.choice(("", "", "_shared"))
+            conn.pgconn.send_query(f"select pg_advisory_lock{shared}({kind}, {number})".encode())
+        with _stranger(arena) as other:
+            for channel in channels:
+                for payload in _GARBAGE:
+                    other.execute("select pg_notify(%s, %s)", [channel, payload])
+        yield arena.lasting()
+        open_.close()
         arena.note_end("squat", len(chosen))
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,24 +88,69 @@ def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_pa
     assert conn.execute("select count(*) from seen").fetchone() == (EVENTS,)
 
 
-def _run_pipeline(dsn: str, cwd: Path, conf: Path) -> subprocess.CompletedProcess[str]:
+@pytest.mark.timeout(900)
+def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
+    """`gapless run --engine spark --conf` says it to the session that its tasks run in."""
+    conn.execute("create table effect (partition_id int, c_offset bigint, n int)")
+    publish(conn, "outbox", [NewEvent(payload={"n": n}, key=str(n)) for n in range(EVENTS)])
+    (tmp_path / "log").mkdir()
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    log = f"spark.eventLog.dir {(tmp_path / 'log').as_uri()}\n"
+    (folder / "spark-defaults.conf").write_text(DEFAULTS + log)
+    app = f"{Path(__file__).parents[1] / 'spark_handlers.py'}:note"
+    driver = subprocess.Popen(
+        [*_command("run", app), *("--engine", "spark"), *SAID, "--log-format", "text"],
+        env=_environment(dsn, folder),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        give_up_s = time.monotonic() + 600
+        while conn.execute("select count(*) from effect").fetchone() != (EVENTS,):
+            assert driver.poll() is None, driver.communicate()[1]
+            assert time.monotonic() < give_up_s
+            time.sleep(0.2)
+        driver.terminate()
+        assert driver.wait(120) == 0
+    finally:
+        driver.kill()
+        driver.communicate()
+    (file,) = (tmp_path / "log").iterdir()
+    settings = _settings(file)
+    assert settings["spark.sql.session.timeZone"] == "Asia/Tokyo"
+    assert settings["spark.sql.shuffle.partitions"] == "33", "of spark-defaults.conf"
+
+
+SAID = ("--master", "local[2]", "--conf", "spark.sql.session.timeZone=Asia/Tokyo")
+
+
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "gapless", *words]
+
+
+def _environment(dsn: str, conf: Path) -> dict[str, str]:
+    """A database that PG* names, and Spark's own settings in a folder."""
     said = conninfo_to_dict(dsn)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "SPARK_CONF_DIR": str(conf),
+        "PGHOST": str(said["host"]),
+        "PGPORT": str(said["port"]),
+        "PGUSER": str(said["user"]),
+        "PGDATABASE": str(said["dbname"]),
+        "PGPASSWORD": "PWenvWP",
+    }
+
+
+def _run_pipeline(dsn: str, cwd: Path, conf: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [
-            *(sys.executable, "-m", "gapless", "pipeline", "run", "seen", "--once"),
-            *("--master", "local[2]", "--conf", "spark.sql.session.timeZone=Asia/Tokyo"),
-        ],
-        env={
-            **kept,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "SPARK_CONF_DIR": str(conf),
-            "PGHOST": str(said["host"]),
-            "PGPORT": str(said["port"]),
-            "PGUSER": str(said["user"]),
-            "PGDATABASE": str(said["dbname"]),
-            "PGPASSWORD": "PWenvWP",
-        },
+        [*_command("pipeline", "run", "seen", "--once"), *SAID],
+        env=_environment(dsn, conf),
         cwd=cwd,
         capture_output=True,
         text=True,

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
+from gapless.cli.on_spark import add_spark_arguments, spark_conf
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.screen import answer, remark, say, show
 from gapless.errors import UsageError
@@ -50,15 +51,7 @@ def add_arguments(parser: Parser) -> None:
     running.set_defaults(act=_run)
     running.add_argument("name")
     running.add_argument("--once", action="store_true", help="do what there is, then end")
-    running.add_argument("--master", help="where Spark runs (default: local[*], this machine)")
-    running.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of Spark; repeat freely. It goes before conf: of the file, which goes "
-        "before spark-defaults.conf",
-    )
+    add_spark_arguments(running, before="conf: of the file, which goes before spark-defaults.conf")
     standing = verbs.add_parser("status", help="show how far all are that ever ran here")
     standing.set_defaults(act=_status)
     add_json(standing)
@@ -103,13 +96,9 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from gapless.spark.conf import parse_conf  # noqa: PLC0415
     from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
 
-    try:
-        conf = dict(map(parse_conf, args.conf))
-    except UsageError as error:
-        raise UsageError(f"--conf {error}") from None
+    conf = spark_conf(args)
     pipelines = load_pipelines(args.file)
     if args.name not in pipelines:
         raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")

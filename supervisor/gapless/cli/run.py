@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
-
-if TYPE_CHECKING:
-    from gapless.worker.control import Plan
+from gapless.cli.on_spark import add_spark_arguments, spark_conf
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="processes",
         help="where handlers run: processes of this machine, or tasks of Spark, driven from here",
     )
-    parser.add_argument(
-        "--master", help="with --engine spark: where Spark runs (default: local[*])"
-    )
+    add_spark_arguments(parser, where="with --engine spark: ", before="spark-defaults.conf")
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
     parser.add_argument(
         "--create-topics",
@@ -75,9 +70,6 @@ _FLAGS = (
 )
 
 
-_SPARK_END_S = 30.0
-
-
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     # Heavy imports only when it runs: `gapless --help` stays fast.
@@ -86,6 +78,10 @@ def main(args: argparse.Namespace) -> int:
     from gapless.errors import UsageError  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
+    conf = spark_conf(args)
+    if args.engine != "spark" and (conf or args.master):
+        option = "--conf" if conf else "--master"
+        raise UsageError(f"{option} is for Spark: add --engine spark, or leave it out")
     flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
     loaded = load_all(args, flags)
     settings = loaded.settings
@@ -101,7 +97,10 @@ def main(args: argparse.Namespace) -> int:
     is_asked = loaded.sources["totalPartitions"] != "default"
     plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
     if args.engine == "spark":
-        return _run_on_spark(plan, tuple(references), args.master)
+        from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
+
+        set_up_logs(settings.log_format)
+        return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
@@ -109,30 +108,3 @@ def main(args: argparse.Namespace) -> int:
         return supervise_with_console(plan)
     set_up_logs(settings.log_format)
     return Supervisor(plan).run()
-
-
-def _run_on_spark(plan: Plan, references: tuple[str, ...], master: str | None) -> int:
-    """Be the driver of handlers that run as Spark tasks."""
-    import logging  # noqa: PLC0415 - not for --help
-    import signal  # noqa: PLC0415 - as above
-    import threading  # noqa: PLC0415 - as above
-
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415
-    from gapless.spark.engine import Engine  # noqa: PLC0415
-    from gapless.spark.session import end_session_within, spark_session  # noqa: PLC0415
-
-    set_up_logs(plan.settings.log_format)
-    stop = threading.Event()
-    session = spark_session(master, name="gapless run")
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stop.set())
-    engine = Engine(plan, references, session.sparkContext)
-    end_s = 0.0  # after an error nothing is worth waiting for
-    try:
-        code = engine.run(lambda seconds: not stop.wait(seconds))
-        end_s = _SPARK_END_S
-    finally:
-        if not end_s:
-            logging.disable()  # what Py4J has to say of the end is no news
-        end_session_within(session, end_s)
-    return code

@@ -78,6 +78,22 @@ def take(conn: Connection[Any], partition: Partition, member_id: UUID) -> Assign
     return Assignment(partition=partition, epoch=row[0], token=token)
 
 
+def try_take(
+    conn: Connection[Any], lease_no: int, partition: Partition, member_id: UUID
+) -> Assignment | None:
+    """Take lock and lease, if both are to be had now; None, and nothing is taken, if not.
+
+    The lease without the lock: its owner has lost its session, not its lease. The lock without the
+    lease: we are not the target, or not any more, and make way.
+    """
+    if not try_lock(conn, lease_no):
+        return None
+    assignment = take(conn, partition, member_id)
+    if assignment is None:
+        unlock(conn, lease_no)
+    return assignment
+
+
 def install(
     conn: Connection[Any], assignment: Assignment, wait_ms: int | None = None
 ) -> Held | None:

@@ -144,19 +144,19 @@ class Engine:
 
     def _take(self, conn: Connection[Any], lease: Lease) -> None:
         hold.announce(conn, lease.partition)
-        if not hold.try_lock(conn, lease.lease_no):
+        me = self._control.member.member_id
+        assignment = hold.try_take(conn, lease.lease_no, lease.partition, me)
+        if assignment is None:
             if lease.owner is None:
                 hold.break_zombie(conn, lease.partition)
             return
-        assignment = hold.take(conn, lease.partition, self._control.member.member_id)
         held = None
-        if assignment is not None:
-            try:
-                held = hold.install(conn, assignment)
-            except psycopg.errors.LockNotAvailable:
-                held = None  # a task of the former owner is still at it: the next turn tries again
-            except UnplacedError as error:
-                hold.report_error(conn, assignment, f"stopped: {error}")
+        try:
+            held = hold.install(conn, assignment)
+        except psycopg.errors.LockNotAvailable:
+            pass  # a task of the former owner is still at it: the next turn tries again
+        except UnplacedError as error:
+            hold.report_error(conn, assignment, f"stopped: {error}")
         if held is None:
             hold.unlock(conn, lease.lease_no)
             return

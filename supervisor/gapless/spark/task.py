@@ -14,26 +14,22 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from time import monotonic, sleep
-from typing import Any
 
 import psycopg
-from psycopg import Connection
-from psycopg.pq import TransactionStatus
 
 from gapless.consume.drive import Driver
-from gapless.consume.job import Job
+from gapless.consume.job import Job, Step
 from gapless.consume.terms import Terms, serves
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.load import load_handlers
-from gapless.db.connect import connect, is_transient
-from gapless.db.queries import query
+from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
 from gapless.spark.reach import connect_task
-from gapless.worker.forgive import Loss, forgive
+from gapless.worker.retries import Retries
+from gapless.worker.session_loop import Host, Opening, is_sound, session_loop
 
 RECONNECT_S = 10.0  # after a lost session; then its attempt counts
-PAUSE_S = 0.05  # after what passes by itself; twice as long each time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,67 +80,91 @@ def work_on(work: Work) -> Report:
         (partition.group_id, partition.topic),
     )
     role = _role(work.assignment)
-    with closing(connect_task(work.dsn, role=role, identity=work.identity)) as conn:
-        conn.execute(
-            query("connect", "guard_worker"), {"max_processing_ms": work.max_processing_ms + 5000}
-        )
-        driver = Driver(
-            Job(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
-        )
-        began_s = monotonic()
+    opening = Opening(
+        connect=lambda: connect_task(work.dsn, role=role, identity=work.identity),
+        max_processing_ms=work.max_processing_ms,
+        patience_s=RECONNECT_S,
+    )
+    with closing(opening.open()) as conn:
+        job = Job(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
         with _watched(work):
-            try:
-                return _turns(work, driver)
-            except psycopg.Error as error:
-                # Spark tries again under the same epoch, in another process.
-                loss = Loss(error=error, began_s=began_s, draw=os.getpid())
-                forgive(
-                    driver,
-                    loss,
-                    lambda: connect(work.dsn, role=role),
-                    patience_s=RECONNECT_S,
-                )
-                raise
+            return session_loop(_Task(work, Driver(job)), opening)
 
 
-def _turns(work: Work, driver: Driver) -> Report:
-    """Take turns; what passes by itself is tried again here, as a worker does."""
-    report = Report(partition=work.assignment.partition)
-    give_up_s = monotonic() + work.quota_s
-    pause_s = PAUSE_S
-    is_over = False
-    while True:
-        _arm_watch(work, driver.oldest_s)
+class _Task(Host["_Task", Report]):
+    """The host of one partition, and its work, too; what passes is tried again, as in a worker."""
+
+    def __init__(self, work: Work, driver: Driver) -> None:
+        self.due_s = 0.0
+        self._work = work
+        self._driver = driver
+        self._give_up_s = monotonic() + work.quota_s
+        self._retries = Retries(work.quota_s)
+        self._report = Report(partition=work.assignment.partition)
+        self._end: Report | None = None
+        self._is_over = False  # what goes on comes to its end, and nothing begins
+
+    def turn(self) -> Report | None:
+        """Take a turn; return what the task did when it is the last one."""
+        driver = self._driver
+        _arm_watch(self._work, driver.oldest_s)
         try:
-            rests = is_over and driver.going_on
-            done = driver.rest() if rests else driver.turn(alone=report.events < work.alone)
+            if self._is_over and driver.going_on:
+                done = driver.rest()
+            else:
+                done = driver.turn(alone=self._report.events < self._work.alone)
         except (HoleError, BlockedError) as error:
-            return replace(report, error=str(error))
+            return replace(self._report, error=str(error))
         except psycopg.Error as error:
-            is_over = monotonic() > give_up_s
-            # Calls that go on end with this process: nobody may call a unit beside them.
-            if (
-                not is_transient(error)
-                or not _is_sound(driver.conn)
-                or (is_over and driver.going_on)
-            ):
-                raise
-            if is_over:
-                return replace(report, error=f"retrying: {' '.join(str(error).split())[:500]}")
-            sleep(pause_s)
-            pause_s *= 2
-            continue
-        pause_s = PAUSE_S
-        report = replace(
-            report,
-            events=report.events + done.events,
-            dead=report.dead + done.dead,
+            return self._try_later(error)
+        self._retries.succeeded()
+        return self._succeed(done)
+
+    def _try_later(self, error: psycopg.Error) -> Report | None:
+        """Wait for what passes by itself; raise what does not."""
+        self._is_over = monotonic() > self._give_up_s
+        # Calls that go on end with this process: nobody may call a unit beside them.
+        leaves_calls = self._is_over and self._driver.going_on
+        if leaves_calls or not is_transient(error) or not is_sound(self._driver.conn):
+            raise error
+        if self._is_over:
+            return replace(self._report, error=f"retrying: {' '.join(str(error).split())[:500]}")
+        self.due_s = monotonic() + self._retries.failed()
+        return None
+
+    def _succeed(self, done: Step) -> Report | None:
+        self._report = report = replace(
+            self._report,
+            events=self._report.events + done.events,
+            dead=self._report.dead + done.dead,
             fenced=done.outcome == "fenced",
         )
-        is_idle = done.outcome == "idle" and not driver.has_due()
-        is_over = is_over or is_idle or monotonic() > give_up_s
-        if report.fenced or (is_over and not driver.going_on):
-            return report
+        is_idle = done.outcome == "idle" and not self._driver.has_due()
+        self._is_over = self._is_over or is_idle or monotonic() > self._give_up_s
+        is_last = report.fenced or (self._is_over and not self._driver.going_on)
+        return report if is_last else None
+
+    # -- its own host ------------------------------------------------------------------------------
+
+    def over(self) -> Report | None:
+        """Return what the task did once it is over."""
+        return self._end
+
+    def next(self) -> _Task:
+        """Return the one there is."""
+        return self
+
+    def wait(self, until_s: float) -> None:
+        """Sleep until then."""
+        sleep(max(0.0, until_s - monotonic()))
+
+    def took(self, _served: _Task, end: Report | None, /) -> None:
+        """Keep how it ended."""
+        self._end = end
+
+    def in_hand(self) -> Iterator[tuple[Driver, int]]:
+        """Return the driver; Spark tries again under the same epoch, in another process."""
+        yield self._driver, os.getpid()
 
 
 @contextmanager
@@ -166,10 +186,6 @@ def _arm_watch(work: Work, oldest_s: float | None = None) -> None:
         exit=True,
         file=sys.__stderr__ or sys.stderr,
     )
-
-
-def _is_sound(conn: Connection[Any]) -> bool:
-    return not conn.closed and conn.info.transaction_status == TransactionStatus.IDLE
 
 
 def _role(assignment: Assignment) -> str:

@@ -6,17 +6,19 @@ dead letter queue before anybody looks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 BRAKE_UNITS = 20
 BRAKE_S_MIN = 0.5
 BRAKE_S_MAX = 30.0
 
 
+@dataclass(slots=True)
 class Brake:
     """Counts the units that failed in a row; one that is handled lifts it."""
 
-    def __init__(self) -> None:
-        self.failed = 0
-        self._turns = 0
+    failed: int = 0
+    _turns: int = 0
 
     def __str__(self) -> str:
         return f"slowed down: {self.failed} units in a row failed"

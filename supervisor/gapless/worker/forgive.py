@@ -9,19 +9,29 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 import tenacity
 from psycopg import Connection
 
-from gapless.consume.drive import Driver
 from gapless.db.queries import query
 from gapless.errors import ConnectError
 
 FORGIVEN_OF = 5  # lost sessions: one of so many counts against the unit all the same
 # An operator ended the session, or the server stopped: not what the handler did.
 SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
+
+
+class InHand(Protocol):
+    """What was at work when its session was lost: a Driver."""
+
+    @property
+    def has_attempt(self) -> bool:
+        """Whether an attempt is written down whose end is not."""
+
+    def forgive(self, conn: Connection[Any]) -> None:
+        """Take that attempt back, from a new session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +47,7 @@ class Loss:
 
 
 def forgive(
-    driver: Driver,
+    what: InHand,
     loss: Loss,
     connect: Callable[[], Connection[Any]],
     *,
@@ -51,7 +61,7 @@ def forgive(
     death. So does one loss of FORGIVEN_OF: a unit may know how to make the server do it.
     connect: opens the new session; tried again for patience_s seconds, unless told to `stop`.
     """
-    if not driver.has_attempt or loss.draw % FORGIVEN_OF == 0:
+    if not what.has_attempt or loss.draw % FORGIVEN_OF == 0:
         return
     for attempt in tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((ConnectError, psycopg.OperationalError)),
@@ -64,4 +74,4 @@ def forgive(
             age_s = monotonic() - loss.began_s
             restarted = conn.execute(query("lease", "restarted"), {"age_s": age_s}).fetchone()
             if loss.error.sqlstate in SHUTDOWN_STATES or restarted == (True,):
-                driver.forgive(conn)
+                what.forgive(conn)

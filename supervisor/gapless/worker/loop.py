@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -11,17 +12,17 @@ import psycopg
 from psycopg import Connection
 from setproctitle import setproctitle
 
+from gapless.consume.drive import Driver
 from gapless.db.connect import connect
 from gapless.db.listen import Notifications, listen, readable, unlisten
-from gapless.db.queries import query
 from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
 from gapless.resources import open_all
 from gapless.worker.board import Board
-from gapless.worker.forgive import Loss, forgive
 from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, close_resources, is_orphan, leave, settle
 from gapless.worker.service import Shared
+from gapless.worker.session_loop import Opening, session_loop
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 from gapless.worker.wakeup import Wakeup
 
@@ -47,21 +48,19 @@ def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
 
 
 def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
-    conn = connect(spec.dsn, role=_role(spec), connect_timeout_s=spec.connect_timeout_s)
-    conn.execute(
-        query("connect", "guard_worker"),
-        {"max_processing_ms": spec.max_processing_ms + 5000},
+    timeout_s = spec.connect_timeout_s
+    opening = Opening(
+        connect=lambda: connect(spec.dsn, role=_role(spec), connect_timeout_s=timeout_s),
+        max_processing_ms=spec.max_processing_ms,
+        patience_s=timeout_s,
+        statement_timeout_ms=spec.statement_timeout_ms,
     )
-    conn.execute(query("connect", "statement_timeout"), {"timeout_ms": spec.statement_timeout_ms})
+    conn = opening.open()
     spec.handler.habits.interruptible = False  # signals are the supervisor's
     open_all(spec.handler.resources)
     worker = _Worker(spec, pipe, board, conn)
     worker.serve(spec.lease_no, spec.partition.partition_id)
-    try:
-        return worker.run()
-    except psycopg.OperationalError as error:
-        worker.forgive(error)
-        raise
+    return session_loop(worker, opening)
 
 
 def _role(spec: WorkerSpec) -> str:
@@ -83,29 +82,16 @@ class _Worker:
         self._shared = Shared(spec, conn, board, self._wakeup)
         self._leased: dict[str, Leased] = {}  # by the channel of the partition
         self._untold: tuple[int, ExitCode] | None = None  # the end that came last
-        self._began_s = monotonic()
         self._drained = False
 
-    def run(self) -> ExitCode:
-        """Work until nothing is left to serve; return how the last service ended."""
-        while True:
-            self._obey()
-            if not self._leased:
-                return self._untold[1] if self._untold else ExitCode.DRAINED
-            if is_orphan(self._spec):
-                return ExitCode.ORPHANED
-            each = self._next()
-            if each.due_s > monotonic():
-                self._sleep(each.due_s)
-                continue
-            code = each.turn()
-            if code is not None:
-                self._end(each, code)
-                continue
-            if len(self._leased) > 1:
-                self._hear()  # else a busy partition would keep the others asleep
+    def over(self) -> ExitCode | None:
+        """Obey; when nothing is left to serve, return how the last service ended."""
+        self._obey()
+        if not self._leased:
+            return self._untold[1] if self._untold else ExitCode.DRAINED
+        return ExitCode.ORPHANED if is_orphan(self._spec) else None
 
-    def _next(self) -> Leased:
+    def next(self) -> Leased:
         """Return whose turn is next: what may be let go or taken, and then the longest due."""
         now = monotonic()
         return min(
@@ -122,23 +108,11 @@ class _Worker:
         self._leased[channel] = Leased(self._shared, partition, lease_no)
         self._show()
 
-    def forgive(self, error: psycopg.OperationalError) -> None:
-        """Acquit the unit in hand, as far as it is not to blame for the loss of the session."""
-        spec = self._spec
+    def in_hand(self) -> Iterator[tuple[Driver, int]]:
+        """Return what is worked on; the next owner draws another number: its epoch is another."""
         for leased in self._leased.values():
             if leased.driver is not None:
-                # The next owner draws another number: its epoch is another.
-                draw = leased.driver.assignment.epoch
-                forgive(
-                    leased.driver,
-                    Loss(error=error, began_s=self._began_s, draw=draw),
-                    lambda: connect(
-                        spec.dsn, role=_role(spec), connect_timeout_s=spec.connect_timeout_s
-                    ),
-                    patience_s=spec.connect_timeout_s,
-                    stop=self._is_to_go,
-                    sleep=self._nap,
-                )
+                yield leased.driver, leased.driver.assignment.epoch
 
     def _obey(self) -> None:
         """Do what the supervisor has said; end of file says drain, for there is none any more."""
@@ -157,7 +131,7 @@ class _Worker:
                     if self._drained or leased.lease_no == int(words[0]):
                         leased.drop()
 
-    def _is_to_go(self) -> bool:
+    def hurries(self) -> bool:
         """Tell whether to hurry, without a session; a partition more is for the next worker."""
         while not self._drained and self._pipe.poll():
             try:
@@ -165,6 +139,13 @@ class _Worker:
             except EOFError:
                 self._drained = True
         return self._drained or is_orphan(self._spec)
+
+    def took(self, leased: Leased, end: ExitCode | None, /) -> None:
+        """End its service when that is over; else hear what the others were notified of."""
+        if end is not None:
+            self._end(leased, end)
+        elif len(self._leased) > 1:
+            self._hear()  # else a busy partition would keep the others asleep
 
     def _end(self, leased: Leased, code: ExitCode) -> None:
         """Serve a partition no more. The exit code tells of the last one, news of the others."""
@@ -184,7 +165,7 @@ class _Worker:
 
     # -- waiting ----------------------------------------------------------------------------------
 
-    def _sleep(self, until_s: float) -> None:
+    def wait(self, until_s: float) -> None:
         """Wait for an order, a notification, or the next turn that is due."""
         self._show_rest()
         if not self._hear():
@@ -212,7 +193,8 @@ class _Worker:
                 leased.wake()
         return bool(channels) or rang
 
-    def _nap(self, seconds: float) -> None:
+    def nap(self, seconds: float) -> None:
+        """Wait without a session; an order, or the end of the supervisor, ends it."""
         until_s = monotonic() + seconds
         while (left_s := until_s - monotonic()) > 0:
             self._board.rest(self._spec.slot)

@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection
-from psycopg.pq import TransactionStatus
 
 from gapless.db.connect import is_revoked, why_of
 from gapless.errors import BlockedError, HoleError, one_line
@@ -17,6 +16,7 @@ from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.worker.board import Board
 from gapless.worker.retries import Retries
+from gapless.worker.session_loop import is_sound
 from gapless.worker.spec import WorkerSpec
 from gapless.worker.wakeup import Wakeup
 
@@ -76,8 +76,7 @@ class Service:
 
     def require_session(self, error: BaseException) -> None:
         """Raise `error` again if the session, which all partitions share, is not as it was."""
-        conn = self.shared.conn
-        if conn.closed or conn.info.transaction_status != TransactionStatus.IDLE:
+        if not is_sound(self.shared.conn):
             if isinstance(error, psycopg.OperationalError):
                 raise error
             raise psycopg.OperationalError(one_line(error)) from error

@@ -11,8 +11,9 @@ over from any of them (leased.py).
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import psycopg
 
@@ -68,15 +69,11 @@ class Waiting:
 
     def turn(self) -> State | ExitCode:
         """Take lock and lease, if they are to be had."""
-        service, conn = self._service, self._service.shared.conn
-        if not hold.try_lock(conn, service.lease_no):
-            return self._wait()
-        assignment = hold.take(conn, service.partition, service.shared.spec.member_id)
-        if assignment is None:
-            # The owner lost its lock, not its lease; or we are not the target any more: make way.
-            hold.unlock(conn, service.lease_no)
-            return self._wait()
-        return Installing(service, assignment)
+        service, shared = self._service, self._service.shared
+        assignment = hold.try_take(
+            shared.conn, service.lease_no, service.partition, shared.spec.member_id
+        )
+        return self._wait() if assignment is None else Installing(service, assignment)
 
     def _wait(self) -> State:
         """Tell the owner, now and then, that we are ready; end it if it is a member no more."""
@@ -92,18 +89,17 @@ class Waiting:
         return self
 
 
+@dataclass(frozen=True, slots=True)
 class Installing:
     """The lease is ours; a former owner's transaction may still be open, so the fence waits."""
 
-    driver = None
-
-    def __init__(self, service: Service, assignment: Assignment) -> None:
-        self._service = service
-        self.assignment = assignment
+    service: Service
+    assignment: Assignment
+    driver: ClassVar[None] = None
 
     def turn(self) -> State | ExitCode:
         """Make the fence valid, waiting INSTALL_WAIT_MS at most."""
-        service, assignment = self._service, self.assignment
+        service, assignment = self.service, self.assignment
         try:
             held = hold.install(service.shared.conn, assignment, INSTALL_WAIT_MS)
         except psycopg.errors.LockNotAvailable:

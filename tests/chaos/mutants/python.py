@@ -156,7 +156,7 @@ PATCHES: dict[str, dict[str, Make]] = {
         "gapless.consume.read.claim:split": cut_units,
         "gapless.consume.read.claim:_require_whole": all_is_whole,
     },
-    "a worker that reconnects and continues": {"gapless.worker.loop:_Worker.run": goes_on},
+    "a worker that reconnects and continues": {"gapless.worker.session_loop:take_turns": goes_on},
     "an error that passes counted against the unit": {
         "gapless.consume.user.call:is_passing": nothing_passes,
         "gapless.consume.isolate:is_passing": nothing_passes,

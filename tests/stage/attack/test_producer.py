@@ -26,6 +26,7 @@ from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic, set_partitions
 from gapless.ops.doctor.rounds import diagnose
 from gapless.status.look import snapshot
+from support.examples import examples
 from support.patience import patience
 
 COLUMNS = (
@@ -227,7 +228,7 @@ def test_whatever_it_inserts(world: World) -> None:
             handled.append(event.id)
 
     @settings(
-        max_examples=60,
+        max_examples=examples(60),
         deadline=None,
         suppress_health_check=list(HealthCheck),
         derandomize=False,

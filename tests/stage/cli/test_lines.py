@@ -18,6 +18,7 @@ from gapless.ops.load import lines as lines_module
 from gapless.ops.load.batches import Batches
 from gapless.ops.load.lines import JsonLine, JsonLines, LineShape, parse_line
 from gapless.ops.text import plain, safe_json
+from support.examples import examples
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 value = st.recursive(
@@ -118,7 +119,7 @@ class _Ready:
         return self._at not in self._pauses
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.sampled_from([None, "a", "b"]), max_size=40),
     st.sets(st.integers(1, 40)),

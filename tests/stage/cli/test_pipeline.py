@@ -116,3 +116,12 @@ def test_a_wrong_conf_is_one_line(gapless: Gapless, said: str, why: str) -> None
     refused = gapless("pipeline", "run", "cold", "--conf", said).complaint()
     assert refused.startswith("--conf ")
     assert refused.endswith(why)
+
+
+def test_handlers_take_a_conf_as_well(gapless: Gapless) -> None:
+    """And refuse what is for Spark where they do not run on it: it would count for nothing."""
+    spark = ("run", "app.py", "--engine", "spark", "--conf", "shuffle.partitions=3")
+    assert gapless(*spark).complaint().endswith("their names begin with spark.")
+    for words in (("--conf", "spark.ui.enabled=true"), ("--master", "local[2]")):
+        refused = gapless("run", "app.py", *words).complaint()
+        assert refused == f"{words[0]} is for Spark: add --engine spark, or leave it out"

@@ -17,6 +17,7 @@ from gapless.consume.unit import Unit
 from gapless.log.event import NewEvent
 from gapless.settings import Settings
 from stage.consume.world import Group, World, make_handler
+from support.examples import examples
 
 UNITS_PER_COMMIT = Settings().max_units_per_savepoint_batch
 MOST_SUBTRANSACTIONS = """
@@ -252,7 +253,7 @@ SHAPES = st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_s
 
 class TestAnyFailures:
     @settings(
-        max_examples=25,
+        max_examples=examples(25),
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )

@@ -16,6 +16,7 @@ from gapless.consume.unit import Unit
 from gapless.errors import HoleError
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, Reader, World, make_handler
+from support.examples import examples
 
 Who = tuple[str | None, str | None]
 
@@ -137,7 +138,7 @@ class TestDead:
         assert sizes == [[1, 3, 1], [1], [3], [1]]
 
     @settings(
-        max_examples=20,
+        max_examples=examples(20),
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )

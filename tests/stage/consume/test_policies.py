@@ -22,6 +22,7 @@ from gapless.errors import BlockedError
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World, make_handler
+from support.examples import examples
 from support.patience import patience
 from support.turn import turn as make_turn
 
@@ -317,7 +318,7 @@ class TestParkKey:
         assert group.states() == {1: "dead", 2: "parked", 5: "parked"}
 
     @settings(
-        max_examples=40,
+        max_examples=examples(40),
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )

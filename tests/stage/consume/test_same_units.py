@@ -31,6 +31,7 @@ from gapless.ops.replay.run import run_replay
 from gapless.spark import task
 from gapless.testing import drain
 from stage.consume.world import Group, Reader, World
+from support.examples import examples
 from support.turn import terms, turn
 
 HISTORIES = 60
@@ -293,7 +294,7 @@ def live(shared: World, group_by: str, acts: Sequence[Act]) -> None:
 
 
 @settings(
-    max_examples=HISTORIES,
+    max_examples=examples(HISTORIES),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

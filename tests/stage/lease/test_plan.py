@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from psycopg import Connection
 
 from gapless.log.topics import Topic
+from support.examples import examples
 from support.patience import patience
 
 PARTITIONS_MAX = 24
@@ -162,7 +163,7 @@ def group(conn: Connection, topic: Topic) -> tuple[Connection, int]:
 
 
 @settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -27,6 +27,7 @@ from psycopg.pq import TransactionStatus
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
+from support.examples import examples
 from support.log import (
     Log,
     Published,
@@ -224,7 +225,7 @@ def test_any_interleaving_gives_a_gapless_ordered_log(world: World) -> None:
     run_state_machine_as_test(
         Here,
         settings=settings(
-            max_examples=300,
+            max_examples=examples(300),
             stateful_step_count=40,
             deadline=None,
             database=None,

@@ -12,6 +12,7 @@ from psycopg import Connection
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
+from support.examples import examples
 from support.log import assert_gapless, placed
 
 # hashtext() of this text is -2147483648, whose abs() does not exist in int4. Found by trying all
@@ -108,7 +109,10 @@ def test_what_stands_in_for_a_key(conn: Connection, topic: Topic) -> None:
 
 def test_a_partition_is_one_of_the_topics(conn: Connection) -> None:
     @settings(
-        max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples(300),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(
         key=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),

@@ -22,6 +22,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.log.sequence import sequence
 from stage.partitions.players import Players
+from support.examples import examples
 from support.log import assert_gapless, assert_neighbours, placed
 
 KEYS = [f"k{n}" for n in range(6)]
@@ -107,7 +108,7 @@ def test_random_changes(dsn: str, conn: Connection) -> None:
     run_state_machine_as_test(
         Changes,
         settings=settings(
-            max_examples=15,
+            max_examples=examples(15),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -39,7 +39,7 @@ def all_acquired(fleet: Fleet) -> Instance:
         victim = until(lambda: a.worker(f"g/t/{partition}"), "a worker")  # noqa: B023
         os.kill(victim, SIGKILL)
         until(lambda: a.worker(f"g/t/{partition}") not in {None, victim}, "another")  # noqa: B023
-    assert len(a.children()) == 7
+    until(lambda: len(a.children()) == 7, "those that were killed have ended")
     return a
 
 

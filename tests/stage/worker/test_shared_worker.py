@@ -108,7 +108,8 @@ def test_a_second_one_gets_its_half_while_events_flow(
     record_property("pauses_ms", pauses_ms)
     print("pauses of a hand-over, shared:", pauses_ms, "ms")  # noqa: T201
     assert_make_before_break(fleet.conn, moved)
-    assert len(b.children()) == 2, "its candidate for the sequencer, and one worker for four"
+    # A worker that has released what was not its own may not have ended yet.
+    until(lambda: len(b.children()) == 2, "its candidate for the sequencer, one worker for four")
     assert not a.deaths(), "its workers went on with what they kept"
 
 

@@ -46,7 +46,7 @@ class Backlog:
     def __init__(self) -> None:
         self.events = 0
         self.place: str | None = None
-        self.forget()
+        self.keep(NOTHING, [])
 
     def claim(
         self, conn: Connection[Any], assignment: Assignment, terms: Terms, batch_size: int

@@ -1,10 +1,14 @@
-"""Find handlers by a reference: `module`, `module:name`, `path/file.py`, `path/file.py:name`."""
+"""Find handlers by a reference: `module`, `module:name`, `path/file.py`, `path/file.py:name`.
+
+A file is that file, whatever modules of its name there are: `app.py` of another folder, `queue.py`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -45,18 +49,18 @@ def _called(factory: Callable[[], object], reference: str) -> object:
 
 
 def _module(where: str, reference: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    is_file = where.endswith(".py")
     try:
-        return _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+        return _from_file(Path(where)) if is_file else _from_name(where)
     except ModuleNotFoundError as error:
-        if error.name is not None and where.partition(".")[0] != error.name.partition(".")[0]:
+        if error.name is not None and (
+            is_file or where.partition(".")[0] != error.name.partition(".")[0]
+        ):
             raise UsageError(
                 f"{reference}: it imports {error.name}, which is not installed"
             ) from error
         raise UsageError(
-            f"{reference}: no module {where!r} here ({here}) or installed; "
+            f"{reference}: no module {where!r} here ({Path.cwd()}) or installed; "
             "name it as package.module, package.module:handler or path/file.py"
         ) from error
     except UsageError:
@@ -67,11 +71,51 @@ def _module(where: str, reference: str) -> ModuleType:
         ) from error
 
 
+def _from_name(name: str) -> ModuleType:
+    _look_in(Path.cwd())
+    return importlib.import_module(name)
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    sys.path.insert(0, str(path.parent.resolve()))
-    return importlib.import_module(path.stem)
+    name = _name(path)
+    if name in sys.modules and _is_of(sys.modules[name], path):
+        return sys.modules[name]
+    _look_in(Path.cwd())
+    _look_in(path.parent.resolve())  # its neighbours are there for it, as for a script
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return sys.modules.get(name, module)
+
+
+def _name(path: Path) -> str:
+    """Return what a file is called as a module: by itself, unless another one has that name."""
+    name = path.stem
+    if name in sys.stdlib_module_names:
+        importlib.import_module(name)  # before its neighbour takes its place on the path
+    is_free = name not in sys.modules and "." not in name
+    if is_free or (name in sys.modules and _is_of(sys.modules[name], path)):
+        return name
+    return f"{name}_{zlib.crc32(bytes(path.resolve())):08x}"
+
+
+def _is_of(module: ModuleType, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).exists() and path.samefile(file)
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _attribute(module: ModuleType, attribute: str) -> object:

@@ -1,0 +1,30 @@
+"""Options of what runs on Spark: where it runs, and what is said to it."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_spark_arguments(parser: argparse.ArgumentParser, *, before: str, where: str = "") -> None:
+    """Declare --master and --conf, which goes before `before`; `where`: when both may be given."""
+    parser.add_argument(
+        "--master", help=f"{where}where Spark runs (default: local[*], this machine)"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"{where}a setting of Spark; repeat freely. It goes before {before}",
+    )
+
+
+def spark_conf(args: argparse.Namespace) -> dict[str, str]:
+    """Return what --conf says. Raises UsageError for what is no setting of Spark, or said twice."""
+    from gapless.errors import UsageError  # noqa: PLC0415 - only where it is asked for
+    from gapless.spark.conf import parse_conf  # noqa: PLC0415 - as above
+
+    try:
+        return dict(map(parse_conf, args.conf))
+    except UsageError as error:
+        raise UsageError(f"--conf {error}") from None

@@ -1,0 +1,42 @@
+"""`gapless run --engine spark`: a session of Spark, and an engine until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Mapping
+
+from gapless.spark.engine import Engine
+from gapless.spark.session import end_session_within, spark_session
+from gapless.worker.control import Plan
+
+END_S = 30.0  # for Spark's own end, after a drain
+
+
+def serve_on_spark(
+    plan: Plan,
+    references: tuple[str, ...],
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Run the handlers of a plan as tasks of Spark until SIGTERM or Ctrl-C; 0 when drained.
+
+    master and conf are those of spark_session(). Takes over both signals of this process.
+    Raises UsageError and GaplessError as spark_session() and Engine.run() do.
+    """
+    stop = threading.Event()
+    session = spark_session(master, name="gapless run", conf=conf)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stop.set())
+    engine = Engine(plan, references, session.sparkContext)
+    end_s = 0.0  # after an error nothing is worth waiting for
+    try:
+        code = engine.run(lambda seconds: not stop.wait(seconds))
+        end_s = END_S
+    finally:
+        if not end_s:
+            logging.disable()  # what Py4J has to say of the end is no news
+        end_session_within(session, end_s)
+    return code

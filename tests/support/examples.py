@@ -1,0 +1,24 @@
+"""How many examples Hypothesis tries: all with --long, a sixth of them without."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+_SHARE = 6
+_FEWEST = 5
+_DEFAULT = 100  # Hypothesis's own
+_is_long = False
+
+
+def configure(config: pytest.Config) -> None:
+    """Learn which run this is, before any test is imported."""
+    global _is_long  # noqa: PLW0603 - decorators ask for it
+    _is_long = config.getoption("--long") or config.getoption("--soak")
+    settings.register_profile("gapless", max_examples=examples(_DEFAULT))
+    settings.load_profile("gapless")
+
+
+def examples(long: int) -> int:
+    """Return how many to try, of so many with --long."""
+    return long if _is_long else min(long, max(_FEWEST, long // _SHARE))

@@ -1,0 +1,70 @@
+"""Does a failure speak of an invariant that broke? Such a test is never run again in the hope of better.
+
+Judged is what the exception says and where it came from, not what a test, a fault or a fixture is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+_WHAT = "(?:events?|units?|offsets?|effects?|messages?)"
+_BROKEN = re.compile(
+    "|".join(
+        (
+            r"\bVIOLATIONS?\b|\bViolation\(",  # of the checker, bin/chaos
+            r"\bI(?:1[01]|[1-9]) [a-z]",  # "I6 handled twice": one of them
+            r"\b(?:handled|published|applied|delivered|discarded|given|told|done|stored|passed) twice\b",
+            rf"\b{_WHAT}\b[^.\n]{{0,30}}\b(?:lost|missing|doubled|duplicated|twice)\b",
+            rf"\b(?:lost|missing|doubled|duplicated?|torn) {_WHAT}\b",
+            r"\bout of order\b|\btorn\b|\bholes?\b",
+        )
+    )
+)
+_FALSIFIED = re.compile("Falsifying example|Failing test case")  # by Hypothesis
+_COMPARED = re.compile(r"\bassert .* == ")
+
+
+def finding(error: BaseException, frames: list[str], *, is_invariant: bool) -> str:
+    """Return why a failure must not be forgiven; "" if it may be.
+
+    frames: the functions on the way to it, those of the test first. is_invariant: the test is marked so.
+    """
+    for each in _chain(error):
+        if found := _BROKEN.search(str(each)):
+            return f"it speaks of an invariant ({found[0]!r})"
+        if any(map(_FALSIFIED.match, getattr(each, "__notes__", ()))):
+            return "hypothesis did it again already"  # other examples would hide it
+    if not isinstance(error, AssertionError):
+        return ""
+    if check := next((name for name in frames if name.startswith("assert_")), None):
+        return f"{check}() found something"
+    if is_invariant and _COMPARED.search(str(error)):
+        return "a test of an invariant compared, and it was not equal"
+    return ""
+
+
+def look(report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Write on a report what its failure found, where the exception is still there."""
+    if report.failed and call.excinfo is not None:
+        report.finding = finding(  # type: ignore[attr-defined]
+            call.excinfo.value,
+            [entry.frame.code.name for entry in call.excinfo.traceback],
+            is_invariant=item.get_closest_marker("invariant") is not None,
+        )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it came of, and what it consists of."""
+    seen: set[int] = set()
+    open_ = [error]
+    while open_:
+        each = open_.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        open_ += [other for other in (each.__cause__, each.__context__) if other is not None]
+        open_ += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
