@@ -24,8 +24,8 @@ def make_unit(
     """Return a unit of these events, as a handler is given it.
 
     events: NewEvents, or payloads; one at least. first_offset: of the first of them, from 1.
-    attempt: how many calls of the handler there were, with this one. Events that name no transaction_id share
-    one, and were created at the beginning of 2000.
+    attempt: how many calls of the handler there were, with this one.
+    Events that name no transaction_id share one, and were created at the beginning of 2000.
     Raises ValueError without any event, PublishError for one that cannot be stored.
     """
     rows = [_row(n, event) for n, event in enumerate(events, start=first_offset)]
