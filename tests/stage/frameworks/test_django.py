@@ -127,6 +127,20 @@ class TestOrm:
         )
         assert [row[0] for row in causes] == ["g/orders/0@1", "g/orders/0@2"]
 
+    def test_who_speaks_to_its_driver_cannot_end_the_transaction(
+        self, shop: str, conn: Connection
+    ) -> None:
+        gapless.publish(conn, "orders", 1)
+
+        def bill(unit: Unit, conn: Connection[Any]) -> None:
+            with gapless.django.on(conn):
+                Bill.objects.create(n=1)
+                connections["default"].connection.commit()
+                connections["default"].connection.close()
+
+        assert run(shop, bill).dead == 0
+        assert bills(conn) == [1]
+
     def test_one_that_raises_is_undone(self, shop: str, conn: Connection) -> None:
         gapless.publish(conn, "orders", 1)
 

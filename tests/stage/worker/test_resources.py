@@ -100,6 +100,7 @@ def test_a_worker_opens_them_once_and_closes_them_when_it_drains(
         supervisor.terminate()
         out, _ = supervisor.communicate(timeout=60)
         assert supervisor.returncode == 0, out
+        assert ("they are left open" in out) == (hang != "pass")
     finally:
         supervisor.kill()
     worker = next(pid for pid, what in notes() if what == "client opened")

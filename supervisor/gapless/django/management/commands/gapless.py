@@ -15,7 +15,7 @@ from gapless.django.database import dsn
 _RUN = ("run", "gapless.django:handlers")
 
 
-class Command(BaseCommand):
+class ManageCommand(BaseCommand):
     """Hand all words to gapless; `run` alone runs the handlers of all apps."""
 
     help = "the command gapless, with the database of Django; `gapless --help` lists what it does"
@@ -34,6 +34,9 @@ class Command(BaseCommand):
         code = _run(words)
         if code:
             raise CommandError(f"gapless {' '.join(words)}: exit code {code}", returncode=code)
+
+
+Command = ManageCommand  # the name that Django looks for
 
 
 def _run(words: list[str]) -> int:
