@@ -216,3 +216,7 @@ cross join lateral (
 ) r
 where r.is_behind
 order by 1
+
+-- name: chunks
+-- Without their sizes: those would wait behind one that is being dropped.
+select count(*) as chunks from gapless.chunk

@@ -26,6 +26,7 @@ _UNIT_IN_NAME = re.compile(
 # Numbers that count nothing: they say which one.
 _WHICH = {
     "offset",
+    "version",
     "partition",
     "timeline",
     "first_offset",

@@ -101,7 +101,7 @@ COMMANDS = {
         "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop",
     ),
     "demo": Command(
-        "gapless.cli.demo.command",
+        "gapless.cli.demo",
         "run a week of real flights through the log and check the result",
     ),
     "uninstall": Command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from gapless.cli.context import load_all, server_dsn
@@ -70,6 +71,9 @@ _FLAGS = (
 )
 
 
+_NO_SCREEN = ("dumb", "unknown")  # terminals that only print
+
+
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     # Heavy imports only when it runs: `gapless --help` stays fast.
@@ -102,7 +106,7 @@ def main(args: argparse.Namespace) -> int:
         set_up_logs(settings.log_format)
         return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
     wants_console = settings.log_format == "auto" and not args.no_console
-    if sys.stdout.isatty() and wants_console:
+    if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
         return supervise_with_console(plan)

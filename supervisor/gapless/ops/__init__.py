@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         reset_pipeline,
     )
     from gapless.ops.place import EARLIEST, GroupPlace, Point
+    from gapless.ops.remedy import Explained, explain
     from gapless.ops.replay.plan import (
         ReplayInfo,
         ReplayPlan,
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from gapless.ops.replay.tally import FailedUnit, ReplayTrial
     from gapless.ops.replay.trial import try_replay
     from gapless.ops.retention import drop_chunks, list_chunks
+    from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -135,6 +137,7 @@ __all__ = [
     "DlqOutcome",
     "DlqRow",
     "DlqUnit",
+    "Explained",
     "FailedUnit",
     "Finding",
     "GroupInfo",
@@ -166,6 +169,7 @@ __all__ = [
     "Resumed",
     "Retention",
     "SameTransaction",
+    "ServerInfo",
     "Skipped",
     "Topic",
     "TopicChange",
@@ -183,6 +187,7 @@ __all__ = [
     "discard_unrouted",
     "drop_chunks",
     "drop_schema",
+    "explain",
     "export_units",
     "find_losses",
     "find_replay",
@@ -218,9 +223,12 @@ __all__ = [
     "seek",
     "seek_paused",
     "show_group",
+    "show_server",
     "show_topic",
     "show_unit",
     "skip_hole",
+    "start_server",
+    "stop_server",
     "trace",
     "try_replay",
 ]
@@ -261,6 +269,7 @@ if not TYPE_CHECKING:
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
+            "gapless.ops.remedy": "Explained explain",
             "gapless.ops.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
                 "list_replays plan_replay remove_replay replay_terms"
@@ -269,6 +278,7 @@ if not TYPE_CHECKING:
             "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
             "gapless.ops.replay.trial": "try_replay",
             "gapless.ops.retention": "drop_chunks list_chunks",
+            "gapless.ops.server": "ServerInfo show_server start_server stop_server",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

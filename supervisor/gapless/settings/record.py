@@ -205,7 +205,14 @@ class Setting:
     kind: Kind
     default: object
     names: tuple[str, ...]
-    """What placeholders, environment and values file call it; the first one wins over the rest."""
+    """What placeholders and values file call it; the first one wins over the rest."""
+    variables: tuple[str, ...]
+    """What the environment calls it, name by name."""
+
+
+def environment_name(name: str) -> str:
+    """Give the variable for a name, as light-4j does: upper case, all else an underscore."""
+    return re.sub(r"[^A-Za-z0-9]", "_", name).upper()
 
 
 def _catalog() -> dict[str, Setting]:
@@ -213,12 +220,14 @@ def _catalog() -> dict[str, Setting]:
     for declared in fields(Settings):
         key = re.sub(r"_([a-z])", lambda match: match[1].upper(), declared.name)
         sections = (SECTION, CLASSIC_SECTION) if declared.metadata["classic"] else (SECTION,)
+        names = tuple(f"{section}.{key}" for section in sections)
         catalog[key] = Setting(
             key=key,
             attribute=declared.name,
             kind=declared.metadata["kind"],
             default=declared.default,
-            names=tuple(f"{section}.{key}" for section in sections),
+            names=names,
+            variables=tuple(map(environment_name, names)),
         )
     return catalog
 

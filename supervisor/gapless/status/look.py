@@ -48,6 +48,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
         squatters = _ask(conn, "squatters", Squatting)
+        chunks = conn.execute(query("status", "chunks"))
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -64,6 +65,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             unrouted=tuple(unrouted),
             squatters=tuple(squatters),
             evictions=tuple(evictions),
+            chunks=_one(chunks)[0],
         )
 
 

@@ -236,7 +236,7 @@ class Eviction:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Everything as of one moment. `place` says where the database is: name, host and port."""
+    """Everything as of one moment. `place` says where the database is; chunks are of the log."""
 
     place: str
     server: Server
@@ -251,11 +251,7 @@ class Snapshot:
     unrouted: tuple[Unrouted, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
-
-    @cached_property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups, in order, each once."""
-        return tuple(sorted({row.group_id for row in self.partitions}))
+    chunks: int = 0
 
     @cached_property
     def lag(self) -> int:

@@ -19,9 +19,9 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
-from gapless.cli.demo.flights import examples, flights, flights_name
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
+from gapless.demo.flights import examples, flights, flights_name
 from gapless.errors import GaplessError, UsageError
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic

@@ -10,7 +10,7 @@ from typing import Any
 import multiprocess
 import psycopg
 
-from gapless.cli.demo.flights import flights
+from gapless.demo.flights import flights
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from gapless.cli.context import said_dsn
+from gapless.cli.parser import whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--flights",
-        type=_positive,
+        type=whole(1),
         metavar="N",
         help="only the first N flights (default: all 6099)",
     )
@@ -37,16 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the demo on the server that was named, or on one of its own."""
-    from gapless.cli.demo.play import play  # noqa: PLC0415 - heavy imports only when it runs
+    from gapless.demo.play import Programme, play  # noqa: PLC0415 - heavy imports only when it runs
 
-    return play(args, said_dsn(args))
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+    programme = Programme(
+        flights=args.flights, flights_per_s=args.speed, spark=args.spark, keep=args.keep
+    )
+    return play(programme, said_dsn(args))
 
 
 def _not_negative(text: str) -> float:

@@ -19,7 +19,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from gapless.db.embedded.account import Account, run
+from gapless.db.postgres.account import Account, run_as
 from gapless.errors import ConnectError
 
 MIN_MAJOR = 14
@@ -137,7 +137,7 @@ def _runs_as(account: Account, bindir: Path) -> bool:
     # Both: initdb is linked with libpq, which lies in another folder than what postgres needs.
     try:
         return all(
-            run(account, [bindir / program, "--version"])[0] == 0
+            run_as(account, [bindir / program, "--version"])[0] == 0
             for program in ("postgres", "initdb")
         )
     except ConnectError:  # a folder on the way is closed

@@ -1,13 +1,14 @@
-"""Say an error that is not gapless's own in one line, with what to do, and its exit code."""
+"""Say any error in one line, with what to do about it, and whether the input was to blame."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import psycopg
 from psycopg import errors
 
-from gapless.cli.context import where
+from gapless.errors import GaplessError
 
 _BAD_INPUT = 2
 _FAILED = 1
@@ -19,10 +20,26 @@ _OPERATOR_MAY = re.compile(
 )
 
 
-def explain(error: BaseException) -> tuple[str, int]:
-    """Return the line and the exit code."""
-    if isinstance(error, psycopg.Error):
-        return _database(error)
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What went wrong, with the remedy where there is one; and a command's exit code for it."""
+
+    text: str
+    exit_code: int
+
+
+def explain(error: BaseException, who: str = "this session") -> Explained:
+    """Say an error in one line: gapless's own, the database's, or any other.
+
+    who: whose session it was, for a right that is missing: `role "x" in database "y"`.
+    """
+    if isinstance(error, GaplessError):
+        return Explained(" ".join(str(error).split()), error.exit_code)
+    text, exit_code = _database(error, who) if isinstance(error, psycopg.Error) else _other(error)
+    return Explained(" ".join(text.split()), exit_code)
+
+
+def _other(error: BaseException) -> tuple[str, int]:
     if isinstance(error, OSError) and error.strerror:
         file = f"{error.filename}: " if error.filename is not None else ""
         return f"{file}{error.strerror}", _BAD_INPUT
@@ -37,15 +54,15 @@ def explain(error: BaseException) -> tuple[str, int]:
     return line, _FAILED
 
 
-def _database(error: psycopg.Error) -> tuple[str, int]:
+def _database(error: psycopg.Error, who: str) -> tuple[str, int]:
     primary = error.diag.message_primary
     if isinstance(error, errors.InsufficientPrivilege):
-        return _privilege(primary or str(error)), _BAD_INPUT
+        return f"{who}: {_privilege(primary or str(error))}", _BAD_INPUT
     if isinstance(
         error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction
     ):
         return (
-            f"{where()}: {primary}: the gapless schema is not complete: run gapless init",
+            f"{who}: {primary}: the gapless schema is not complete: run gapless init",
             _BAD_INPUT,
         )
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
@@ -68,4 +85,4 @@ def _privilege(complaint: str) -> str:
         remedy = "grant it gapless_producer to publish, gapless_consumer for the rest"
     else:
         remedy = "grant it gapless_consumer"
-    return f"{where()}: {complaint}: {remedy}"
+    return f"{complaint}: {remedy}"

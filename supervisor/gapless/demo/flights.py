@@ -20,7 +20,7 @@ def flights_name() -> str:
 
 def examples() -> Path:
     """Return the checkout's examples/ folder."""
-    return Path(__file__).parents[4] / "examples"
+    return Path(__file__).parents[3] / "examples"
 
 
 def flights(module: str) -> ModuleType:

@@ -17,16 +17,16 @@ from pathlib import Path
 
 from psycopg.conninfo import make_conninfo
 
-from gapless.db.embedded.account import run, server_account, spawn
-from gapless.db.embedded.binaries import look_at
-from gapless.db.embedded.postmaster import (
+from gapless.db.postgres.account import run_as, server_account, spawn
+from gapless.db.postgres.binaries import look_at
+from gapless.db.postgres.postmaster import (
     Mode,
     remove_stale_pid_file,
     running_postmaster,
     shut_down,
     takes_connections,
 )
-from gapless.db.embedded.socket import PORT, make_socket_folder, remove_socket_folder, socket_folder
+from gapless.db.postgres.socket import PORT, make_socket_folder, remove_socket_folder, socket_folder
 from gapless.errors import ConnectError
 
 NAME = "gapless"  # of the superuser and of the database
@@ -164,7 +164,7 @@ class Cluster:
         os.kill(backend_pid, signal.SIGKILL)
 
     def _make(self, argv: Sequence[str | Path], text: str = "") -> None:
-        exit_code, printed = run(self._account, argv, text)
+        exit_code, printed = run_as(self._account, argv, text)
         self._log(printed)
         if exit_code != 0:
             raise ConnectError(

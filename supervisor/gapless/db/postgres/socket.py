@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gapless.db.embedded.account import Account
+from gapless.db.postgres.account import Account
 from gapless.errors import ConnectError
 
 PORT = 5432  # only a part of the socket's name

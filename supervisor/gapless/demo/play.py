@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -14,16 +14,16 @@ from typing import Any
 from psycopg import Connection
 from rich.console import Console
 
-from gapless.cli.demo.flights import flights
-from gapless.cli.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
-from gapless.cli.demo.pipelines import run_pipelines
-from gapless.cli.demo.producers import start_producers
-from gapless.cli.demo.report import measure, print_report
-from gapless.cli.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.db.connect import connect
 from gapless.db.embedded.control import stay
 from gapless.db.embedded.server import EmbeddedServer, acquire
 from gapless.db.queries import query
+from gapless.demo.flights import flights
+from gapless.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
+from gapless.demo.pipelines import run_pipelines
+from gapless.demo.producers import start_producers
+from gapless.demo.report import measure, print_report
+from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.errors import GaplessError
 
 JOIN_S_MAX = 30.0
@@ -31,7 +31,20 @@ STANDSTILL_S_MAX = 60.0
 LOOK_EVERY_S = 0.25
 
 
-def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programme:
+    """What to play: the first `flights` of the file (None: all), so many a second (0: no limit).
+
+    spark: two pipelines on Spark, too. keep: leave the database, and say what to do with it.
+    """
+
+    flights: int | None = None
+    flights_per_s: float = 600
+    spark: bool = False
+    keep: bool = False
+
+
+def play(programme: Programme, configured_dsn: str | None) -> int:
     """Run the demo; return 0 only if everything agrees with the file."""
     screen = Console()
     with contextlib.ExitStack() as stack:
@@ -39,9 +52,9 @@ def play(args: argparse.Namespace, configured_dsn: str | None) -> int:
         own = None if configured_dsn is not None else stack.enter_context(_own_server(screen))
         server = configured_dsn if own is None else own.dsn
         assert server is not None
-        dsn = stack.enter_context(fresh_database(server, keep=args.keep))
-        agreed = _play(screen, args, dsn, folder)
-        if not args.keep:
+        dsn = stack.enter_context(fresh_database(server, keep=programme.keep))
+        agreed = _play(screen, programme, dsn, folder)
+        if not programme.keep:
             tell_of_keeping(screen)
         else:
             if own is not None:
@@ -57,19 +70,24 @@ def _own_server(screen: Console) -> EmbeddedServer:
     return acquire(name=OWN_SERVER)
 
 
-def _play(screen: Console, args: argparse.Namespace, dsn: str, folder: Path) -> bool:
+def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool:
     with connect(dsn, role="demo") as conn:
         install_demo(conn)
-        truth = flights("truth").compute(args.flights)
+        truth = flights("truth").compute(programme.flights)
         with crew(dsn, folder) as supervisors:
             screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
             _wait_until_joined(conn, supervisors)
             with _show(screen, dsn, conn) as show:
-                _run(conn, supervisors, show, start_producers(dsn, args.flights, args.speed))
+                _run(
+                    conn,
+                    supervisors,
+                    show,
+                    start_producers(dsn, programme.flights, programme.flights_per_s),
+                )
             screen.print("Draining …")
         checks = flights("verify").verify(conn, truth)
-        if args.spark:
-            checks += run_pipelines(screen, conn, dsn, folder, args.flights)
+        if programme.spark:
+            checks += run_pipelines(screen, conn, dsn, folder, programme.flights)
         return print_report(screen, checks, measure(conn))
 
 
@@ -115,12 +133,16 @@ def _run(
 @contextlib.contextmanager
 def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable[[], None]]:
     """Yield what to call now and then to show how it goes."""
-    if not screen.is_terminal:
+    if not screen.is_terminal or screen.is_dumb_terminal:
         yield _lines(conn)
         return
-    from gapless.status import LiveConsole, Looker  # noqa: PLC0415 - only on a terminal
+    from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415 - only on a terminal
+    from gapless.status.console import LiveConsole  # noqa: PLC0415 - as above
+    from gapless.status.loop import Looker  # noqa: PLC0415 - as above
+    from gapless.status.view import ConsoleState  # noqa: PLC0415 - as above
 
-    live = LiveConsole(screen, footer="gapless demo: the check comes at the end")
+    way_out = "gapless demo: the check comes at the end"
+    live = LiveConsole(LETTERS, ConsoleState(way_out=way_out, has_keys=False), screen)
     with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
         yield looker.tick
 

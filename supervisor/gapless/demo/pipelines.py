@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from rich.console import Console
 
-from gapless.cli.demo.flights import flights
+from gapless.demo.flights import flights
 
 
 def run_pipelines(

@@ -96,7 +96,7 @@ def spawn(
         raise ConnectError(f"cannot run {argv[0]} as user {account.name}: {error}") from error
 
 
-def run(account: Account, argv: Sequence[str | Path], text: str = "") -> tuple[int, str]:
+def run_as(account: Account, argv: Sequence[str | Path], text: str = "") -> tuple[int, str]:
     """Run a program as the account to its end; return its exit code and all that it printed."""
     with spawn(account, argv, stdin=subprocess.PIPE) as process:
         printed, _ = process.communicate(text)
@@ -106,7 +106,7 @@ def run(account: Account, argv: Sequence[str | Path], text: str = "") -> tuple[i
 def closed_folder(account: Account, folder: Path) -> Path | None:
     """Return the first folder on the way to `folder`, or itself, that the account cannot enter."""
     way = [part for part in reversed([folder, *folder.parents]) if part.is_dir()]
-    _, printed = run(account, ["/bin/sh", "-c", _FIRST_CLOSED, "sh", *way])
+    _, printed = run_as(account, ["/bin/sh", "-c", _FIRST_CLOSED, "sh", *way])
     return Path(printed) if printed else None
 
 

@@ -15,14 +15,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier
 from rich.console import Console
 
-from gapless.cli.server import url_of
 from gapless.db.connect import connect
-from gapless.db.embedded.cluster import NAME
+from gapless.db.postgres.cluster import NAME
 from gapless.db.queries import query
 from gapless.ops.place import spell
+from gapless.ops.server import url_of
 
 OWN_SERVER = "demo"
-_HANDLERS = "gapless.cli.demo.handlers"
+_HANDLERS = "gapless.demo.handlers"
 _COLUMN = 56  # where what is said of a command begins
 
 

@@ -9,8 +9,8 @@ from psycopg import Connection
 from rich.console import Console
 from rich.table import Table
 
-from gapless.cli.demo.flights import flights
 from gapless.db.queries import query
+from gapless.demo.flights import flights
 
 _DIFFERENCES_SHOWN = 5
 
