@@ -67,7 +67,7 @@ def borrow(conn: Any) -> Any:
         return conn
     if is_asyncpg(conn):
         return _ready(conn)
-    raise refused(conn)
+    raise without_session(conn)
 
 
 def home_of(conn: object) -> str | None:
@@ -86,7 +86,7 @@ def is_asyncpg(conn: object) -> bool:
     return home_of(conn) == "asyncpg" and hasattr(conn, "is_in_transaction")
 
 
-def refused(conn: object) -> UsageError:
+def without_session(conn: object) -> UsageError:
     """Return what is said of something that has no session."""
     name = type(conn).__name__
     hint = _ONE_OF.get(name)
@@ -127,7 +127,7 @@ def _driven(conn: Any) -> Any:
     if isinstance(found, Connection | AsyncConnection) or is_psycopg2(found) or is_asyncpg(found):
         return found
     if found is None:
-        raise refused(conn)
+        raise without_session(conn)
     driver = type(found).__module__.partition(".")[0]
     raise UsageError(
         f"SQLAlchemy's driver here is {driver}: gapless takes psycopg, psycopg2 and asyncpg "
@@ -138,7 +138,7 @@ def _driven(conn: Any) -> Any:
 def _of_django(conn: Any) -> Any:
     vendor = getattr(conn, "vendor", None)
     if vendor is None:
-        raise refused(conn)
+        raise without_session(conn)
     if vendor != "postgresql":
         raise UsageError(f"Django's connection {conn.alias!r} is {vendor}: PostgreSQL is needed")
     conn.ensure_connection()
