@@ -14,10 +14,11 @@ from benchmarks.queries import query
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Per event. cpu_us: server and clients; None where it cannot be had."""
+    """Per event. cpu_us: server and clients, server_us: it alone; None where it cannot be had."""
 
     cpu_us: float | None
     wal_bytes: float
+    server_us: float | None = None
 
 
 class Meter:
@@ -31,7 +32,8 @@ class Meter:
     def of(self, events: float) -> Cost:
         """Return what each of so many events cost since then."""
         cpu_us = self._cpu.used_us(events)
-        return Cost(cpu_us, (wal_bytes(self._dsn) - self._wal) / events)
+        server_us = None if cpu_us is None else self._cpu.used_s()[0] * 1e6 / events
+        return Cost(cpu_us, (wal_bytes(self._dsn) - self._wal) / events, server_us)
 
 
 def wal_bytes(dsn: str) -> int:

@@ -58,13 +58,13 @@ def run(setup: Setup) -> list[Figure]:
         for rest_ms in counters.RESTS_MS
     }
     pollers[PUBLISHED] = partial(counters.poller, pause_s=0.01)
-    with setup.database("idle") as dsn, _vacuumed_by_nobody(setup):
+    with setup.database("idle") as dsn, without_autovacuum(setup):
         counters.create(dsn, PARTITIONS)
         _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now
         results = alternate(
             setup.pick(1, 1, 2),
             {
-                NOBODY: partial(_watch, dsn, others_s),
+                NOBODY: partial(watch, dsn, others_s),
                 **{
                     name: partial(_watch_polled, dsn, others_s, poller)
                     for name, poller in pollers.items()
@@ -118,7 +118,8 @@ def _figures(results: dict[str, tuple[_Activity, ...]], pollers: list[str]) -> l
 
 
 @contextmanager
-def _vacuumed_by_nobody(setup: Setup) -> Iterator[None]:
+def without_autovacuum(setup: Setup) -> Iterator[None]:
+    """Switch autovacuum off, unless the server is somebody's."""
     if not setup.is_own:
         yield
         return
@@ -135,19 +136,20 @@ def _vacuumed_by_nobody(setup: Setup) -> Iterator[None]:
 def _watch_supervised(dsn: str, duration_s: float, settle_s: float) -> _Activity:
     with supervised(dsn, idle, total_partitions=PARTITIONS):
         sleep(settle_s)
-        return _watch(dsn, duration_s)
+        return watch(dsn, duration_s)
 
 
 def _watch_polled(dsn: str, duration_s: float, poller: Callable[..., Job]) -> _Activity:
     with psycopg.connect(dsn) as conn:
         conn.execute(query("counters_join"), {"groups": ["idle"]})
     with crew([poller(dsn, "idle", n, 100) for n in range(PARTITIONS)]) as pollers:
-        activity = _watch(dsn, duration_s)
+        activity = watch(dsn, duration_s)
         pollers.stop()
     return activity
 
 
-def _watch(dsn: str, duration_s: float) -> _Activity:
+def watch(dsn: str, duration_s: float) -> _Activity:
+    """Return what happens in a second, over so many."""
     before, meter = _counts(dsn), CpuMeter(dsn)
     sleep(duration_s)
     took_s = max(duration_s, 1e-3)

@@ -1,162 +1,138 @@
-"""Draining, against SKIP LOCKED work queues: as well as they can be written, and as published."""
+"""Queue groups beside queues in tables and the queues of others: what an event costs, and faults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg import Connection, sql
 
-import gapless
-from benchmarks.claims import Claims
-from benchmarks.cost import cost_figures
-from benchmarks.crew import Cue, crew
-from benchmarks.drain import Drained, decoding, drain, new_group, noop_handler
-from benchmarks.figure import Figure, alternate
+from benchmarks import queue_deep, queue_faults, queue_held
+from benchmarks.cost import Cost
+from benchmarks.crew import Job, crew
+from benchmarks.drain import Drained
+from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
-from benchmarks.queries import baseline, query
+from benchmarks.queries import query
+from benchmarks.queue_ways import DELETED, OURS, PAYLOAD_BYTES, READ, Ours, ways, work
+from benchmarks.rivals import find
 from benchmarks.server import Setup
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 
 WORKERS = 4
-BATCH = 100
-PAYLOAD_BYTES = 300
-
-HANDLED = "queue, DELETE in the handler's transaction"
-ALONE = "queue, DELETE by one statement, lost if its worker dies"
-PUBLISHED = "queue, DELETE, as published"
-INDEXED = "queue, status column, partial index, as published"
-STATUS = "queue, status column, as published"
-DECODED = f"{HANDLED}, decoding"
-TABLES = {
-    HANDLED: "job_deleted",
-    ALONE: "job_deleted",
-    PUBLISHED: "job_deleted",
-    INDEXED: "job_indexed",
-    STATUS: "job",
-    DECODED: "job_deleted",
-}
-# How many jobs make a round of seconds; without an index, each costs more the more there are.
-SHARES = {HANDLED: 1.0, ALONE: 1.0, PUBLISHED: 0.5, INDEXED: 0.2, STATUS: 0.05, DECODED: 1.0}
+BATCHES = (1, 10, 100)
+# Their workers take a job as they like; those that always decode it are compared with our decoding.
+OTHERS = ("procrastinate", "pgqueuer")
 OURS_DECODED = "ours, decoding"
-
-_Take = Callable[[Connection[Any]], Iterator[int]]  # yields how many it took, until there are none
-
-
-def run(setup: Setup) -> list[Figure]:
-    """Drain the same kind of events from the log and from queues of each kind."""
-    events = setup.pick(1_000, 40_000, 200_000)
-    with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
-        conn.execute(baseline("queue"))
-        topic = ensure_topic(conn, "queue", partitions=WORKERS)
-        fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES)
-        results = alternate(
-            setup.rounds,
-            {
-                **{name: partial(_queue, dsn, name, int(events * SHARES[name])) for name in TABLES},
-                "ours": partial(_ours, dsn, events, noop_handler("queue", BATCH).function),
-                OURS_DECODED: partial(_ours, dsn, events, decoding),
-            },
-        )
-    what = f"{WORKERS} workers, batch {BATCH}"
-    as_bytes = [name for name in TABLES if name != DECODED]
-    return [
-        *(_rate(f"{what}, payload as bytes", results["ours"], results, name) for name in as_bytes),
-        _rate(f"{what}, payload decoded", results[OURS_DECODED], results, DECODED),
-        *(
-            figure
-            for name in as_bytes
-            for figure in _costs(f"{what}, payload as bytes", results["ours"], results, name)
-        ),
-        *_costs(f"{what}, payload decoded", results[OURS_DECODED], results, DECODED)[:1],
-    ]
-
+PATIENCE_S = 600.0
 
 _Results = dict[str, tuple[Drained, ...]]
 
 
-def _rate(what: str, ours: tuple[Drained, ...], results: _Results, name: str) -> Figure:
-    return Figure(
-        what=what,
-        unit="events/s",
-        ours=tuple(each.per_s for each in ours),
-        baseline=tuple(each.per_s for each in results[name]),
-        against=name,
+def run(setup: Setup) -> list[Figure]:
+    """Empty queues of each kind, and then see what a queue group does when something goes wrong."""
+    return [
+        *(figure for batch in BATCHES for figure in _emptied(setup, batch)),
+        *queue_held.run(setup),
+        *queue_faults.run(setup),
+        *queue_deep.run(setup),
+    ]
+
+
+def _emptied(setup: Setup, batch: int) -> list[Figure]:
+    """Let 4 workers empty a queue in one partition or table, over and over."""
+    events = setup.pick(
+        10 * batch, *{1: (4_000, 12_000), 10: (20_000, 80_000)}.get(batch, (80_000, 300_000))
     )
+    others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
+    with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
+        topic = ensure_topic(conn, "queue", partitions=1)
+        fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES)
+        found = ways("queue")
+        runs: dict[str, Callable[[], Drained]] = {
+            name: partial(_drained, dsn, way, batch, events) for name, way in found.items()
+        }
+        runs[OURS_DECODED] = partial(_drained, dsn, Ours("queue"), batch, events, is_decoded=True)
+        results = alternate(setup.rounds, runs)
+        fewer = setup.pick(WORKERS * batch, *{1: (400, 2_000)}.get(batch, (2_000, 8_000)))
+        foreign = {
+            name: partial(_foreign, setup, rival, batch, fewer) for name, rival in others.items()
+        }
+        results |= alternate(setup.pick(1, 1, 2), foreign)
+    what = f"{WORKERS} workers, batch {batch}"
+    lean = [name for name in found if name != OURS]
+    figures = [
+        figure
+        for name in lean
+        for figure in _figures(f"{what}, payload as bytes", results, OURS, name, batch)
+    ]
+    ours = {**results, OURS_DECODED: results[OURS_DECODED][: setup.pick(1, 1, 2)]}
+    for name in others:
+        figures += _figures(f"{what}, payload decoded", ours, OURS_DECODED, name, batch)
+    absent = [name for name in (*OTHERS, "pgmq") if find(name) is None]
+    return [*figures, *(_absent(what, results, name) for name in absent)]
 
 
-def _costs(what: str, ours: tuple[Drained, ...], results: _Results, name: str) -> list[Figure]:
-    rival = [each.cost for each in results[name]]
-    return cost_figures(what, [each.cost for each in ours], rival, name)
+def _figures(what: str, results: _Results, ours: str, against: str, batch: int) -> list[Figure]:
+    """Return server CPU and WAL of an event, and events a second."""
+    no_more = Target("ratio", at_most=1.5 if batch == 1 else 1.2) if against == DELETED else None
+    if against == READ and batch == max(BATCHES):
+        no_more = Target("ratio", at_most=0.5)
+    is_first = against == DELETED and batch == max(BATCHES)
+
+    def figure(
+        unit: str, value: Callable[[Drained], float | None], target: Target | None = None
+    ) -> Figure:
+        mine, theirs = (
+            tuple(found for each in results[name] if (found := value(each)) is not None)
+            for name in (ours, against)
+        )
+        return Figure(
+            what=what, unit=unit, ours=mine, baseline=theirs, against=against, target=target
+        )
+
+    return [
+        figure("µs server CPU/event", lambda each: each.cost.server_us, no_more),
+        figure(
+            "WAL bytes/event",
+            lambda each: each.cost.wal_bytes,
+            Target("value", at_most=10) if is_first else None,
+        ),
+        figure("events/s", lambda each: each.per_s),
+    ]
 
 
-def _ours(dsn: str, events: int, function: Any) -> Drained:
-    decorate = gapless.handler(topic="queue", group=new_group("queue"), batch_size=BATCH)
-    return drain(dsn, [decorate(function)], events=events, partitions=WORKERS)
+def _absent(what: str, results: _Results, name: str) -> Figure:
+    ours = tuple(each.per_s for each in results[OURS])
+    return Figure(what=what, unit="events/s", ours=ours, against=f"{name}, which is not installed")
 
 
-def _queue(dsn: str, name: str, jobs: int) -> Drained:
-    """Fill the queue anew and let the workers empty it."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(_on("queue_truncate", name))
-        conn.execute(_on("queue_fill", name), {"events": jobs, "payload_bytes": PAYLOAD_BYTES})
-        conn.execute(query("vacuum"))
-    with crew([partial(_work, dsn, name)] * WORKERS, metered_dsn=dsn) as workers:
-        workers.join()
-    assert workers.done == jobs, f"{workers.done} of {jobs}"
+def _drained(dsn: str, way: Any, batch: int, events: int, *, is_decoded: bool = False) -> Drained:
+    way.fill(dsn, events)
+    if isinstance(way, Ours):
+        way.join(dsn, batch)
+    return _spent(dsn, [partial(work, way, dsn, batch, is_decoded=is_decoded)] * WORKERS, events)
+
+
+def _foreign(setup: Setup, rival: Any, batch: int, events: int) -> Drained:
+    """Let workers of a library empty its queue; each is done when nothing is left to take."""
+    (drain,) = rival.drains.values()
+    share = events // WORKERS
+    with setup.database("queue_foreign") as dsn:
+        rival.create(dsn)
+        with crew([partial(rival.publish, dsn, events, WORKERS)]) as writer:
+            writer.join(PATIENCE_S)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(query("vacuum"))
+        return _spent(dsn, [partial(drain.decoded, dsn, share, batch)] * WORKERS, events)
+
+
+def _spent(dsn: str, jobs: Sequence[Job], events: int) -> Drained:
+    with crew(jobs, metered_dsn=dsn) as workers:
+        workers.join(PATIENCE_S)
+    assert workers.done == events, f"{workers.done} of {events}"
     assert workers.meter is not None
-    return Drained(jobs / workers.took_s, workers.meter.of(jobs))
-
-
-def _work(dsn: str, name: str, cue: Cue) -> int:
-    """Take and finish jobs until there are none."""
-    takes: dict[str, _Take] = {
-        HANDLED: partial(_handled, is_decoded=False),
-        DECODED: partial(_handled, is_decoded=True),
-        ALONE: _alone,
-        PUBLISHED: _published,
-    }
-    take = takes.get(name) or partial(_marked, name)
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        cue.begin()
-        return sum(take(conn))
-
-
-def _handled(conn: Connection[Any], *, is_decoded: bool) -> Iterator[int]:
-    """Delete and handle in one transaction: what a job does commits with its end."""
-    claims = Claims(conn, _on("queue_delete_fast", HANDLED), is_decoded=is_decoded)
-    while rows := claims.next({"events": BATCH}):
-        yield len(rows)
-
-
-def _alone(conn: Connection[Any]) -> Iterator[int]:
-    """Delete, which commits, then handle."""
-    cursor = Claims.cursor(conn, is_decoded=False)
-    statement = _on("queue_delete_fast", ALONE)
-    while rows := cursor.execute(statement, {"events": BATCH}, prepare=True).fetchall():
-        yield len(rows)
-
-
-def _published(conn: Connection[Any]) -> Iterator[int]:
-    """Delete between BEGIN and COMMIT, three round trips; as text, JSON decoded by psycopg."""
-    while True:
-        with conn.transaction():
-            rows = conn.execute(_on("queue_delete", PUBLISHED), {"events": BATCH}).fetchall()
-        if not rows:
-            return
-        yield len(rows)
-
-
-def _marked(name: str, conn: Connection[Any]) -> Iterator[int]:
-    """Mark jobs as taken, handle them, mark them as done: a transaction before, one after."""
-    while rows := conn.execute(_on("queue_take", name), {"events": BATCH}).fetchall():
-        conn.execute(_on("queue_done", name), {"ids": [row[0] for row in rows]})
-        yield len(rows)
-
-
-def _on(name: str, table: str) -> sql.Composed:
-    found = sql.SQL(query(name).decode())
-    return found.format(table=sql.Identifier("baseline", TABLES[table]))
+    cost: Cost = workers.meter.of(events)
+    return Drained(events / workers.took_s, cost)

@@ -23,8 +23,12 @@ _fork = multiprocess.get_context("fork")
 
 
 @contextmanager
-def supervised(dsn: str, *handlers: Handler, **settings: Any) -> Iterator[None]:
+def supervised(
+    dsn: str, *handlers: Handler, is_owned: bool = True, **settings: Any
+) -> Iterator[None]:
     """Run a supervisor with handlers; inside the block all their partitions are owned.
+
+    is_owned: False where nothing will be, as in a queue group: whoever calls waits for more.
 
     At the end it drains; one that does not is killed, which is an error.
     """
@@ -37,7 +41,7 @@ def supervised(dsn: str, *handlers: Handler, **settings: Any) -> Iterator[None]:
         return owned
 
     try:
-        for handler in handlers:
+        for handler in handlers if is_owned else ():
             wait_for(dsn, "owned", is_ready, group_id=handler.group)
         yield
     finally:

@@ -54,16 +54,23 @@ order by v.topic, v.group_id
 select
   g.group_id as "group",
   t.name as topic,
+  g.mode,
   case
     when exists (
       select from gapless.group_pause p
       where p.group_id = g.group_id and p.topic_id = g.topic_id and p.partition_id = -1
     ) then 'Paused'
     when m.members = 0 then 'Empty'
+    when g.mode = 'queue' then 'Stable'
     when l.settled = l.leases then 'Stable'
     else 'Rebalancing'
   end as state,
   m.members,
+  case when g.mode = 'queue' then (
+    select count(*) from pg_stat_activity a
+    where a.datname = current_database()
+      and a.application_name = left('gapless/queue worker ' || g.group_id, 63)
+  ) end as workers,
   t.partitions,
   o.lag,
   (

@@ -23,7 +23,9 @@ select true
 limit 1
 
 -- name: create_group
-select gapless.create_group(%(group_id)s, %(topic)s, %(start)s)
+select gapless.create_group(
+  %(group_id)s, %(topic)s, %(start)s, %(mode)s, %(block)s, %(max_crashes)s
+)
 
 -- name: join
 select gapless.join_groups(
@@ -106,7 +108,7 @@ select gapless.install_fence(%(group_id)s, %(topic_id)s, %(partition_id)s, %(epo
 -- One statement: whoever hears a notification of it finds the lock free. The partition's channel wakes
 -- the one worker that waits; the group's, which release() tells, the supervisors.
 select
-  gapless.release(%(group_id)s, %(topic_id)s, %(partition_id)s, %(token)s),
+  gapless.release(%(group_id)s, %(topic_id)s::int, %(partition_id)s::int, %(token)s::uuid),
   pg_advisory_unlock(7427003, %(lease_no)s),
   pg_notify(format('gapless_p_%%s_%%s', %(topic_id)s::int, %(partition_id)s::int), 'free')
 

@@ -139,8 +139,23 @@ order by e.evicted_ts desc
 limit 20
 
 -- name: partitions
--- What was set aside is counted up to 10000 events for each partition (COUNT_MAX).
+-- What was set aside is counted up to 10000 events for each partition (COUNT_MAX). Workers of queues have no lease:
+-- they are counted by their sessions.
 -- returns: gapless.status.snapshot:Standing
+with queues as materialized (
+  select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.lapsed, w.workers
+  from (
+    select c.group_id from gapless.consumer_group c
+    where c.mode = 'queue' and not c.is_scratch
+    group by 1
+  ) g
+  cross join lateral gapless.queue_state(g.group_id) s
+  left join lateral (
+    select count(*) as workers from pg_stat_activity a
+    where a.datname = current_database()
+      and a.application_name = left('gapless/queue worker ' || g.group_id, 63)
+  ) w on true
+)
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
   e.is_held, coalesce(g.next_offset, 0) as next_offset, coalesce(g.last_offset, 0) as last_offset,
@@ -153,8 +168,14 @@ select
     (
       select w.waits_for from gapless.waits w
       where w.group_id = e.group_id and w.topic_id = e.topic_id and w.partition_id = e.partition_id
-    ), '{}') as waits_for
+    ), '{}') as waits_for,
+  case when u.group_id is null then 'ordered' else 'queue' end as mode,
+  coalesce(u.workers, 0) as workers,
+  coalesce(u.open, 0) as open,
+  coalesce(u.in_hand, 0) as in_hand,
+  coalesce(u.lapsed, 0) as lapsed
 from gapless.leases e
+left join queues u using (group_id, topic, partition_id)
 left join gapless.lag g using (group_id, topic_id, partition_id)
 left join gapless.astray y using (group_id, topic_id, partition_id)
 cross join lateral (
@@ -220,3 +241,34 @@ order by 1
 -- name: chunks
 -- Without their sizes: those would wait behind one that is being dropped.
 select count(*) as chunks from gapless.chunk
+
+-- name: later
+-- What waits for its time. Counted up to a limit: 10^7 may wait.
+-- returns: gapless.status.waiting:Later
+select x.scheduled, x.next_ts, x.strays,
+  greatest(coalesce(extract(epoch from gapless.clock() - x.next_ts), 0), 0)::double precision as late_s,
+  x.schedules, x.paused, x.stopped
+from (
+  select
+    w.scheduled,
+    w.strays,
+    least(
+      (select s.deliver_at from gapless.scheduled s order by s.deliver_at limit 1),
+      (select min(s.next_due) from gapless.schedule s where s.paused_ts is null)
+    ) as next_ts,
+    (select count(*) from gapless.schedule) as schedules,
+    (select count(*) from gapless.schedule s where s.paused_ts is not null) as paused,
+    array(
+      select s.name || ': ' || coalesce(left(s.trouble, 200), 'topic ' || s.topic_id || ' is gone')
+      from gapless.schedule s
+      where s.trouble is not null
+        or not exists (select from gapless.topic t where t.topic_id = s.topic_id)
+      order by s.name limit 20
+    ) as stopped
+  from (
+    select count(*) as scheduled,
+      count(*) filter (where not exists (select from gapless.topic t where t.topic_id = c.topic_id))
+        as strays
+    from (select s.topic_id from gapless.scheduled s limit 10000) c
+  ) w
+) x

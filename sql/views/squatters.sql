@@ -15,6 +15,7 @@ select
         join gapless.topic t using (topic_id)
         where l.lease_no = k.objid::bigint
       ), 'a partition')
+    when 7427006 then 'a block of a queue'
     else 'a pipeline'
   end as holds,
   k.granted
@@ -23,7 +24,7 @@ join pg_stat_activity a using (pid)
 where k.locktype = 'advisory' and k.objsubid = 2
   and k.database = (select d.oid from pg_database d where d.datname = current_database())
   and (
-    k.classid::bigint in (7427002, 7427003, 7427005)
+    k.classid::bigint in (7427002, 7427003, 7427005, 7427006)
     or k.classid::bigint = 7427001
       and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
   )

@@ -124,6 +124,13 @@ class FencedError(GaplessError):
     """A newer owner holds this partition (I7); whoever gets this must stop at once."""
 
 
+class ReceiptError(GaplessError):
+    """A receipt holds nothing any more (Q2).
+
+    Its time was over and another took the event, it was finished or released, or the group moved.
+    """
+
+
 class BlockedError(GaplessError):
     """Under onFailure block: the unit at `place` failed, and nothing passes it; try again later."""
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import psycopg
 import pytest
-from benchmarks import counters, cpu, queue
+from benchmarks import counters, cpu, jobs
 from benchmarks.claims import Claims
 from benchmarks.cost import Cost
 from benchmarks.drain import Drained
@@ -65,14 +65,14 @@ def test_a_claim_commits_with_the_next_one(dsn: str) -> None:
             return int(conn.execute(found).fetchall()[0][0])
 
         dies = psycopg.connect(dsn, autocommit=True)
-        claims = Claims(dies, queue._on("queue_delete_fast", queue.HANDLED), is_decoded=False)
+        claims = Claims(dies, jobs._on("queue_delete_fast", jobs.HANDLED), is_decoded=False)
         assert len(claims.next({"events": 100})) == 100
         assert left() == 250
         assert len(claims.next({"events": 100})) == 100
         assert left() == 150
         dies.close()
         with psycopg.connect(dsn, autocommit=True) as worker:
-            taken = [*queue._handled(worker, is_decoded=True)]
+            taken = [*jobs._handled(worker, is_decoded=True)]
         assert (taken, left()) == ([100, 50], 0)
 
 

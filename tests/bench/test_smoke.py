@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import consume, counters, idle, latency, queue, relay
+from benchmarks import consume, counters, idle, jobs, latency, queue_held, queue_ways, relay
 from benchmarks.__main__ import NAMES, benchmark
 from benchmarks.bare import COMMITTED
 from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
@@ -20,19 +20,17 @@ pytestmark = [
 
 NOT_TINY = {"members", "spark"}  # 64 workers; a JVM, which tests/spark has
 NEED_PGBENCH = {"publish", "hot"}
-PICTURES = {"held": ["held-curves"], "scale": ["scale-no-op", "scale-waiting"]}
+PICTURES = {
+    "held": ["held-curves"],
+    "queue": ["queue-held"],
+    "scale": ["scale-no-op", "scale-waiting"],
+}
 
 
 # Who is compared in these has to be among their rows: as well as it can be written, and as published.
 RIVALS = {
-    "queue": {
-        queue.HANDLED,
-        queue.ALONE,
-        queue.PUBLISHED,
-        queue.INDEXED,
-        queue.STATUS,
-        queue.DECODED,
-    },
+    "jobs": {jobs.HANDLED, jobs.ALONE, jobs.PUBLISHED, jobs.INDEXED, jobs.STATUS, jobs.DECODED},
+    "queue": {queue_ways.DELETED, queue_ways.MARKED, queue_held.START},
     "consume": {*consume.RIVALS},
     "groups": {counters.NAME, counters.WELL, COMMITTED},
     "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},

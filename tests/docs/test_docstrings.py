@@ -35,6 +35,7 @@ _WHICH = {
     "ids",
     "topic_id",
     "message_id",
+    "scheduled_id",
     "descriptor",
     "epoch",
     "last_line",

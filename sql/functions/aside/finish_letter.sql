@@ -14,17 +14,7 @@ begin
   if pg_current_xact_id_if_assigned()::text is distinct from _claim_xid then
     return false;
   end if;
-  perform gapless.release_keys(_group_id, _topic_id, _partition_id, _first_offset);
-  with forgotten as (
-    delete from gapless.dead_letter d
-    where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
-      and d.first_offset = _first_offset and d.died_ts is null
-    returning d.first_offset, d.last_offset
-  )
-  delete from gapless.dead_letter_event e
-  using forgotten f
-  where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
-    and e.c_offset between f.first_offset and f.last_offset and e.first_offset = f.first_offset;
+  perform gapless.close_letter(_group_id, _topic_id, _partition_id, _first_offset);
   return gapless.finish_units(_claim_xid, 1);
 end
 $$;

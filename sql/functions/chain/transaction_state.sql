@@ -3,6 +3,7 @@
 --   'dead'         passed, but some of its events are dead letters, or were discarded
 --   'waiting'      passed, but some of its events wait to be tried again
 --   'pending'      the group has not come to all of its events yet
+--   'scheduled'    committed, but some of its events wait for their time (scheduled_until())
 --   'unsequenced'  committed, but not all of its events have an offset yet
 --   'open'         not committed yet, as far as this session can see
 --   'rolled-back'  it never was
@@ -31,6 +32,10 @@ begin
     raise exception 'there is no group "%": gapless groups lists them', transaction_state.group_id
       using errcode = 'GL404';
   end if;
+  -- MUST look first: what is promoted after this is found below.
+  if gapless.scheduled_until(transaction_state.transaction_id, covered) is not null then
+    return 'scheduled';
+  end if;
   for place in
     select l.*, c.next_offset
     from gapless.locate(transaction_state.transaction_id, covered) l
@@ -42,7 +47,10 @@ begin
       return 'unsequenced';
     end if;
     found_any := true;
-    passed := passed and coalesce(place.last_offset < place.next_offset, false);
+    passed := passed and coalesce(gapless.is_past(
+      transaction_state.group_id, place.topic_id, place.partition_id, place.first_offset, place.last_offset,
+      place.next_offset
+    ), false);
     aside := aside || gapless.states_aside(
       transaction_state.group_id, place.topic_id, place.partition_id,
       place.first_offset, place.last_offset, transaction_state.transaction_id
@@ -56,7 +64,9 @@ begin
       else 'handled'
     end;
   end if;
-  if exists (select from gapless.locate(transaction_state.transaction_id)) then
+  if exists (select from gapless.locate(transaction_state.transaction_id))
+    or gapless.scheduled_until(transaction_state.transaction_id) is not null
+  then
     return 'elsewhere';
   end if;
   return gapless.transaction_fate(transaction_state.transaction_id);

@@ -27,8 +27,8 @@ begin
   end if;
   select c.next_offset into next_offset from gapless.consumer_offsets c
   where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
-  if _last_offset < next_offset then
-    -- A unit is set aside as a whole (I5): its first event tells.
+  if gapless.is_past(_group_id, _topic_id, _partition_id, _first_offset, _last_offset, next_offset) then
+    -- A unit is set aside as a whole (I5): its first event tells. A queue group sets events aside: the worst tells.
     select d.state, left(coalesce(d.discard_reason, d.reason), 200), d.attempts
     into letter, reason, attempts
     from gapless.dead_letter_event e
@@ -36,7 +36,9 @@ begin
       on d.group_id = e.group_id and d.topic_id = e.topic_id and d.partition_id = e.partition_id
       and d.first_offset = e.first_offset
     where e.group_id = _group_id and e.topic_id = _topic_id
-      and e.partition_id = _partition_id and e.c_offset = _first_offset;
+      and e.partition_id = _partition_id and e.c_offset between _first_offset and _last_offset
+    order by d.state = 'redriven', d.state in ('dead', 'discarded'), e.c_offset
+    limit 1;
     state := case
       when letter in ('waiting', 'parked') then 'waiting'
       when letter in ('dead', 'discarded') then 'dead'

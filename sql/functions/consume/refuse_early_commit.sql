@@ -5,7 +5,8 @@ returns trigger
 language plpgsql
 as $$
 begin
-  if new.next_offset > old.next_offset
+  -- Without a token it was no worker of the partition: sweep() moves the floor of a queue group.
+  if new.next_offset > old.next_offset and new.token is not null
     and current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text
     and current_setting('gapless.seeking', true) is distinct from pg_current_xact_id()::text
   then

@@ -23,8 +23,18 @@ as $$
     ) e
     where c.next_offset > e.end_offset and c.stopped_at is null
     for update of c skip locked
+  ),
+  stopped as (
+    update gapless.consumer_offsets c set stopped_at = b.end_offset
+    from beyond b
+    where c.group_id = b.group_id and c.topic_id = b.topic_id and c.partition_id = b.partition_id
+    returning c.group_id, c.topic_id, c.partition_id
   )
-  update gapless.consumer_offsets c set stopped_at = b.end_offset
-  from beyond b
-  where c.group_id = b.group_id and c.topic_id = b.topic_id and c.partition_id = b.partition_id
+  -- Claims of a queue group look at its floor alone.
+  insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused, place)
+  select f.lease_no, f.version + 1, f.next_offset, f.block, true, f.place
+  from stopped s
+  join gapless.lease l using (group_id, topic_id, partition_id)
+  cross join lateral gapless.floor_of(l.lease_no) f
+  where f.version is not null
 $$;

@@ -1,8 +1,13 @@
 -- Make a group known for a topic, with an offset and a lease row for every partition. Repeat freely.
 -- start: 'earliest' (first offset) or 'latest' (what is published from now on); it counts only when
 -- the group is new for the topic. Returns the group's number (its NOTIFY channel: gapless_g_<number>).
+-- mode: 'ordered', or 'queue' (functions/queue/): any number of workers a partition. It is fixed once the group has
+-- handled anything. Of a queue, block says how many events one transaction has in hand at most (null: as it is, 100
+-- when new); it is changed only while nobody has any. max_crashes: take() gives an event out so often.
+-- Raises GL400 for what is out of range, GL409 when the group is of the other mode.
 create or replace function gapless.create_group(
-  group_id text, topic text, start text default 'earliest'
+  group_id text, topic text, start text default 'earliest', mode text default 'ordered', block int default null,
+  max_crashes int default null
 )
 returns int
 language plpgsql
@@ -12,15 +17,18 @@ as $$
 #variable_conflict use_column
 declare
   wanted int := gapless.topic_id(topic);
-  number int;
+  here gapless.consumer_group;
 begin
   if create_group.start not in ('earliest', 'latest') then
     raise exception 'a group starts at earliest or latest, not at %', create_group.start
       using errcode = 'GL400';
   end if;
-  select g.group_no into number from gapless.consumer_group g
+  perform gapless.check_mode(
+    create_group.group_id, wanted, create_group.mode, create_group.block, create_group.max_crashes
+  );
+  select g.* into here from gapless.consumer_group g
   where g.group_id = create_group.group_id and g.topic_id = wanted;
-  if found and not exists (
+  if here.mode = create_group.mode and not exists (
     select from gapless.topic t
     cross join lateral generate_series(0, t.partitions - 1) p
     where t.topic_id = wanted and not exists (
@@ -28,19 +36,28 @@ begin
       where l.group_id = create_group.group_id and l.topic_id = wanted and l.partition_id = p
     )
   ) then
-    return number;
+    if here.mode = 'queue' then
+      perform gapless.set_queue(here, create_group.block, create_group.max_crashes);
+    end if;
+    return here.group_no;
   end if;
 
   -- The number of partitions MUST not change between here and the end: rows would be missing.
   perform from gapless.topic t where t.topic_id = wanted for share;
-  insert into gapless.consumer_group (group_id, topic_id)
-  values (create_group.group_id, wanted)
+  insert into gapless.consumer_group (group_id, topic_id, mode, block, max_crashes)
+  values (
+    create_group.group_id, wanted, create_group.mode,
+    case when create_group.mode = 'queue' then coalesce(create_group.block, 100) end,
+    coalesce(create_group.max_crashes, 3)
+  )
   on conflict do nothing;
-
   perform gapless.add_partitions(create_group.group_id, wanted, create_group.start);
 
-  select g.group_no into strict number from gapless.consumer_group g
+  select g.* into strict here from gapless.consumer_group g
   where g.group_id = create_group.group_id and g.topic_id = wanted;
-  return number;
+  if here.mode <> create_group.mode then
+    perform gapless.change_mode(here, create_group.mode, coalesce(create_group.block, 100));
+  end if;
+  return here.group_no;
 end
 $$;

@@ -26,6 +26,12 @@ begin
     raise exception 'supervisors run for group "%": stop them first', drop_group.group_id
       using errcode = 'GL423';
   end if;
+  delete from gapless.queue_range r
+  using gapless.lease l
+  where l.group_id = drop_group.group_id and r.lease_no = l.lease_no;
+  delete from gapless.queue_floor f
+  using gapless.lease l
+  where l.group_id = drop_group.group_id and f.lease_no = l.lease_no;
   delete from gapless.delivery v where v.group_id = drop_group.group_id;
   delete from gapless.dead_letter_key k where k.group_id = drop_group.group_id;
   delete from gapless.dead_letter_event e where e.group_id = drop_group.group_id;

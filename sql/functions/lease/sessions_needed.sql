@@ -28,10 +28,17 @@ as $$
     select mg.member_id, mg.group_id, t.name as topic
     from gapless.member_group mg
     join gapless.topic t using (topic_id)
+    join gapless.consumer_group g using (group_id, topic_id)
     join fleet using (member_id)
+    where g.mode = 'ordered'    -- any number of workers serve a queue
     union all
     select null, u.group_id, u.topic
     from unnest(_groups, _topics) as u (group_id, topic)
+    where not exists (
+      select from gapless.consumer_group g
+      join gapless.topic t using (topic_id)
+      where g.group_id = u.group_id and t.name = u.topic and g.mode = 'queue'
+    )
   ),
   shares as (
     select

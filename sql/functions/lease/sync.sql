@@ -23,7 +23,8 @@ begin
   end if;
   live := gapless.live_members(_group_id, _topic_id);
   retired := gapless.retire(_group_id, _topic_id);
-  if retired = 0 and live = grp.planned_for and (cardinality(live) = 0 or not exists (
+  -- Nobody owns a partition of a queue group: there is nothing to plan.
+  if retired = 0 and live = grp.planned_for and (grp.mode = 'queue' or cardinality(live) = 0 or not exists (
     select from gapless.lease l
     where l.group_id = _group_id and l.topic_id = _topic_id and l.target is null
   )) then
@@ -31,7 +32,7 @@ begin
   end if;
 
   lock table gapless.guard_planning in exclusive mode;
-  moved := gapless.plan(_group_id, _topic_id, live, grp.generation + 1);
+  moved := case when grp.mode = 'queue' then 0 else gapless.plan(_group_id, _topic_id, live, grp.generation + 1) end;
   update gapless.consumer_group g
   set planned_for = live, generation = g.generation + 1
   where g.group_id = _group_id and g.topic_id = _topic_id

@@ -37,8 +37,9 @@ as $$
         )
         and exists (
           select from gapless.member_group mine
+          join gapless.consumer_group g using (group_id, topic_id)
           join gapless.lease l using (group_id, topic_id)
-          where mine.member_id = me.member_id and l.target is null
+          where mine.member_id = me.member_id and l.target is null and g.mode = 'ordered'
         )
     )
     or exists (

@@ -46,5 +46,8 @@ begin
       select from gapless.lease l
       where l.group_id = c.group_id and l.topic_id = c.topic_id and l.partition_id = c.partition_id
     );
+
+  perform gapless.enter_queue(_group_id, _topic_id, g.block) from gapless.consumer_group g
+  where g.group_id = _group_id and g.topic_id = _topic_id and g.mode = 'queue';
 end
 $$;

@@ -22,6 +22,8 @@ begin
     select c.group_id, c.topic_id, c.partition_id, c.epoch from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
     on conflict do nothing;
+    perform gapless.enter_queue(_group_id, _topic_id, g.block) from gapless.consumer_group g
+    where g.group_id = _group_id and g.topic_id = _topic_id and g.mode = 'queue';
     update gapless.consumer_group g set planned_for = '{}'
     where g.group_id = _group_id and g.topic_id = _topic_id;
   end if;

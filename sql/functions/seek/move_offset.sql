@@ -15,7 +15,7 @@ begin
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = of_topic
       and c.partition_id = _partition_id and c.stopped_at is not null
-  ) then
+  ) and not gapless.has_ranges(_group_id, of_topic, _partition_id) then
     return;
   end if;
   perform set_config('gapless.seeking', pg_current_xact_id()::text, true);
@@ -25,6 +25,7 @@ begin
     attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null
   where c.group_id = _group_id and c.topic_id = of_topic
     and c.partition_id = _partition_id;
+  perform gapless.move_floor(_group_id, of_topic, _partition_id, _new_offset);
   -- First of all: nobody discards one meanwhile.
   perform gapless.lock_keys(_group_id, of_topic, _partition_id);
   removed := gapless.sum_letters(_group_id, of_topic, _partition_id, _new_offset);

@@ -39,6 +39,14 @@ COMMANDS = {
         "gapless.cli.publish",
         "publish one event, or JSON lines from a file or a pipe",
     ),
+    "later": Command(
+        "gapless.cli.later",
+        "list the events that wait for their time, cancel them",
+    ),
+    "schedule": Command(
+        "gapless.cli.schedule",
+        "publish again and again: add, list, pause, resume, remove, run schedules",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",
@@ -55,6 +63,10 @@ COMMANDS = {
     "groups": Command(
         "gapless.cli.groups",
         "list, create and show consumer groups and their lag",
+    ),
+    "queue": Command(
+        "gapless.cli.queue",
+        "take events of a queue group by hand, and say what became of them",
     ),
     "status": Command(
         "gapless.cli.status",

@@ -47,6 +47,11 @@ def add_arguments(parser: Parser) -> None:
         default=EARLIEST,
         help="where it begins: earliest (default), latest, an offset, a time",
     )
+    creation.add_argument(
+        "--mode",
+        choices=("ordered", "queue"),
+        help="queue: any number of workers share a partition, in no order (default: ordered)",
+    )
     about = "forget a group, its offsets and dead letters; without --yes only say what"
     removal = add_verb(verbs, "remove", _remove, about)
     removal.add_argument("group")
@@ -67,7 +72,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _create(args: argparse.Namespace) -> int:
     with open_connection(args, "groups") as conn:
-        made = create_group(conn, args.group, args.topic, start=args.start)
+        made = create_group(conn, args.group, args.topic, start=args.start, mode=args.mode)
     name = f"group {made.group} of topic {made.topic}"
     start = str(made.start) if made.start else None
     text = f"created {name}, from {start}" if made.created else f"nothing to do: there is a {name}"

@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let a worker process serve up to N partitions (default: 1)",
     )
     parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes for each queue group (default: 4)"
+    )
+    parser.add_argument(
         "--engine",
         choices=("processes", "spark"),
         default="processes",
@@ -64,6 +67,7 @@ _FLAGS = (
     "instance_name",
     "capacity",
     "partitions_per_worker",
+    "workers",
     "batch_size",
     "create_topics",
     "exit_on_revoked",
@@ -80,6 +84,7 @@ def main(args: argparse.Namespace) -> int:
     from gapless.cli.logs import set_up_logs  # noqa: PLC0415
     from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
+    from gapless.log.schedules import Schedule  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
     conf = spark_conf(args)
@@ -99,7 +104,8 @@ def main(args: argparse.Namespace) -> int:
     dsn = server_dsn(args, settings)
     # The default asks for nothing: a topic may have been given another number since.
     is_asked = loaded.sources["totalPartitions"] != "default"
-    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
+    schedules = [Schedule(**each.record()) for each in loaded.schedules]
+    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked, schedules=schedules)
     if args.engine == "spark":
         from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
 

@@ -44,7 +44,7 @@ from gapless.failpoints import hit
 SAVEPOINT = "gapless_unit"
 
 
-class _BlockedHereError(Exception):
+class BlockedHereError(Exception):
     """Under onFailure block: this unit failed, and must not be passed."""
 
     def __init__(self, error: BaseException | str) -> None:
@@ -75,7 +75,7 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
             )
             _together(job, parking, islice(units, good))
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
-                _handle(job, parking, unit, aside)
+                handle_alone(job, parking, unit, aside)
             at = None
             handled = True
             aside.update(settle_parking(parking))
@@ -84,7 +84,7 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
         if learn(job.handler, error):
             return Redo(spans=chosen, learned=True)
         return _fewer(chosen, good if at is None else at, error)
-    except _BlockedHereError as blocked:
+    except BlockedHereError as blocked:
         return _block(job, chosen, at or 0, blocked.error)
     except psycopg.Error as error:
         if not handled or is_passing(error):
@@ -111,14 +111,14 @@ def give_up(job: Job, span: Span, failure: Failure, *, verdict: Verdict | None =
         if claimed is None:
             return Step(outcome="fenced")
         hit("give_up.claimed")
-        _put(job, span, failure, verdict, aside)
+        put_aside(job, span, failure, verdict, aside)
         hit("give_up.lettered")
         allow_commit(job.conn, claimed.claim_xid, 1)
         return Step.after(spans, aside)
     return Step(outcome="idle")
 
 
-def _handle(job: Job, parking: Parking | None, unit: Unit, aside: Counter[str]) -> None:
+def handle_alone(job: Job, parking: Parking | None, unit: Unit, aside: Counter[str]) -> None:
     """Handle a unit under a savepoint, or park it; when it fails, do as the policy says."""
     if parking is not None and parking.parks(unit):
         return
@@ -130,14 +130,17 @@ def _handle(job: Job, parking: Parking | None, unit: Unit, aside: Counter[str]) 
     failure = Failure(error=error, duration_ms=(perf_counter() - began) * 1000)
     verdict = job.judge(error, failure.attempts)
     if verdict.state == "block":
-        raise _BlockedHereError(error)
-    _put(job, unit.span, failure, verdict, aside)
+        raise BlockedHereError(error)
+    put_aside(job, unit.span, failure, verdict, aside)
     hit("isolate.lettered")
     if parking is not None and verdict.state != "skip":
         parking.hold(unit.first_offset)
 
 
-def _put(job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]) -> None:
+def put_aside(
+    job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]
+) -> None:
+    """Set a unit aside as the verdict says, in the transaction that is open, and count it."""
     if verdict.state == "skip":
         return
     set_aside(job.conn, job.assignment.partition, span, failure, job.fate(verdict))

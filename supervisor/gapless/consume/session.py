@@ -38,6 +38,13 @@ class ChangedError(TransactionBrokenError):
     """The handler changed settings of the session, or it seems so; nothing of ours ran by them."""
 
 
+_OURS: Mapping[str, type[TransactionBrokenError]] = {
+    _UNTOLD: UntoldError,
+    _CHANGED: ChangedError,
+    _REPLACED: TransactionBrokenError,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Settings:
     """What a session was set to before any handler had it; `watched` as one text."""
@@ -96,13 +103,15 @@ def run(
     try:
         return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
     except psycopg.Error as error:
-        if error.sqlstate == _UNTOLD:
-            raise UntoldError(error.diag.message_primary) from error
-        if error.sqlstate == _CHANGED:
-            raise ChangedError(error.diag.message_primary) from error
-        if error.sqlstate == _REPLACED:
-            raise TransactionBrokenError(error.diag.message_primary) from error
+        explain(error)
         raise
+
+
+def explain(error: psycopg.Error) -> None:
+    """Raise what run() raises for an error of our own checks, whichever query it came with."""
+    kind = _OURS.get(error.sqlstate or "")
+    if kind is not None:
+        raise kind(error.diag.message_primary) from error
 
 
 def run_before(conn: Connection[Any], name: str) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.user.check import GroupBy
+from gapless.consume.user.check import NEEDS_ORDER, GroupBy, Mode
 from gapless.consume.user.handler import Handler, require_single_units
 from gapless.consume.verdict.policy import DeliveryMode, Policy
+from gapless.errors import UsageError
 from gapless.settings import Settings
 
 
@@ -21,6 +22,10 @@ class Terms:
     """What one handler is run by; nothing is optional.
 
     group_id, topic: what it serves; no group: nobody named one, which `gapless run` refuses.
+    topics: all it serves, in order of preference; topic is the first.
+    mode: whether one worker at a time has a partition, in order, or many share it ("queue").
+    visibility_s: how long an event is reserved at a time, in a queue, at least once.
+    workers: in a queue, how many processes of one supervisor handle its events.
     batch_size: events per claim; a claim goes on to the end of its last unit, which is never cut.
     group_by: what makes neighbouring events one unit.
     delivery, concurrency: how the handler is called; how many calls at a time, at least once.
@@ -34,10 +39,14 @@ class Terms:
 
     group_id: str | None
     topic: str
+    topics: tuple[str, ...]
+    mode: Mode
     batch_size: int
     group_by: GroupBy
     delivery: DeliveryMode
     concurrency: int
+    visibility_s: float
+    workers: int
     policy: Policy
     start: Literal["earliest", "latest"]
     stream_above_events: int
@@ -52,10 +61,14 @@ def agree(handler: Handler, settings: Settings) -> Terms:
     return Terms(
         group_id=group_id,
         topic=topic,
+        topics=handler.topics or (topic,),
+        mode=handler.mode,
         batch_size=handler.batch_size or settings.batch_size,
-        group_by=handler.group_by or settings.group_by,
+        group_by=handler.group_by or _group_by(handler, settings),
         delivery=handler.delivery or settings.delivery,
         concurrency=handler.concurrency or settings.concurrency,
+        visibility_s=handler.visibility_s or settings.visibility_s,
+        workers=settings.workers,
         policy=Policy(
             on_failure=handler.on_failure or settings.on_failure,
             retry_delays_s=_delays(handler.retry_delays_s, settings.retry_delays_s),
@@ -79,6 +92,33 @@ def require_fit(handler: Handler, terms: Terms) -> None:
     """Raise UsageError when the handler cannot be run by these terms."""
     if terms.delivery == "at-least-once":
         require_single_units(handler, terms.group_by)
+    if terms.mode == "queue":
+        _require_queue(handler, terms)
+
+
+def _require_queue(handler: Handler, terms: Terms) -> None:
+    """Raise UsageError for what is configured, or left to be, and does not go with a queue."""
+    if terms.policy.on_failure in NEEDS_ORDER:
+        raise UsageError(
+            f"{handler.name}: a queue has no order that onFailure {terms.policy.on_failure} could "
+            'keep: write on_failure="retry" or "dead-letter" in the handler'
+        )
+    if terms.delivery == "at-least-once":
+        return
+    for name, said in (
+        ("concurrency", handler.concurrency),
+        ("visibility_s", handler.visibility_s),
+    ):
+        if said is not None:
+            raise UsageError(
+                f"{handler.name}: {name} is for at-least-once: exactly once, a worker holds its "
+                "events by its transaction, one call at a time; more workers do more at a time"
+            )
+
+
+def _group_by(handler: Handler, settings: Settings) -> GroupBy:
+    """Return what is configured; of a queue one event is one unit, so nothing is merged."""
+    return "transaction" if handler.mode == "queue" else settings.group_by
 
 
 def _delays(own: Sequence[float] | None, configured: Sequence[float]) -> tuple[float, ...]:

@@ -238,6 +238,14 @@ class Unit(Generic[P_co]):
         timeline = timeline_at(self.source.timelines, self.first_offset)
         return Event(self.topic, self.partition, self.first_offset, self._head[0], timeline)
 
+    def singles(self) -> Iterator[Unit]:
+        """Return each of its events as a unit of its own, as a queue's handler is called with."""
+        offset = self.first_offset
+        for rows in self._slices():
+            for row in rows:
+                yield Unit(self.source, offset, [row])
+                offset += 1
+
     def _slices(self) -> Iterator[list[Row]]:
         if self._rows is not None:
             yield self._rows

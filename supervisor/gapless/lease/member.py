@@ -18,6 +18,7 @@ from psycopg.rows import class_row
 from gapless.db.connect import lock_timeout
 from gapless.db.listen import listen
 from gapless.db.queries import query
+from gapless.db.refused import refused
 from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
 from gapless.lease.squatters import end_squatters
@@ -25,12 +26,19 @@ from gapless.lease.squatters import end_squatters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """A topic that a group consumes; `start` counts when the group is new."""
+    """A topic that a group consumes; `start` counts when the group is new.
+
+    mode: "ordered" or "queue". block, max_crashes: of a queue, as create_group() of the database
+    takes them.
+    """
 
     group_id: str
     topic: str
     topic_id: int
     start: str = "earliest"
+    mode: str = "ordered"
+    block: int | None = None
+    max_crashes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,25 @@ class Lease:
             topic_id=self.topic_id,
             partition_id=self.partition_id,
         )
+
+
+def create_group(conn: Connection[Any], subscription: Subscription) -> int:
+    """Make a group known for a topic, if it is not; return its number.
+
+    Raises RefusedError for a queue that is to keep the order of its events, or the other way round.
+    """
+    params = {
+        "group_id": subscription.group_id,
+        "topic": subscription.topic,
+        "start": subscription.start,
+        "mode": subscription.mode,
+        "block": subscription.block,
+        "max_crashes": subscription.max_crashes,
+    }
+    with refused():
+        row = conn.execute(query("lease", "create_group"), params).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 class Member:
@@ -177,12 +204,7 @@ class Member:
 
     def _listen(self) -> None:
         for subscription in self._subscriptions:
-            group_no = self._value(
-                "create_group",
-                group_id=subscription.group_id,
-                topic=subscription.topic,
-                start=subscription.start,
-            )
+            group_no = create_group(self._conn, subscription)
             listen(self._conn, f"gapless_g_{group_no}")
 
     def _value(self, statement: str, /, **params: object) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection
@@ -41,8 +41,11 @@ def require_room(
     capacity: int | None,
     partitions_per_worker: int,
     total_partitions: int,
+    queue_workers: int = 0,
 ) -> None:
     """Raise ConnectError, with the sum, if the server could not serve all partitions.
+
+    queue_workers: so many more workers the member that joins has, for no partition of its own.
 
     Better now than later: workers that get no session leave their partitions standing.
     """
@@ -57,6 +60,7 @@ def require_room(
     with conn.cursor(row_factory=class_row(Demand)) as cursor:
         demand = cursor.execute(query("lease", "sessions_needed"), params).fetchone()
     assert demand is not None
+    demand = replace(demand, workers=demand.workers + queue_workers)
     if demand.needed > demand.admitted:
         raise ConnectError(_explain(demand))
 

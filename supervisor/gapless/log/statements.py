@@ -31,6 +31,8 @@ def statement_of(
     end = "_from" if told else ""
     if isinstance(events, list):
         one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
+        if keyed.is_later(events[0]):
+            return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
         if (key := keyed.key_text(events[0].dedupe_key)) is not None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())
         return f"publish_one{end}", {**one, **told}, iter(())
@@ -38,7 +40,7 @@ def statement_of(
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
-    if [event.dedupe_key for event in head].count(None) < len(head):
+    if any(map(keyed.is_special, head)):
         return "publish_each", keyed.block_of(topic, head, some), iter(())
     return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
 

@@ -1,21 +1,15 @@
 """What an operator does, as functions: records in, records out; nothing is printed.
 
-A gateway, a notebook or a test does with one call what a command does:
-
-    from gapless import ops
-
     with gapless.connect(autocommit=True) as conn:
         ops.pause(conn, ops.GroupPlace.parse("billing/orders"), reason="bad deploy")
-        for unit in ops.list_units(conn, ops.DlqFilter(group="billing", states=["dead"])):
-            ops.redrive_unit(conn, unit.place)
+        ops.redrive_unit(conn, ops.GroupPlace.parse("billing/orders/3@17"))
 
 Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
 has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
 They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0.
 What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
-is one, for what the database refuses, with its SQLSTATE. A missing right or a lost connection is
-psycopg's own error. Functions that commit step by step say so, and refuse another connection.
-Each name is imported where it is first asked for, so to pause a group needs nothing of a replay.
+is one, for what the database refuses, with its SQLSTATE. What is psycopg's own error stays that.
+Functions that commit step by step say so. Each name is imported where it is first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +18,9 @@ from gapless.lazily import attributes
 
 if TYPE_CHECKING:
     from gapless.errors import RefusedError
+    from gapless.log.later import cancel
     from gapless.log.retention import Chunk, Retention, find_retention
+    from gapless.log.schedules import Schedule, add_schedule, apply_schedule
     from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
     from gapless.ops.chains import Chain, ChainUnit, trace
     from gapless.ops.control import (
@@ -83,6 +79,14 @@ if TYPE_CHECKING:
         install_schema,
         is_installed,
     )
+    from gapless.ops.later import (
+        Cancelled,
+        LaterEvent,
+        LaterTotals,
+        cancel_later,
+        count_later,
+        list_later,
+    )
     from gapless.ops.load.lines import JsonLines, LineShape
     from gapless.ops.load.publish import PublishedLines, publish_lines
     from gapless.ops.pipelines import (
@@ -92,6 +96,19 @@ if TYPE_CHECKING:
         reset_pipeline,
     )
     from gapless.ops.place import EARLIEST, GroupPlace, Point
+    from gapless.ops.queue import (
+        QueueJob,
+        QueuePartition,
+        Receipt,
+        TakenEvent,
+        acknowledge,
+        extend,
+        peek,
+        queue_state,
+        reject,
+        release,
+        take,
+    )
     from gapless.ops.remedy import Explained, explain
     from gapless.ops.replay.plan import (
         ReplayInfo,
@@ -109,6 +126,15 @@ if TYPE_CHECKING:
     from gapless.ops.replay.tally import FailedUnit, ReplayTrial
     from gapless.ops.replay.trial import try_replay
     from gapless.ops.retention import drop_chunks, list_chunks
+    from gapless.ops.schedules import (
+        ScheduleInfo,
+        list_schedules,
+        pause_schedule,
+        remove_schedule,
+        resume_schedule,
+        run_schedule,
+        show_schedule,
+    )
     from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
     from gapless.ops.topics import (
         AlteredTopic,
@@ -125,120 +151,39 @@ if TYPE_CHECKING:
     from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
-    "EARLIEST",
-    "AlteredTopic",
-    "Chain",
-    "ChainUnit",
-    "Chunk",
-    "CreatedGroup",
-    "DlqDetails",
-    "DlqEvent",
-    "DlqFilter",
-    "DlqOutcome",
-    "DlqRow",
-    "DlqUnit",
-    "Explained",
-    "FailedUnit",
-    "Finding",
-    "GroupInfo",
-    "GroupPartition",
-    "GroupPlace",
-    "ImportedEvent",
-    "ImportedUnit",
-    "Installed",
-    "JsonLines",
-    "LineShape",
-    "Losses",
-    "Move",
-    "ParkedAhead",
-    "ParkedBehind",
-    "Paused",
-    "PipelineStanding",
-    "Point",
-    "PublishedLines",
-    "RefusedError",
-    "RemovedGroup",
-    "RemovedPipeline",
-    "ReplayInfo",
-    "ReplayPlan",
-    "ReplayProgress",
-    "ReplayRange",
-    "ReplayResult",
-    "ReplaySlice",
-    "ReplayTrial",
-    "Resumed",
-    "Retention",
-    "SameTransaction",
-    "ServerInfo",
-    "Skipped",
-    "Topic",
-    "TopicChange",
-    "TopicInfo",
-    "TopicPartition",
-    "UnroutedId",
-    "adopt_topic",
-    "alter_topic",
-    "create_group",
-    "create_replay",
-    "create_topic",
-    "diagnose",
-    "discard_unit",
-    "discard_units",
-    "discard_unrouted",
-    "drop_chunks",
-    "drop_schema",
-    "explain",
-    "export_units",
-    "find_losses",
-    "find_replay",
-    "find_retention",
-    "find_topic",
-    "import_unit",
-    "install_schema",
-    "is_installed",
-    "list_changes",
-    "list_chunks",
-    "list_groups",
-    "list_pipelines",
-    "list_replays",
-    "list_topics",
-    "list_units",
-    "list_unrouted",
-    "parse_units",
-    "pause",
-    "plan_replay",
-    "plan_seek",
-    "publish_lines",
-    "redrive_unit",
-    "redrive_units",
-    "remove_group",
-    "remove_pipeline",
-    "remove_replay",
-    "replay_progress",
-    "replay_terms",
-    "republish_unit",
-    "reset_pipeline",
-    "resume",
-    "run_replay",
-    "seek",
-    "seek_paused",
-    "show_group",
-    "show_server",
-    "show_topic",
-    "show_unit",
-    "skip_hole",
-    "start_server",
-    "stop_server",
-    "trace",
+    "EARLIEST", "AlteredTopic", "Cancelled", "Chain", "ChainUnit", "Chunk", "CreatedGroup",
+    "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "Explained",
+    "FailedUnit", "Finding", "GroupInfo", "GroupPartition", "GroupPlace", "ImportedEvent",
+    "ImportedUnit", "Installed", "JsonLines", "LaterEvent", "LaterTotals", "LineShape", "Losses",
+    "Move", "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point", "PublishedLines",
+    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
+    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
+    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
+    "ServerInfo", "Skipped", "TakenEvent", "Topic", "TopicChange", "TopicInfo", "TopicPartition",
+    "UnroutedId", "acknowledge", "add_schedule", "adopt_topic", "alter_topic", "apply_schedule",
+    "cancel", "cancel_later", "count_later", "create_group", "create_replay", "create_topic",
+    "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks", "drop_schema",
+    "explain", "export_units", "extend", "find_losses", "find_replay", "find_retention",
+    "find_topic", "import_unit", "install_schema", "is_installed", "list_changes", "list_chunks",
+    "list_groups", "list_later", "list_pipelines", "list_replays", "list_schedules", "list_topics",
+    "list_units", "list_unrouted", "parse_units", "pause", "pause_schedule", "peek", "plan_replay",
+    "plan_seek", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
+    "release", "remove_group", "remove_pipeline", "remove_replay", "remove_schedule",
+    "replay_progress", "replay_terms", "republish_unit", "reset_pipeline", "resume",
+    "resume_schedule", "run_replay", "run_schedule", "seek", "seek_paused", "show_group",
+    "show_schedule", "show_server", "show_topic", "show_unit", "skip_hole", "start_server",
+    "stop_server", "take", "trace",
     "try_replay",
-]
+]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attributes(
         __name__,
         {
             "gapless.errors": "RefusedError",
+            "gapless.log.later": "cancel",
             "gapless.log.retention": "Chunk Retention find_retention",
+            "gapless.log.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
             "gapless.ops.chains": "Chain ChainUnit trace",
             "gapless.ops.control": (
@@ -263,6 +208,9 @@ if not TYPE_CHECKING:
             "gapless.ops.install": (
                 "Installed Losses drop_schema find_losses install_schema is_installed"
             ),
+            "gapless.ops.later": (
+                "Cancelled LaterEvent LaterTotals cancel_later count_later list_later"
+            ),
             "gapless.ops.load.lines": "JsonLines LineShape",
             "gapless.ops.load.publish": "PublishedLines publish_lines",
             "gapless.ops.pipelines": (
@@ -270,6 +218,10 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
             "gapless.ops.remedy": "Explained explain",
+            "gapless.ops.queue": (
+                "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state "
+                "reject release take"
+            ),
             "gapless.ops.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
                 "list_replays plan_replay remove_replay replay_terms"
@@ -279,6 +231,10 @@ if not TYPE_CHECKING:
             "gapless.ops.replay.trial": "try_replay",
             "gapless.ops.retention": "drop_chunks list_chunks",
             "gapless.ops.server": "ServerInfo show_server start_server stop_server",
+            "gapless.ops.schedules": (
+                "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
+                "run_schedule show_schedule"
+            ),
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import CheckViolation
 
+from gapless.consume.user.check import Mode
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError, UsageError
+from gapless.lease.member import Subscription
+from gapless.lease.member import create_group as make_group
 from gapless.log.topics import require_topic
 from gapless.ops.doctor.places import Astray
 from gapless.ops.place import EARLIEST, GroupPlace, Point
@@ -26,13 +29,16 @@ class GroupInfo:
     lag: events it has not passed; dead_letters: events that are dead.
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
-    Paused (all of it). members: supervisors in it. partitions: of the topic.
+    Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
+    queue. workers: of a queue, on all machines, those that handle its events.
     """
 
     group: str
     topic: str
+    mode: str
     state: str
     members: int
+    workers: int | None
     partitions: int
     lag: int
     dead_letters: int
@@ -102,14 +108,21 @@ def show_group(conn: Connection[Any], place: GroupPlace) -> list[GroupPartition]
 
 
 def create_group(
-    conn: Connection[Any], group: str, topic: str, *, start: Point = EARLIEST
+    conn: Connection[Any],
+    group: str,
+    topic: str,
+    *,
+    start: Point = EARLIEST,
+    mode: Mode | None = None,
 ) -> CreatedGroup:
     """Make a group known before its first worker; nothing happens when it is there.
 
+    mode: "ordered" (of a new group, the default), or "queue": any number of workers share a
+    partition, in no order. One that is there may change as long as it has handled nothing.
     start: where it begins in each partition; a Point of a transaction is none.
     Raises UsageError for what is not a group name; GaplessError for a
     group that is there and has no place in the log; RefusedError for a topic that is not there,
-    or a start outside of the log.
+    a start outside of the log, or (GL409) a group of the other mode.
     """
     if start.transaction is not None:
         raise UsageError(f"a group begins at an end, an offset or a time, not at {start}")
@@ -120,12 +133,14 @@ def create_group(
     is_new = not rows(conn, GroupPartition, query("cli", "group_partitions"), **where)
     if is_new:
         try:
-            _create_at(conn, group, topic, start)
+            _create_at(conn, group, topic, start, mode or "ordered")
         except CheckViolation as error:
             raise UsageError(
                 f'"{group}" is not a group name: use 1 to 249 letters, digits, dots, dashes '
                 "and underscores"
             ) from error
+    elif mode is not None:
+        _make(conn, group, topic, mode=mode)
     return CreatedGroup(group=group, topic=topic, created=is_new, start=start if is_new else None)
 
 
@@ -153,12 +168,19 @@ def _missing(group: str, of_topic: str = "") -> RefusedError:
     )
 
 
-def _create_at(conn: Connection[Any], group: str, topic: str, start: Point) -> None:
+def _create_at(conn: Connection[Any], group: str, topic: str, start: Point, mode: Mode) -> None:
     """Make the group at a place: nobody sees it before it is there."""
     what = {"group": group, "topic": topic, "partition": None, "transaction": None}
     with conn.transaction():
-        named = {"group_id": group, "topic": topic, "start": start.end or "earliest"}
-        conn.execute(query("lease", "create_group"), named)
+        _make(conn, group, topic, mode=mode, start=start.end or "earliest")
         if start.end is None:
             to = {"end": None, "offset": start.offset, "time": start.time, "holder": None}
             row(conn, query("control", "seek"), **what, **to)
+
+
+def _make(
+    conn: Connection[Any], group: str, topic: str, *, mode: Mode, start: str = "earliest"
+) -> None:
+    topic_id = require_topic(conn, topic).topic_id
+    wanted = Subscription(group_id=group, topic=topic, topic_id=topic_id, start=start, mode=mode)
+    make_group(conn, wanted)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import ConfigError
+from gapless.settings.declared import Declared
 from gapless.settings.document import Document, Nested, SettingEntry
 from gapless.settings.kinds import RefusedValueError
 from gapless.settings.placeholder import PlaceholderError, Resolved, expand, names_in
@@ -43,6 +44,7 @@ class Loaded:
     warnings: tuple[str, ...]
     sources: Mapping[str, str]
     """For each key: "flag", "environment X", "values file F line N", "F line N" or "default"."""
+    schedules: tuple[Declared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,12 @@ def load(
     for key, rival_values in said.items():
         if sources[key] != _FLAG_SOURCE:
             warnings += rivals(rival_values)
-    return Loaded(settings=settings, warnings=tuple(warnings), sources=MappingProxyType(sources))
+    return Loaded(
+        settings=settings,
+        warnings=tuple(warnings),
+        sources=MappingProxyType(sources),
+        schedules=tuple(each.expanded(outside) for each in config.schedules),
+    )
 
 
 def _read(path: Path) -> Document:

@@ -164,6 +164,12 @@ class Settings:
     concurrency: int = _whole(1, 1, 1_000)
     """How many calls of an at-least-once handler a worker has going at a time."""
 
+    visibility_s: int = _whole(60, 1, 86_400)
+    """How long an event of an at-least-once queue is reserved at a time, while its call goes on."""
+
+    workers: int = _whole(4, 1, 1_000)
+    """How many processes of this supervisor handle the events of each queue group."""
+
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
     """How many partitions this supervisor may hold; None is no limit."""
 

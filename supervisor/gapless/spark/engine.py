@@ -19,7 +19,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
-from gapless.errors import ConnectError, GaplessError, UnplacedError, one_line
+from gapless.errors import ConnectError, GaplessError, UnplacedError, UsageError, one_line
 from gapless.keys import Partition
 from gapless.lease import hold
 from gapless.lease.member import Lease
@@ -56,6 +56,16 @@ class _Owned:
     troubled: bool = False  # status says why it does not go on
     failures: int = 0  # jobs in a row that failed
     due_s: float = 0.0  # not before, after an error
+
+
+def require_ordered(plan: Plan) -> None:
+    """Raise UsageError for a queue handler: tasks work under leases, and a queue has none."""
+    for handler in plan.handlers.values():
+        if handler.mode == "queue":
+            raise UsageError(
+                f"{handler.name} is a queue handler: Spark runs handlers that keep the order of "
+                "their events; gapless run without --engine spark runs queues"
+            )
 
 
 class Engine:

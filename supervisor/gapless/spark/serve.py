@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Mapping
 
-from gapless.spark.engine import Engine
+from gapless.spark.engine import Engine, require_ordered
 from gapless.spark.session import end_session_within, spark_session
 from gapless.worker.control import Plan
 
@@ -26,6 +26,7 @@ def serve_on_spark(
     master and conf are those of spark_session(). Takes over both signals of this process.
     Raises UsageError and GaplessError as spark_session() and Engine.run() do.
     """
+    require_ordered(plan)
     stop = threading.Event()
     session = spark_session(master, name="gapless run", conf=conf)
     for each in (signal.SIGTERM, signal.SIGINT):

@@ -18,6 +18,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
+from gapless.status.waiting import Later
 
 
 def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str, Any]:
@@ -38,12 +39,16 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
                  partitions (it has), assigned (it should have), groups
-    groups       group, topic, mode, partitions, members (that own some), unserved (partitions
-                 that nobody is to work on), stopped (with an error), paused, lag, lag_s (of the
-                 oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast the lag
-                 grows), catch_up_s (until lag is 0, as things go; null: unknown, or never)
+    groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
+                 (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
+                 (of the oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast
+                 the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
+                 of queues also workers, open, in_hand, lapsed
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
-                 state (working, waiting, moving, starting, lost, unserved, pausing, paused), epoch,
+                 state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
+                 queues shared, unserved, paused), epoch,
+                 mode (ordered, queue), and of queues: workers (of the group, on all machines),
+                 open, in_hand (reserved), lapsed (reserved, and the time is over): events,
                  paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
@@ -56,6 +61,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
                  have no offset
     chunks       of the log: how many there are
+    later        scheduled (events that wait for their time, at most 10000), next_at (the first of
+                 them, or of the schedules), late_s (overdue since), strays (of topics that are
+                 gone), schedules, paused, stopped (texts: which, and why)
     held         for whom the oldest chunk of the log stays, longer than its topics want: texts
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
@@ -101,6 +109,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "chunks": snapshot.chunks,
+        "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],
         "evictions": [_eviction(gone) for gone in snapshot.evictions],
@@ -110,6 +119,12 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+
+
+def _later(later: Later) -> dict[str, Any]:
+    found = {**asdict(later), "stopped": list(later.stopped)}
+    next_ts = found.pop("next_ts")
+    return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
 def _letter(letter: RecentLetter) -> dict[str, Any]:
@@ -189,6 +204,10 @@ def _group(line: GroupLine) -> dict[str, Any]:
         "handled_per_s": line.handled_per_s,
         "lag_per_s": line.lag_per_s,
         "catch_up_s": line.catch_up_s,
+        "workers": line.workers,
+        "open": line.open,
+        "in_hand": line.in_hand,
+        "lapsed": line.lapsed,
     }
 
 
@@ -214,6 +233,11 @@ def _partition(row: Standing, history: History | None) -> dict[str, Any]:
         "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
         "pause": row.pause,
         "handled_per_s": None if history is None else history.rate(row.key),
+        "mode": row.mode,
+        "workers": row.workers,
+        "open": row.open,
+        "in_hand": row.in_hand,
+        "lapsed": row.lapsed,
     }
 
 

@@ -22,7 +22,8 @@ class GroupLine:
     members: supervisors that own a partition of it. unserved: partitions that nobody is to work
     on. stopped: partitions with an error. waiting, parked: events set aside. lag_s: age of the
     oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (how fast the lag
-    grows): None until two looks know it. lags: recent ones, oldest first.
+    grows): None until two looks know it. lags: recent ones, oldest first. Of queues: workers on all
+    machines, and events: open, in_hand (reserved), lapsed (reserved, and the time is over).
     """
 
     group_id: str
@@ -38,6 +39,10 @@ class GroupLine:
     dead_letters: int
     waiting: int
     parked: int
+    workers: int = 0
+    open: int = 0
+    in_hand: int = 0
+    lapsed: int = 0
     handled_per_s: float | None = None
     lag_per_s: float | None = None
     lags: Sequence[float | None] = ()
@@ -108,6 +113,7 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
     return GroupLine(
         group_id=key[0],
         topic=key[1],
+        mode=own[0].mode,
         partitions=len(own),
         members=len({row.owner_id for row in own if row.owner_id is not None}),
         unserved=sum(row.state == "unserved" for row in own),
@@ -118,6 +124,10 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         dead_letters=sum(row.dead_letters for row in own),
         waiting=sum(row.waiting for row in own),
         parked=sum(row.parked for row in own),
+        workers=max(row.workers for row in own),
+        open=sum(row.open for row in own),
+        in_hand=sum(row.in_hand for row in own),
+        lapsed=sum(row.lapsed for row in own),
         handled_per_s=sum(rates) if rates else None,
         lag_per_s=history.lag_per_s(key),
         lags=history.lags(key),

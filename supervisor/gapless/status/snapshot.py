@@ -1,7 +1,6 @@
 """One look at everything: frozen records, each a row of a query in sql/queries/status.sql.
 
-Ages are in seconds by the database's clock at `Server.taken_ts`. Counts that could be large stop at
-COUNT_MAX: a look costs the same however much has gone wrong.
+Ages are seconds by the database's clock at `Server.taken_ts`. Large counts stop at COUNT_MAX.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.standing import Key, Standing, State
 from gapless.status.strangers import Squatting, Unrouted
+from gapless.status.waiting import NOTHING_WAITS, Later
+
+__all__ = ["Key", "Standing", "State"]  # they are part of what is here
 
 COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
-
-Key = tuple[str, str, int]
-"""A partition of a group: group_id, topic, partition_id."""
-
-State = Literal["working", "waiting", "moving", "starting", "lost", "unserved", "pausing", "paused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +75,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A member: one running supervisor. `owned` and `wanted` count partitions.
-
-    revoked_role: the role it is connected as, if that may take no leases any more.
-    """
+    """A member, one running supervisor; revoked_role: that of one that may take no leases."""
 
     member_id: UUID
     name: str
@@ -117,69 +112,6 @@ class Presence:
         """What ends that."""
         role = (self.revoked_role or "").replace('"', '""')
         return f'grant gapless_consumer to "{role}"'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How a group stands in a partition: who works on it, how far it is, what is wrong.
-
-    next_offset is the one the group handles next, last_offset the newest in the log (0: none).
-    owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
-    missing from the log. waiting, parked: events set aside for another attempt, or behind one.
-    waits_for: the partitions of an earlier number of them that are to be finished before this one
-    continues. paused_ts: since when it is paused; pause: by whom, why.
-    """
-
-    group_id: str
-    topic: str
-    partition_id: int
-    owner: str | None
-    target: str | None
-    owner_id: UUID | None
-    target_id: UUID | None
-    epoch: int
-    is_held: bool
-    next_offset: int
-    last_offset: int
-    lag: int
-    lag_s: float | None
-    error: str | None
-    error_ts: datetime | None
-    dead_letters: int
-    waits_for: Sequence[int] = ()
-    paused_ts: datetime | None = None
-    pause: str | None = None
-    waiting: int = 0
-    parked: int = 0
-
-    @property
-    def key(self) -> Key:
-        return (self.group_id, self.topic, self.partition_id)
-
-    @property
-    def name(self) -> str:
-        return f"{self.group_id}/{self.topic}/{self.partition_id}"
-
-    @property
-    def state(self) -> State:
-        """What is going on: lost is an owner without a session at work, about to be replaced.
-
-        pausing: its worker finishes a batch; paused: it has none, until somebody says resume.
-        """
-        if self.paused_ts is not None:
-            return "pausing" if self.is_held else "paused"
-        if self.owner_id is None:
-            return "unserved" if self.target_id is None else "starting"
-        if self.owner_id != self.target_id:
-            return "moving"
-        if not self.is_held:
-            return "lost"
-        return "waiting" if self.waits_for else "working"
-
-    @property
-    def is_troubled(self) -> bool:
-        """Whether somebody should look at it."""
-        return self.error is not None or self.state in ("unserved", "lost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +184,7 @@ class Snapshot:
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0
+    later: Later = NOTHING_WAITS
 
     @cached_property
     def lag(self) -> int:

@@ -214,6 +214,7 @@ def _owner(row: Standing, canvas: Canvas) -> str:
         "unserved": "nobody",
         "pausing": owner,
         "paused": "paused",
+        "shared": f"{row.workers} worker{'s' if row.workers != 1 else ''}",
     }[row.state]
 
 

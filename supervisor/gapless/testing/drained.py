@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from psycopg import Connection
 
 from gapless.consume.drive import Driver
-from gapless.consume.job import Job
+from gapless.consume.job import Job, Step
+from gapless.consume.queue.drive import QueueDriver
+from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.load import load_handlers
@@ -20,16 +23,18 @@ from gapless.db.connect import connect
 from gapless.errors import UsageError
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, Subscription, Timing, create_group
 from gapless.log.catch_up import sequence_all
 from gapless.log.topics import require_topic
 from gapless.resources import close_all, open_all
 from gapless.settings import Settings
+from gapless.worker.subscribe import subscription_of
 
 ROUNDS_MAX = 1000
 _TIMING = Timing(
     ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0
 )
+_RESERVE_S = timedelta(hours=1).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,8 @@ def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings
     open_all(handler.resources)
     with connect(dsn, role="testing") as conn:
         sequence_all(conn)
+        if terms.mode == "queue":
+            return _drain_queue(conn, handler, terms, name)
         topic = require_topic(conn, terms.topic)
         subscription = Subscription(
             group_id=name, topic=topic.name, topic_id=topic.topic_id, start=terms.start
@@ -125,6 +132,30 @@ def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings
             return _drain_all(conn, member, handler, terms)
         finally:
             member.leave()
+
+
+def _drain_queue(conn: Connection[Any], handler: Handler, terms: Terms, group_id: str) -> Drained:
+    """Share the group's queue with whoever is at work on it, until nothing is left to take."""
+    for topic in terms.topics:
+        create_group(conn, subscription_of(group_id, require_topic(conn, topic), terms))
+    name = f"testing {uuid4().hex[:12]}"
+    queue = open_queue(conn, handler, terms, group_id, worker=name, reserve_s=_RESERVE_S)
+    driver = QueueDriver(queue)
+    done: list[Step] = []
+    while more := [*_turns(driver)]:
+        done += more
+        driver.wake()  # what was set aside may be due at once
+    return Drained(
+        events=sum(each.events for each in done),
+        units=sum(each.units for each in done),
+        dead=sum(each.dead for each in done),
+    )
+
+
+def _turns(driver: QueueDriver) -> Iterator[Step]:
+    while (done := driver.turn()).outcome == "done" or driver.going_on:
+        yield done
+    driver.sweep()
 
 
 def _drain_all(conn: Connection[Any], member: Member, handler: Handler, terms: Terms) -> Drained:

@@ -13,7 +13,7 @@ _WORD_BYTES = 8
 
 
 class Board:
-    """Three words for each slot: since when, at what, and how often something was completed.
+    """Five words for each slot: since when, at what, which offsets, how often it completed some.
 
     The first is time.monotonic_ns() at which the present work began, negative when at rest.
     Work is what may take long, such as a batch; whoever rests MUST say so again and again.
@@ -23,6 +23,8 @@ class Board:
         self._since_ns = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._subjects = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._completed = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._first_offsets = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._last_offsets = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for a new child: at rest, nothing completed."""
@@ -39,12 +41,23 @@ class Board:
         return self._completed[slot]
 
     def begin(self, slot: int, subject: int = 0, since_s: float | None = None) -> None:
-        """Say: at work from now on, at a certain thing: a worker names its lease_no.
+        """Say: at work from now on, at a certain thing: a worker names its lease_no, or holds().
 
         since_s: from then on (time.monotonic), instead of now.
         """
         self._subjects[slot] = subject  # first: a death in between is nobody's fault
         self._since_ns[slot] = time.monotonic_ns() if since_s is None else int(since_s * 1e9)
+
+    def hold(self, slot: int, lease_no: int, first_offset: int, last_offset: int) -> None:
+        """Say: these events are in hand, of a queue; both are inclusive. lease_no 0: none are."""
+        self._subjects[slot] = 0  # a death in between is nobody's fault
+        self._first_offsets[slot] = first_offset
+        self._last_offsets[slot] = last_offset
+        self._subjects[slot] = lease_no
+
+    def held(self, slot: int) -> tuple[int, int, int]:
+        """Return what was said last: lease_no and offsets."""
+        return self._subjects[slot], self._first_offsets[slot], self._last_offsets[slot]
 
     def rest(self, slot: int) -> None:
         """Say: at rest, and alive."""

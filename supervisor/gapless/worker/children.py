@@ -17,6 +17,7 @@ from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.loop import run_worker
+from gapless.worker.pool import Pools, Run
 from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
 from gapless.worker.roster import Roster, Worker
@@ -68,7 +69,8 @@ class Children:
         # A process died at work on them: served alone, so that a poison takes down no others (I8).
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
-        self._backoffs: dict[Partition | None, _Backoff] = {}
+        self.pools = Pools(self, self._board, dsn, settings, supervisor_pid)
+        self._backoffs: dict[object, _Backoff] = {}
         self._ended = False
         self._ends: dict[Partition, str] = {}  # how the last worker at a partition died, in words
 
@@ -113,7 +115,7 @@ class Children:
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
             run_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        child = self._fork(partition, f"worker {partition}", run)
+        child = self.fork(partition, f"worker {partition}", run)
         if child is not None:
             self._roster.hire(child, lease, member_id, solo=solo)
 
@@ -155,7 +157,7 @@ class Children:
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
             run_sequencer(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        self._sequencer = self._fork(None, "sequencer", run)
+        self._sequencer = self.fork(None, "sequencer", run)
 
     # -- all --------------------------------------------------------------------------------------
 
@@ -167,12 +169,13 @@ class Children:
         """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
         for worker in list(self._roster.workers):
             self._watch_worker(worker)
+        self.pools.watch()
         sequencer = self._sequencer
         if sequencer is not None and self._sequencer_has_ended(sequencer):
             self._sequencer = None
 
     def is_empty(self) -> bool:
-        return not self._roster.workers and self._sequencer is None
+        return not self._children()
 
     def is_killed(self) -> bool:
         return all(child.killed for child in self._children())
@@ -191,14 +194,10 @@ class Children:
 
     def _children(self) -> list[Child]:
         workers = [worker.child for worker in self._roster.workers]
-        return [*workers, *([self._sequencer] if self._sequencer else [])]
+        sequencer = [self._sequencer] if self._sequencer else []
+        return [*workers, *self.pools.children, *sequencer]
 
-    def _fork(
-        self,
-        who: Partition | None,
-        name: str,
-        run: Callable[[Pipe, int, tuple[int, ...]], None],
-    ) -> Child | None:
+    def fork(self, who: object, name: str, run: Run) -> Child | None:
         """Fork a child, unless its backoff says not yet, or the machine refuses."""
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
@@ -213,20 +212,32 @@ class Children:
             log.error("%s: cannot be forked, will try again: %s", name, error)  # noqa: TRY400
             return None
 
+    def reap(self, child: Child, work_ms_max: float) -> int | None:
+        """Return the exit code of a child that has ended; end one that is stuck."""
+        code = child.reap()
+        if code is None:
+            self._kill_if_stuck(child, work_ms_max)
+        else:
+            self._free_slots.append(child.slot)
+        return code
+
+    def failed(self, who: object, child: Child) -> None:
+        """Note that a child ended unasked: the next one of its kind may have to wait."""
+        self._ended = True
+        self._backoff(who).note(steady=self._is_steady(child))
+
     def _watch_worker(self, worker: Worker) -> None:
         child = worker.child
         for ended in self._roster.hear(worker):
             if ended.unasked:
                 log.warning("worker %s ended: %s", ended.partition, explain_exit(ended.code))
             self._note_end(ended, steady=self._is_steady(child))
-        code = child.reap()
+        code = self.reap(child, self._settings.max_processing_ms)
         if code is None:
-            self._kill_if_stuck(child, self._settings.max_processing_ms)
             self._reunite(worker)
             return
         steady, at_work = self._is_steady(child), self._board.subject(child.slot)
         name, why = child.name, child.explain(code)
-        self._free_slots.append(child.slot)
         found = post_mortem(self._roster.dismiss(worker, code), at_work, is_steady=steady)
         line = words(name, found, why)
         if line is not None:
@@ -259,11 +270,9 @@ class Children:
 
     def _sequencer_has_ended(self, child: Child) -> bool:
         """Reap the sequencer; if it has ended unasked, the next one waits for the backoff."""
-        code = child.reap()
+        code = self.reap(child, SEQUENCING_S_MAX * 1000)
         if code is None:
-            self._kill_if_stuck(child, SEQUENCING_S_MAX * 1000)
             return False
-        self._free_slots.append(child.slot)
         if code != ExitCode.DRAINED or not child.draining:
             self._backoff(None).note(steady=self._is_steady(child))
             log.warning("%s ended: %s", child.name, explain_exit(code, killed=child.killed))
@@ -280,8 +289,8 @@ class Children:
             log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
             child.kill("it was stopped, or hung")
 
-    def _backoff(self, partition: Partition | None) -> _Backoff:
-        return self._backoffs.setdefault(partition, _Backoff())
+    def _backoff(self, who: object) -> _Backoff:
+        return self._backoffs.setdefault(who, _Backoff())
 
     def _fds_to_close(self) -> tuple[int, ...]:
         return (

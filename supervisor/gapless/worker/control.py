@@ -23,10 +23,14 @@ from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import missing_grant, require_room
+from gapless.log.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
+from gapless.worker.declared import apply_schedules
+from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
+from gapless.worker.subscribe import subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -46,6 +50,16 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
+    schedules: tuple[Schedule, ...] = ()
+
+    @property
+    def queues(self) -> list[tuple[str, Handler, Terms]]:
+        """The handlers of queue groups, each once, with its group."""
+        return [
+            (group, self.handlers[group, topic], terms)
+            for (group, topic), terms in self.terms.items()
+            if terms.mode == "queue" and topic == terms.topic
+        ]
 
     def makes(self, topic: str) -> bool:
         """Tell whether to make a topic that is not there."""
@@ -101,10 +115,12 @@ class Control:
 
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
+        apply_schedules(conn, self._plan.schedules)
         self._require_topics(conn)
         require_room(
             conn,
-            self._plan.handlers,
+            [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
+            queue_workers=sum(terms.workers for *_, terms in self._plan.queues),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
             total_partitions=settings.total_partitions,
@@ -112,7 +128,10 @@ class Control:
         warning = missing_grant(conn)
         if warning is not None:
             log.warning("supervisor: %s", warning)
-        self._subscriptions = self._subscribe(conn)
+        self._subscriptions = [
+            subscription_of(group, self._topic(conn, topic), terms)
+            for (group, topic), terms in self._plan.terms.items()
+        ]
         self._become_member(conn)
         names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
@@ -152,6 +171,11 @@ class Control:
                 self.member.drain()
             except psycopg.Error as error:
                 self.note_error(error)
+
+    def note_deaths(self, pools: Pools) -> None:
+        """Tell at what workers of queues died."""
+        if self._conn is not None and pools.deaths:
+            pools.note_deaths(self._conn)
 
     def leave(self) -> None:
         """Stop being a member; if the database cannot be told, the peers will find out."""
@@ -229,24 +253,10 @@ class Control:
                     "gapless run --create-topics, or createTopics: true"
                 )
 
-    def _subscribe(self, conn: Connection[Any]) -> list[Subscription]:
-        found = []
-        for (group, topic_name), terms in self._plan.terms.items():
-            topic = self._topic(conn, topic_name)
-            found.append(
-                Subscription(
-                    group_id=group,
-                    topic=topic.name,
-                    topic_id=topic.topic_id,
-                    start=terms.start,
-                )
-            )
-        return found
-
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""
         topic = find_topic(conn, name)
-        if topic is not None and not self._plan.asks_partitions:
+        if topic is not None and (name == TOPIC or not self._plan.asks_partitions):
             return topic
         wanted = self._settings.total_partitions
         keep_s = self._settings.retention_s

@@ -10,11 +10,14 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
+import psycopg
 from setproctitle import setproctitle
 
+from gapless.errors import GaplessError, one_line
 from gapless.resources import close_all, is_any_open
 from gapless.worker.spec import ChildSpec, ExitCode
 
@@ -45,6 +48,23 @@ def settle(spec: ChildSpec, title: str) -> None:
     gc.freeze()  # what came from the supervisor lives as long as this process: nothing to collect
     if is_orphan(spec):
         os._exit(ExitCode.ORPHANED)
+
+
+def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
+    """Work until it is over, or there is no connection; then exit the process."""
+    try:
+        code = work()
+    except psycopg.OperationalError as error:
+        log.warning("%s: connection lost: %s", name, one_line(error))
+        code = ExitCode.CONNECTION_LOST
+    except GaplessError as error:
+        log.error("%s: %s", name, error)  # noqa: TRY400 - one line for people
+        code = ExitCode.CONNECTION_LOST
+    except Exception:
+        log.exception("%s: worker crashed", name)
+        code = ExitCode.CRASHED
+    close_resources(code)
+    leave(code)
 
 
 def close_resources(code: ExitCode) -> None:

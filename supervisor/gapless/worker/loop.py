@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
-import psycopg
 from psycopg import Connection
 from setproctitle import setproctitle
 
 from gapless.consume.drive import Driver
 from gapless.db.connect import connect
 from gapless.db.listen import Notifications, listen, readable, unlisten
-from gapless.errors import GaplessError, one_line
 from gapless.keys import Partition
 from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
-from gapless.worker.life import WAIT_S_MAX, close_resources, is_orphan, leave, settle
+from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
 from gapless.worker.service import Shared
 from gapless.worker.session_loop import Opening, session_loop
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
 from gapless.worker.wakeup import Wakeup
 
-log = logging.getLogger("gapless.worker")
-
 
 def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
     """Be a worker until it serves nothing, or has no connection; then exit the process."""
     settle(spec, f"worker {spec.partition}")
-    try:
-        code = _work(spec, pipe, board)
-    except psycopg.OperationalError as error:
-        log.warning("%s: connection lost: %s", spec.partition, one_line(error))
-        code = ExitCode.CONNECTION_LOST
-    except GaplessError as error:
-        log.error("%s: %s", spec.partition, error)  # noqa: TRY400 - one line for people
-        code = ExitCode.CONNECTION_LOST
-    except Exception:
-        log.exception("%s: worker crashed", spec.partition)
-        code = ExitCode.CRASHED
-    close_resources(code)
-    leave(code)
+    live(str(spec.partition), partial(_work, spec, pipe, board))
 
 
 def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:

@@ -80,6 +80,18 @@ class WorkerSpec(ChildSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSpec(ChildSpec):
+    """What a worker of a queue needs. worker: what no other process is called."""
+
+    group_id: str
+    worker: str
+    handler: Handler
+    terms: Terms
+    max_processing_ms: int
+    statement_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SequencerSpec(ChildSpec):
     """What a sequencer candidate needs."""
 

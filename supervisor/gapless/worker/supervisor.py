@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -20,9 +20,11 @@ from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
+from gapless.log.schedules import Schedule
 from gapless.settings import Settings
 from gapless.worker.children import Children
 from gapless.worker.control import Control, Plan
+from gapless.worker.pool import DEATH_LOOK_S
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
 from gapless.worker.start import join_when_there
@@ -47,32 +49,41 @@ class Observer(Protocol):
 
 
 def make_plan(
-    settings: Settings, dsn: str, handlers: Sequence[Handler], *, asks_partitions: bool = True
+    settings: Settings,
+    dsn: str,
+    handlers: Sequence[Handler],
+    *,
+    asks_partitions: bool = True,
+    schedules: Sequence[Schedule] = (),
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
     asks_partitions: refuse a topic with another number than total_partitions, and make the topic
     of the settings if nobody made it.
+    schedules: made known at the start, beside those that the handlers declare.
 
-    Raises UsageError for a handler without a group, or two for the same group and topic.
+    Raises UsageError for a handler without a group, two for the same group and topic, or one that
+    keeps the order of a group's events and one that does not.
     """
     chosen: dict[tuple[str, str], Handler] = {}
     terms: dict[tuple[str, str], Terms] = {}
     for handler in handlers:
         agreed = agree(handler, settings)
         require_fit(handler, agreed)
-        group, topic = agreed.group_id, agreed.topic
+        group = agreed.group_id
         if group is None:
             raise UsageError(
                 f"{handler.name} names no group: write @gapless.handler(group=…) or set groupId"
             )
-        if (group, topic) in chosen:
-            raise UsageError(
-                f"{handler.name} and {chosen[group, topic].name} both serve topic "
-                f'"{topic}" for group "{group}"; one handler each'
-            )
-        chosen[group, topic] = handler
-        terms[group, topic] = agreed
+        for topic in agreed.topics:
+            if (group, topic) in chosen:
+                raise UsageError(
+                    f"{handler.name} and {chosen[group, topic].name} both serve topic "
+                    f'"{topic}" for group "{group}"; one handler each'
+                )
+            chosen[group, topic] = handler
+            terms[group, topic] = agreed
+    _require_one_mode(chosen)
     if not chosen:
         raise UsageError("there is no handler to run")
     return Plan(
@@ -81,7 +92,21 @@ def make_plan(
         handlers=chosen,
         terms=terms,
         asks_partitions=asks_partitions,
+        schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
     )
+
+
+def _require_one_mode(handlers: Mapping[tuple[str, str], Handler]) -> None:
+    """Raise UsageError for a group with a handler that keeps its order and one that does not."""
+    first: dict[str, Handler] = {}
+    for (group, _), handler in handlers.items():
+        other = first.setdefault(group, handler)
+        if other.mode != handler.mode:
+            ordered, queue = (other, handler) if handler.mode == "queue" else (handler, other)
+            raise UsageError(
+                f'group "{group}" is a queue for {queue.name}, and keeps the order of its events '
+                f"for {ordered.name}: give one of them another group"
+            )
 
 
 class Supervisor:
@@ -148,6 +173,8 @@ class Supervisor:
             due.append(now + STOPPING_TICK_S)
         if self._dirty and self._control.is_member:
             due.append(now)
+        if self._children.pools.deaths:
+            due.append(now + DEATH_LOOK_S)
         readable(
             max(0.0, min(due) - now),
             *self._signals.filenos(),  # a child's end is a signal
@@ -161,6 +188,8 @@ class Supervisor:
             log.info("supervisor: draining")
             self._stopping_since_s = monotonic()
             self._children.drain_sequencer()
+            for child in self._children.pools.children:
+                child.drain()
             self._control.drain()
             self._dirty = True
             stops -= 1
@@ -182,6 +211,9 @@ class Supervisor:
                 self._disown()
                 self._hint()
                 self._dirty = False
+            self._control.note_deaths(self._children.pools)
+            if self._stopping_since_s is None:
+                self._children.pools.keep(self._plan.queues)
             self._reconcile()
             self._hear()  # what came with the answers just now makes no descriptor readable
         except (psycopg.Error, ConnectError) as error:

@@ -43,7 +43,19 @@ CONFIGURED = Settings(
     auto_offset_reset="latest",
     instance_name="me",
     delivery="at-least-once",
+    visibility_s=44,
+    workers=6,
 )
+QUEUE_SAID: dict[str, Any] = {
+    "mode": "queue",
+    "visibility_s": 2.5,
+    "batch_size": 4,
+    "start": "latest",
+    "on_failure": "retry",
+    "retry_delays_s": (1.0, 2.5),
+    "delivery": "at-least-once",
+    "concurrency": 3,
+}
 
 
 @pytest.fixture
@@ -62,6 +74,9 @@ def speaks(world: World) -> Handler:
         "group",
         "batch",
         "habits",
+        "topics",  # of a queue, as the two that follow: see the queue that speaks
+        "mode",
+        "visibility_s",
     }
     assert all(getattr(made, name) is not None for name in options), "an option more: set it here"
     assert {name for name in options if getattr(made, name) != getattr(silent, name)} == options
@@ -72,6 +87,10 @@ def test_each_of_its_options_counts(speaks: Handler) -> None:
     assert agree(speaks, CONFIGURED) == Terms(
         group_id="terms",
         topic=str(speaks.topic),
+        topics=(str(speaks.topic),),
+        mode="ordered",
+        visibility_s=44,
+        workers=6,
         batch_size=4,
         group_by="user",
         delivery="exactly-once",

@@ -34,7 +34,7 @@ class Calls:
         self._wake = wake
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="gapless-call")
         self._inbox: SimpleQueue[Callable[[], tuple[int, Ended] | None]] = SimpleQueue()
-        self._began_s: dict[int, float] = {}  # by the first offset of the unit
+        self._began_s: dict[int, float] = {}  # by the first offset of the unit, or its number
         self._tasks: dict[int, loops.Call] = {}  # of an async handler
         self._abandoned = False
 
@@ -52,16 +52,21 @@ class Calls:
         """When (time.monotonic) the oldest call that is going on began."""
         return min(self._began_s.values(), default=None)
 
-    def begin(self, unit: Unit) -> None:
-        """Call the handler, on another thread."""
-        self._began_s[unit.first_offset] = monotonic()
+    def begin(self, unit: Unit, number: int | None = None) -> None:
+        """Call the handler, on another thread, or as a task of the loop.
+
+        number: what names the unit here, where units of several partitions are in hand; else its
+        first offset does.
+        """
+        number = unit.first_offset if number is None else number
+        self._began_s[number] = monotonic()
         if self._handler.coroutine is None:
             future = self._pool.submit(call_outside, self._handler, unit)
         else:
             call = loops.begin(partial(call_in_loop, self._handler, unit))
-            self._tasks[unit.first_offset] = call
+            self._tasks[number] = call
             future = call.future
-        future.add_done_callback(partial(self._put_end, unit.first_offset))
+        future.add_done_callback(partial(self._put_end, number))
 
     def collect(self, *, wait: bool) -> Iterator[tuple[int, Ended]]:
         """Yield the units whose calls have ended, and how; serve the calls that read on.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
@@ -12,6 +12,9 @@ from gapless.errors import UsageError
 from gapless.resources import Resource
 
 GroupBy = Literal["transaction", "user"]
+Mode = Literal["ordered", "queue"]
+NEEDS_ORDER = ("park-key", "block")
+VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -40,6 +43,37 @@ def delays_of(delays: object) -> tuple[float, ...]:
         raise UsageError(f"{what}: each {error}") from error
 
 
+def visibility_of(visibility: object) -> float:
+    """Return how long an event is reserved, in seconds. Raises UsageError when it is no such."""
+    try:
+        visibility_s = seconds(visibility)
+    except (TypeError, ValueError):
+        visibility_s = 0.0
+    if not VISIBILITY_S_MIN <= visibility_s <= VISIBILITY_S_MAX:
+        raise UsageError(
+            f"handler(visibility_s={str(visibility)[:100]}): {VISIBILITY_S_MIN} to "
+            f"{VISIBILITY_S_MAX} seconds, or a timedelta"
+        )
+    return visibility_s
+
+
+def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
+    """Return the topics that a handler names. Raises UsageError for what are none."""
+    if topic is None or isinstance(topic, str):
+        return () if topic is None else (topic,)
+    names = tuple(topic) if isinstance(topic, Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"handler(topic={str(topic)[:100]}): a name, or a list of names")
+    if len(set(names)) < len(names):
+        raise UsageError(f"handler(topic={str(topic)[:100]}): each topic once")
+    if mode != "queue" and len(names) > 1:
+        raise UsageError(
+            f'handler(topic={str(topic)[:100]}): several topics are for mode="queue"; write one '
+            "handler for each"
+        )
+    return names
+
+
 def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
     """Refuse now what would fail, or silently do nothing, at the first event."""
     if not callable(function):
@@ -60,6 +94,7 @@ def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) 
 
 
 _WORDS: dict[str, tuple[str, ...]] = {
+    "mode": get_args(Mode),
     "group_by": get_args(GroupBy),
     "start": ("earliest", "latest"),
     "on_failure": get_args(OnFailure),

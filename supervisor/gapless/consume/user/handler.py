@@ -9,7 +9,7 @@ def bill(unit: Unit, conn: Connection) -> None:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from psycopg import AsyncConnection, Connection
@@ -17,10 +17,20 @@ from psycopg import AsyncConnection, Connection
 from gapless.consume.batch import Batch
 from gapless.consume.unit import Unit
 from gapless.consume.user.awaited import in_loop, is_async
-from gapless.consume.user.check import GroupBy, check_function, check_options, delays_of
+from gapless.consume.user.check import (
+    NEEDS_ORDER,
+    GroupBy,
+    Mode,
+    check_function,
+    check_options,
+    delays_of,
+    topics_of,
+    visibility_of,
+)
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
+from gapless.log.schedules import Schedule
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
 
@@ -69,16 +79,24 @@ class Handler:
     """A handler function with what it serves. Still callable, so that it can be tested by hand.
 
     function: as the step calls it; coroutine: what it awaits, of an async handler.
+    topic, topics: where its events are; a queue handler may name several, in order of preference:
+    topic is the first, topics are all, and empty where there is one.
+    mode: "queue": any number of workers share each partition, in no order, one event a unit.
+    visibility_s: seconds for which a worker of an at-least-once queue reserves an event at a time.
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
     batch_size: events of a claim, 1 to 100 000. concurrency: calls at a time, 1 to 1000.
     retry_delays_s: seconds until the second, third, … attempt.
     resources: opened in each worker before its first unit, closed at its end.
+    schedule: what calls it when it is due, of @gapless.schedule.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
     function: Callable[..., object]
     topic: str | None = None
     group: str | None = None
+    topics: tuple[str, ...] = ()
+    mode: Mode = "ordered"
+    visibility_s: float | None = None
     batch: bool = False
     batch_size: int | None = None
     group_by: GroupBy | None = None
@@ -89,11 +107,16 @@ class Handler:
     concurrency: int | None = None
     resources: Sequence[Resource[Any]] = ()
     coroutine: Callable[..., Any] | None = None
+    schedule: Schedule | None = None
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
         """Call it by hand; an async one with an AsyncConnection, and it is to be awaited."""
         return (self.coroutine or self.function)(work, *conn)
+
+    def scheduled_as(self, schedule: Schedule) -> Handler:
+        """Return the same handler, which is called when that schedule is due."""
+        return replace(self, schedule=schedule)
 
     @property
     def name(self) -> str:
@@ -105,6 +128,8 @@ class Options(TypedDict, total=False):
     """What a handler may say besides its topic; each left out is as configured."""
 
     group: str | None
+    mode: Mode
+    visibility_s: float | None
     batch_size: int | None
     group_by: GroupBy | None
     start: Literal["earliest", "latest"]
@@ -117,7 +142,7 @@ class Options(TypedDict, total=False):
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -125,7 +150,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -133,7 +158,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
     **options: Unpack[Options],
@@ -141,7 +166,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     payload: Payload[T],
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
@@ -150,7 +175,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     payload: Payload[T],
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
@@ -159,7 +184,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     payload: Payload[T],
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
@@ -167,7 +192,7 @@ def handler(
 ) -> Callable[[CallFunction[T]], Handler]: ...
 def handler(
     *,
-    topic: str | None = None,
+    topic: str | Sequence[str] | None = None,
     payload: Any = None,
     batch: bool = False,
     delivery: DeliveryMode | None = None,
@@ -194,14 +219,20 @@ def handler(
     outside any transaction, `concurrency` calls (1 to 1000) at a time, in order for each key; a
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
+    mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
+    event is one unit; topic may be a list, in order of preference. At least once, each event in
+    hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
+    while its call is going on; it ends by itself when the worker, or its machine, is gone.
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
     check_options({**options, "delivery": delivery})
     if (delays := options.get("retry_delays_s")) is not None:
         options["retry_delays_s"] = delays_of(delays)
+    if (visibility := options.get("visibility_s")) is not None:
+        options["visibility_s"] = visibility_of(visibility)
     options["resources"] = tuple(options.get("resources") or ())  # hashable, as the others
-
+    topics = topics_of(topic, options.get("mode", "ordered"))
     decoder = None if payload is None else decoder_of(payload)
 
     def decorate(function: Callable[..., Any]) -> Handler:
@@ -211,13 +242,15 @@ def handler(
         made = Handler(
             function=in_loop(called) if waits else called,
             coroutine=called if waits else None,
-            topic=topic,
+            topic=topics[0] if topics else None,
+            topics=topics if len(topics) > 1 else (),
             batch=batch,
             delivery=delivery,
             **options,
         )
         if made.delivery == "at-least-once":
             require_single_units(made, made.group_by)
+        require_queue_options(made)
         return made
 
     return decorate
@@ -229,3 +262,21 @@ def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
         what = "batch" if handler.batch else "groupBy user"
         raise UsageError(f"{handler.name}: at-least-once delivery is by the unit, without {what}")
     check_function(handler.function, "at-least-once")
+
+
+def require_queue_options(handler: Handler) -> None:
+    """Raise UsageError for what a handler says itself and does not go with its mode."""
+    name = handler.name
+    if handler.mode != "queue":
+        if handler.visibility_s is not None:
+            raise UsageError(f'{name}: visibility_s is for mode="queue"')
+        return
+    if handler.batch:
+        raise UsageError(f"{name}: a queue handler is called with one event, without batch=True")
+    if handler.group_by is not None:
+        raise UsageError(f"{name}: in a queue one event is one unit: leave group_by out")
+    if handler.on_failure in NEEDS_ORDER:
+        raise UsageError(
+            f'{name}: a queue has no order that on_failure="{handler.on_failure}" could keep: '
+            '"dead-letter" or "retry"'
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from gapless.consume.terms import Terms, agree
+from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
 from gapless.db.queries import query
@@ -127,6 +128,7 @@ class ReplayPlan:
 def replay_terms(handler: Handler, settings: Settings, topic: str | None = None) -> Terms:
     """Return the terms of a handler in a replay, of `topic` or else its own.
 
+    A queue handler is called in the order of the log, by one process a partition: see singly().
     Raises UsageError if it is at-least-once.
     """
     terms = agree(handler, settings)
@@ -134,7 +136,25 @@ def replay_terms(handler: Handler, settings: Settings, topic: str | None = None)
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
     # Whatever its policy: nobody will be there to try again later, or to wait behind.
     policy = Policy(crashes_max=terms.policy.crashes_max)
-    return replace(terms, topic=topic or terms.topic, policy=policy)
+    topic = topic or terms.topic
+    return replace(terms, topic=topic, topics=(topic,), mode="ordered", policy=policy)
+
+
+def singly(handler: Handler) -> Handler:
+    """Return what a replay calls: of a queue, the handler with each event of a unit in turn.
+
+    A replay keeps the units of the log: what fails takes the events of its transaction with it.
+    """
+    if handler.mode != "queue":
+        return handler
+    function = handler.function
+
+    def each(unit: Unit, conn: Connection[Any]) -> None:
+        for single in unit.singles():
+            function(single, conn)
+
+    each.__module__, each.__qualname__ = function.__module__, function.__qualname__
+    return replace(handler, function=each)
 
 
 def list_replays(conn: Connection[Any]) -> list[ReplayInfo]:

@@ -25,6 +25,7 @@ from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.ops.replay.plan import singly
 from gapless.ops.rows import require_autocommit, row, rows
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def run_replay(
     range; FencedError when somebody else took a partition over.
     """
     require_autocommit(conn, "run_replay()")
-    _run_all(conn, name, handler, terms, progress)
+    _run_all(conn, name, singly(handler), terms, progress)
     end = replay_progress(conn, name)
     is_done = not _parts(conn, name)
     is_kept = not is_done or end.dead_units > 0 or keep

@@ -29,7 +29,7 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
-from gapless.ops.replay.plan import ReplayBounds, ReplayRange, find_bounds
+from gapless.ops.replay.plan import ReplayBounds, ReplayRange, find_bounds, singly
 from gapless.ops.replay.run import patiently
 from gapless.ops.replay.tally import ReplayTrial, TrialTally
 from gapless.ops.rows import require_autocommit
@@ -63,7 +63,7 @@ def try_replay(
     """
     require_autocommit(conn, "try_replay()")
     found = find_bounds(conn, wanted)
-    return _Trial(conn, wanted.name, handler, terms, found, progress).run()
+    return _Trial(conn, wanted.name, singly(handler), terms, found, progress).run()
 
 
 class _Trial:

@@ -1,0 +1,115 @@
+"""A queue group's claim where much is above the floor, or much is open: is its time flat?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import psycopg
+
+from benchmarks.claims import Claims
+from benchmarks.crew import crew
+from benchmarks.figure import Figure, Target
+from benchmarks.fill import fill_outbox
+from benchmarks.queries import query
+from benchmarks.queue_ways import Ours, work
+from benchmarks.server import Setup
+from gapless.db.connect import connect
+from gapless.log.topics import ensure_topic
+
+BATCH = 100
+WORKERS = 4
+CLAIMS = 50
+FEW = 1_000 * BATCH
+PAYLOAD_BYTES = 20
+PATIENCE_S = 3_600.0
+NOTHING = "nothing finished above it"
+FEWER = f"{FEW} open"
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Time claims that are rolled back."""
+    finished = setup.pick(20 * BATCH, 1_000_000, 1_000_000)
+    opened = setup.pick(40 * BATCH, 1_000_000, 10_000_000)
+    with setup.database("queue_deep") as dsn:
+        with connect(dsn, role="bench") as conn:
+            topic_id = ensure_topic(conn, "queue", partitions=1).topic_id
+        few = min(FEW, opened // 4)
+        fill_outbox(dsn, topic_id, events=few, payload_bytes=PAYLOAD_BYTES)
+        fewer = _timed(dsn, topic_id, _group(dsn), 1)
+        begun = _group(dsn)
+        with _straggler(dsn, topic_id, begun):
+            nothing = {hint: _timed(dsn, topic_id, begun, hint) for hint in (BATCH + 1, None)}
+            fill_outbox(dsn, topic_id, events=finished - few, payload_bytes=PAYLOAD_BYTES)
+            with crew([partial(work, begun, dsn, BATCH)] * WORKERS) as workers:
+                workers.join(PATIENCE_S)
+            more = max(opened - finished, 10 * BATCH)
+            fill_outbox(dsn, topic_id, events=more, payload_bytes=PAYLOAD_BYTES)
+            above = {
+                hint: _timed(dsn, topic_id, begun, at)
+                for hint, at in ((BATCH + 1, finished + 1), (None, None))
+            }
+        many = _timed(dsn, topic_id, _group(dsn), 1)
+    what = f"a claim of {BATCH}, a straggler and {finished} finished above it"
+    flat = Target("ratio", at_most=1.2)
+    return [
+        _figure(
+            f"{what}: from the last place", above[BATCH + 1], nothing[BATCH + 1], NOTHING, flat
+        ),
+        _figure(f"{what}: from the floor", above[None], nothing[None], NOTHING),
+        _figure(f"a claim of {BATCH}, {finished + more} open", many, fewer, FEWER, flat),
+    ]
+
+
+def _figure(
+    what: str, ours: list[float], base: list[float], against: str, target: Target | None = None
+) -> Figure:
+    return Figure(
+        what=what,
+        unit="ms",
+        ours=tuple(ours),
+        baseline=tuple(base),
+        against=against,
+        target=target,
+    )
+
+
+def _group(dsn: str) -> Ours:
+    way = Ours("queue")
+    way.fill(dsn, 0)
+    way.join(dsn, BATCH)
+    return way
+
+
+@contextmanager
+def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
+    """Have the first block in hand, for all the time."""
+    with psycopg.connect(dsn) as conn:
+        conn.execute(query("queue_claim"), _claim(dsn, topic_id, way, None)).fetchall()
+        yield
+
+
+def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:
+    """Return how many ms claims take that read their events, after some that do not count."""
+    took: list[float] = []
+    with psycopg.connect(dsn) as conn:
+        cursor = Claims.cursor(conn, is_decoded=False)
+        params = _claim(dsn, topic_id, way, hint)
+        for _ in range(CLAIMS + 10):
+            began_s = perf_counter()
+            rows = cursor.execute(query("queue_claim"), params, prepare=True).fetchall()
+            took.append((perf_counter() - began_s) * 1000)
+            assert rows[0][0] == "claimed", rows[0][:3]
+            conn.rollback()
+    return took[10:]
+
+
+def _claim(dsn: str, topic_id: int, way: Ours, hint: int | None) -> dict[str, Any]:
+    group = {"group_id": way.group, "topic_id": topic_id}
+    with psycopg.connect(dsn) as conn:
+        row = conn.execute(query("queue_place"), group).fetchone()
+    assert row is not None
+    return {**group, "lease_no": row[0], "block": row[1], "batch_size": BATCH, "hint": hint}

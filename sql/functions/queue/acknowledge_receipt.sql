@@ -1,0 +1,10 @@
+-- acknowledge() for programs: the receipt says which group it is. Returns how many events. Raises GL003 when
+-- it counts no more.
+create or replace function gapless.acknowledge_receipt(_receipt text, _c_offset bigint default null)
+returns bigint
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select gapless.settle_receipt(_receipt, _c_offset, session_user::text)
+$$;

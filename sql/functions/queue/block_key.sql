@@ -1,0 +1,9 @@
+-- The key of the advisory lock (7427006) of a block of a queue group's partition. Two that share one by chance,
+-- in different partitions, are in hand one after the other: later than need be, and no harm.
+create or replace function gapless.block_key(_lease_no int, _block_no bigint)
+returns int
+language sql
+immutable
+as $$
+  select ((_lease_no::bigint * 1000003 + _block_no) & 2147483647)::int
+$$;

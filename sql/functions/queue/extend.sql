@@ -1,0 +1,17 @@
+-- Keep what a receipt of take() holds for so long from now on; returns until when. c_offset: of that event only.
+-- Raises GL400 for a visibility that is not above zero, or infinite; GL003 when the receipt counts no more.
+create or replace function gapless.extend(
+  group_id text, topic text, receipt text, visibility interval default '60 s', c_offset bigint default null
+)
+returns timestamptz
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_variable
+begin
+  perform gapless.check_receipt(group_id, topic, receipt);
+  return gapless.extend_receipt(receipt, visibility, c_offset);
+end
+$$;

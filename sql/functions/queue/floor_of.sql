@@ -1,0 +1,13 @@
+-- Where a queue group is in a partition; nulls when it is none, or has no such partition.
+create or replace function gapless.floor_of(_lease_no int)
+returns gapless.queue_floor
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select f from gapless.queue_floor f
+  where f.lease_no = _lease_no
+  order by f.version desc limit 1
+$$;

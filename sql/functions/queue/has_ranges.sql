@@ -1,0 +1,15 @@
+-- Has a queue group anything in a partition that is finished or in hand above its floor? For an ordered group: no.
+create or replace function gapless.has_ranges(_group_id text, _topic_id int, _partition_id int)
+returns boolean
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  select exists (
+    select from gapless.lease l
+    join gapless.queue_range r using (lease_no)
+    where l.group_id = _group_id and l.topic_id = _topic_id and l.partition_id = _partition_id
+  )
+$$;

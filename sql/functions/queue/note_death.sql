@@ -1,0 +1,50 @@
+-- Whoever had this range of a queue group in hand died: note it, so that it is taken one event at a time from
+-- now on, each attempt written down before. Returns 'noted'; 'done' when it was committed after all, or is
+-- below the floor; 'busy' when the session is still there: end it, or ask again. A reservation that it had
+-- lapses at once. locks: (7427003, lease_no) shared and the block's, by try
+create or replace function gapless.note_death(_lease_no int, _first_offset bigint, _last_offset bigint)
+returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  here gapless.queue_floor := gapless.floor_of(_lease_no);
+  part record;
+begin
+  if here.block is null then
+    return 'done';
+  end if;
+  if not pg_try_advisory_xact_lock_shared(7427003, _lease_no) or not pg_try_advisory_xact_lock(
+    7427006, gapless.block_key(_lease_no, (_first_offset - 1) / here.block)
+  ) then
+    return 'busy';
+  end if;
+  here := gapless.floor_of(_lease_no);    -- MUST come after the locks
+  if _first_offset < here.next_offset then
+    return 'done';
+  end if;
+  update gapless.queue_range r set token = null, deadline = '-infinity'
+  where r.lease_no = _lease_no and r.first_offset between _first_offset and _last_offset and r.deadline is not null
+    and r.ctid = any (array(
+      select q.ctid from gapless.queue_range q
+      where q.lease_no = _lease_no and q.first_offset between _first_offset and _last_offset
+        and q.deadline is not null
+      for update skip locked
+    ));
+  if not found then
+    perform from gapless.queue_range r
+    where r.lease_no = _lease_no and r.first_offset between here.next_offset and _last_offset
+      and r.last_offset >= _first_offset;
+    if found then
+      return 'done';
+    end if;
+    insert into gapless.queue_range (lease_no, first_offset, last_offset, tries, deadline, holder, since_ts)
+    values (_lease_no, _first_offset, _last_offset, 1, '-infinity', 'died', clock_timestamp());
+  end if;
+  select l.topic_id, l.partition_id into part from gapless.lease l where l.lease_no = _lease_no;
+  perform pg_notify('gapless_p_' || part.topic_id || '_' || part.partition_id, 'letter');
+  return 'noted';
+end
+$$;

@@ -1,0 +1,64 @@
+-- How a queue group is, a row for each partition; reads only.
+--   next_offset  the floor: all below is finished or set aside; end_offset: the next event's
+--   open         events that anybody may take: nobody has yet, or they were given back or lapsed; those that workers
+--     have in
+--                hand at this moment are among them, in_work says in how many blocks
+--   in_hand      events that were given out, and their time is not over; lapsed: it is
+--   finished_ahead  events above the floor that are finished
+--   waiting, dead   units that were set aside
+--   oldest_open_s   seconds since the event at the floor was published; 0: all is finished
+create or replace function gapless.queue_state(group_id text)
+returns table (
+  topic text, partition_id int, next_offset bigint, end_offset bigint, open bigint, in_work bigint, in_hand bigint,
+  lapsed bigint, finished_ahead bigint, waiting bigint, dead bigint, oldest_open_s double precision, is_paused boolean
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+  perform gapless.require_queue(queue_state.group_id, g.topic_id)
+  from gapless.group_partitions(queue_state.group_id) g;
+  return query
+  select t.name, l.partition_id, f.next_offset, coalesce(e.last_offset, 0) + 1,
+    greatest(coalesce(e.last_offset, 0) + 1 - f.next_offset - coalesce(r.in_hand, 0) - coalesce(r.finished, 0), 0),
+    w.blocks, coalesce(r.in_hand, 0), coalesce(r.lapsed, 0), coalesce(r.finished, 0),
+    d.waiting, d.dead, coalesce(v.lag_s, 0), f.is_paused
+  from gapless.lease l
+  join gapless.topic t using (topic_id)
+  cross join lateral gapless.floor_of(l.lease_no) f
+  left join gapless.lag v
+    on v.group_id = l.group_id and v.topic_id = l.topic_id and v.partition_id = l.partition_id
+  left join lateral (
+    select s.last_offset from gapless.log_segment s
+    where s.topic_id = l.topic_id and s.partition_id = l.partition_id
+    order by s.base_offset desc limit 1
+  ) e on true
+  cross join lateral (
+    select
+      sum(q.last_offset - q.first_offset + 1) filter (where q.deadline > clock_timestamp())::bigint as in_hand,
+      sum(q.last_offset - q.first_offset + 1) filter (where q.deadline <= clock_timestamp())::bigint as lapsed,
+      sum(q.last_offset - q.first_offset + 1) filter (where q.deadline is null)::bigint as finished
+    from gapless.queue_range q
+    where q.lease_no = l.lease_no and q.first_offset >= f.next_offset
+  ) r
+  cross join lateral (
+    select count(*) filter (where x.state in ('waiting', 'parked')) as waiting,
+      count(*) filter (where x.state = 'dead') as dead
+    from gapless.dead_letter x
+    where x.group_id = l.group_id and x.topic_id = l.topic_id and x.partition_id = l.partition_id
+      and x.state in ('waiting', 'parked', 'dead')
+  ) d
+  cross join lateral (
+    select count(distinct k.pid) as blocks from pg_locks k
+    where k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid and k.objsubid = 2
+      and k.granted and k.mode = 'ShareLock' and k.pid <> pg_backend_pid()
+      and k.database = (select b.oid from pg_database b where b.datname = current_database())
+  ) w
+  where l.group_id = queue_state.group_id
+  order by t.name, l.partition_id;
+end
+$$;

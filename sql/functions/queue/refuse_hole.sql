@@ -1,0 +1,27 @@
+-- Raise GL410 when take_next() met a hole in the log, or the end of it before where the group is; else nothing.
+create or replace function gapless.refuse_hole(
+  _group_id text, _topic_id int, _partition_id int, _outcome text, _first_offset bigint, _last_offset bigint
+)
+returns void
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  place text;
+begin
+  if _outcome in ('overrun', 'hole', 'beyond') then
+    select concat_ws('/', _group_id, t.name, _partition_id) into place
+    from gapless.topic t where t.topic_id = _topic_id;
+    raise exception '%: % at offset %: gapless seek % --pause --yes, with --earliest or --latest, goes on',
+      place,
+      case _outcome
+        when 'overrun' then 'retention has dropped what the group had not handled'
+        when 'hole' then 'events are missing in the log'
+        else 'the group is beyond the end of the log'
+      end, _first_offset, place
+      using errcode = 'GL410';
+  end if;
+end
+$$;

@@ -1,0 +1,59 @@
+-- Give out events of a partition that nobody has taken yet: reserve(). Raises GL410 when the log has a hole there.
+create or replace function gapless.reserve_open(
+  _group_id text, _topic_id int, _partition_id int, _lease_no int, _block int, _max_events int, _worker text,
+  _deadline timestamptz
+)
+returns table (
+  receipt text, partition_id int, c_offset bigint, attempts int, crashes int, is_letter boolean, was_dead boolean,
+  timeline int, deadline timestamptz,
+  id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
+  transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  given uuid := gen_random_uuid();
+  taken record;
+  hint bigint;
+begin
+  select r.last_offset + 1 into hint from gapless.queue_range r
+  where r.lease_no = _lease_no
+  order by r.first_offset desc limit 1;
+  loop
+    return query
+    with
+    taken as materialized (
+      select t.* from gapless.take_next(
+        _group_id, _topic_id, _partition_id, _lease_no, _block, _max_events, hint, _worker, given, _deadline
+      ) t
+    ),
+    -- An error, where there is a hole.
+    ends as (
+      select min(t.first_offset) as first_offset, max(t.last_offset) as last_offset,
+        gapless.refuse_hole(
+          _group_id, _topic_id, _partition_id, max(t.outcome), min(t.first_offset), max(t.last_offset)
+        )
+      from taken t
+    ),
+    places as (
+      select t.base_offset + u.n - 1 as c_offset, u.id, t.timeline from taken t
+      cross join lateral unnest(t.message_ids) with ordinality as u (id, n)
+    )
+    select 'R' || _lease_no || ':' || e.first_offset || ':' || e.last_offset || ':' || given,
+      _partition_id, p.c_offset, 0, 1, false, false, p.timeline, _deadline,
+      coalesce(o.id, gapless.refuse_missing(_topic_id, _partition_id, p.c_offset)),
+      o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from ends e
+    cross join places p
+    left join taken o on o.id = p.id
+    order by p.c_offset;
+    exit when found or hint is null;
+    hint := null;    -- once from the floor: gaps
+  end loop;
+end
+$$;

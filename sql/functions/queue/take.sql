@@ -1,0 +1,49 @@
+-- Take events of a queue group in any language; nobody else gets them for the time of visibility. Answer for each with
+-- acknowledge(), release() or reject(), or keep it longer with extend().
+--   select * from gapless.take('sender', 'mails', max_events => 10, visibility => '60 s');
+-- Returns no row when there is nothing. attempt: which call of it this is, 1 the first. Events that were taken together
+-- share a receipt; those of a unit that was set aside have another. At most max_events, and one block of the group.
+-- Call it in a transaction of its own: until it commits, others wait for these events.
+-- Raises GL404 for a group or topic that is not there, GL409 for an ordered group, GL400 for what is out of range.
+create or replace function gapless.take(
+  group_id text, topic text, max_events int default 1, visibility interval default '60 s'
+)
+returns table (
+  receipt text, partition_id int, c_offset bigint, attempt int, key text, event_type text, payload json,
+  headers jsonb, host_id text, user_id text, transaction_id uuid, created_ts timestamptz
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  wanted int := gapless.topic_id(topic);
+  crashes_max int;
+  taken boolean;
+begin
+  if (max_events between 1 and 10000) is not true then
+    raise exception 'max_events is from 1 to 10000, not %', coalesce(max_events::text, 'null')
+      using errcode = 'GL400';
+  end if;
+  perform gapless.require_interval('visibility', visibility, false);
+  perform gapless.require_queue(take.group_id, wanted);
+  select g.max_crashes into crashes_max from gapless.consumer_group g
+  where g.group_id = take.group_id and g.topic_id = wanted;
+  return query
+  select r.receipt, r.partition_id, r.c_offset, r.attempts + r.crashes, r.key, r.event_type, r.payload,
+    r.headers, r.host_id, r.user_id, coalesce(r.transaction_id, gapless.transaction_uuid(r.xid, r.timeline)),
+    r.created_ts
+  from gapless.reserve(
+    take.group_id, wanted, null, max_events, visibility, session_user::text, 'any', crashes_max
+  ) r;
+  taken := found;
+  -- Nobody else may be there to do it.
+  if not taken or random() < 0.0156 then
+    perform gapless.sweep(p.lease_no) from gapless.queue_places(take.group_id, wanted) p;
+  end if;
+  if not taken and exists (select from gapless.queue_places(take.group_id, wanted) p where p.open > 0) then
+    perform gapless.end_squatters();
+  end if;
+end
+$$;

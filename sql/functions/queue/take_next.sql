@@ -1,0 +1,205 @@
+-- Take the next events of a partition for a queue group, in the caller's open transaction: they count as finished
+-- now, and that commits, or not, with whatever the handler writes (Q4). Any number of sessions may.
+--
+-- Returns the rows of claim_events(), and outcomes as there: a row for each piece of a segment, message_ids being
+-- what was taken of it and every event a unit of its own; then a row for each event, in any order.
+--   outcome 'claimed'  offsets first_offset .. last_offset are this transaction's; claim_xid as in claim_at()
+--   outcome 'idle'     nothing there, or paused; nothing was written: no xid, no WAL
+--   outcome 'noted'    what is there was given out before: reserve() takes it; nothing was written
+--   outcome 'moved'    lease_no or block are not (any more) what they are: ask queue_places()
+--   outcome 'busy'     somebody has the partition alone, to seek or to drop the group
+--   outcome 'overrun', 'hole'  as claim_at(): first_offset .. last_offset are missing
+-- hint: where to begin, at best the end of what the session took last; null: at the floor, which finds gaps and
+--   what was given back, and costs a look at each range that is not swept yet.
+-- token, deadline, holder: the range is in hand until then, not finished (reserve()).
+--
+-- A block of offsets is the caller's while it has the block's advisory lock. MUST look in a statement of its own
+-- after it has the lock: an older snapshot may not show what the one before it committed (Q2). The rest of the block
+-- is taken, up to max_events and to the end of the log.
+-- Locks of blocks where nothing was left are kept until the transaction ends, so at the end of the log it stops.
+-- locks: (7427003, lease_no) shared, (7427006, block_key()); both by try, until the transaction ends
+-- plan: as claim_events()
+create or replace function gapless.take_next(
+  _group_id text, _topic_id int, _partition_id int, _lease_no int, _block int, _max_events int, _hint bigint,
+  _holder text default null, _token uuid default null, _deadline timestamptz default null
+)
+returns table (
+  outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
+  base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
+  id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
+  transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  pos bigint := _hint;
+  block_no bigint;
+  block_last bigint;
+  cut int;           -- the block size in force
+  is_paused boolean;
+  log_last bigint;   -- the last offset of the segment that shows first_offset
+  ids bigint[];
+  goal bigint;
+  low bigint;
+  high bigint;
+  piece record;
+  tries int := 0;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform gapless.require_read_committed('take_next');
+  end if;
+  if not pg_try_advisory_xact_lock_shared(7427003, _lease_no) then
+    outcome := 'busy';
+    return next;
+    return;
+  end if;
+  if pos is null then
+    pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, null);
+    if pos is null then
+      outcome := case
+        when gapless.has_noted(_group_id, _topic_id, _partition_id, _lease_no) then 'noted' else 'idle'
+      end;
+      return next;
+      return;
+    end if;
+  end if;
+  loop
+    block_no := (pos - 1) / _block;
+    block_last := (block_no + 1) * _block;
+    if pg_try_advisory_xact_lock(7427006, ((_lease_no::bigint * 1000003 + block_no) & 2147483647)::int) then
+      -- A subselect and a statement more, for joins cost more to set up than they find.
+      select greatest(block_last - _block + 1, q.next_offset, (
+          -- Not below the floor: while an old snapshot is held, all that was ever swept is still in the index.
+          select r.last_offset + 1 from gapless.queue_range r
+          where r.lease_no = _lease_no and r.first_offset between q.next_offset and block_last
+          order by r.first_offset desc limit 1
+        )), q.block, q.is_paused
+      into first_offset, cut, is_paused
+      from gapless.queue_floor q
+      where q.lease_no = _lease_no
+      order by q.version desc limit 1;
+      if first_offset <= block_last and cut = _block and not is_paused then
+        select s.last_offset, s.timeline,
+          s.message_ids[
+            first_offset - s.base_offset + 1 : least(first_offset + _max_events - 1, block_last) - s.base_offset + 1
+          ]
+        into log_last, timeline, message_ids
+        from gapless.log_segment s
+        where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= first_offset
+        order by s.base_offset desc limit 1;
+        exit when first_offset <= log_last;
+      end if;
+      if cut is distinct from _block then
+        outcome := 'moved';
+      elsif is_paused then
+        outcome := 'idle';
+      elsif first_offset <= block_last then
+        -- Behind the last segment, or before one that is missing; unless it has just come.
+        pos := first_offset;
+        select nullif(t.outcome, 'there'), t.last_offset into outcome, last_offset
+        from gapless.queue_end(_topic_id, _partition_id, _lease_no, first_offset) t;
+      elsif _hint is null then
+        pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
+      else    -- finished, or reserved: beyond all that anybody has taken there is most
+        select greatest(r.last_offset, block_last) + 1 into pos from gapless.queue_range r
+        where r.lease_no = _lease_no
+        order by r.first_offset desc limit 1;
+        pos := coalesce(pos, first_offset);
+      end if;
+    elsif _hint is null then
+      pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
+    else
+      pos := block_last + 1;
+      tries := tries + 1;
+      if tries % 64 = 0 and pos > (
+        select g.last_offset from gapless.log_segment g
+        where g.topic_id = _topic_id and g.partition_id = _partition_id
+        order by g.base_offset desc limit 1
+      ) then
+        pos := null;
+      end if;
+    end if;
+    if outcome is not null or pos is null then
+      outcome := coalesce(outcome, 'idle');
+      first_offset := case when last_offset is not null then first_offset end;
+      message_ids := null;
+      timeline := null;
+      return next;
+      return;
+    end if;
+  end loop;
+
+  outcome := 'claimed';
+  ids := message_ids;
+  base_offset := first_offset;
+  last_offset := first_offset + cardinality(ids) - 1;
+  unit_ends := repeat('1', cardinality(ids));
+  if last_offset = log_last and last_offset < least(first_offset + _max_events - 1, block_last) then
+    for piece in    -- more of the block, in the segments that follow
+      select g.base_offset,
+        g.message_ids[1 : least(first_offset + _max_events - 1, block_last) - g.base_offset + 1] as ids
+      from gapless.log_segment g
+      where g.topic_id = _topic_id and g.partition_id = _partition_id
+        and g.base_offset > log_last
+        and g.base_offset <= least(first_offset + _max_events - 1, block_last)
+      order by g.base_offset
+    loop
+      exit when piece.base_offset <> last_offset + 1;    -- a hole
+      ids := ids || piece.ids;
+      last_offset := last_offset + cardinality(piece.ids);
+    end loop;
+  end if;
+  if _deadline is null then
+    insert into gapless.queue_range (lease_no, first_offset, last_offset, holder)
+    values (_lease_no, first_offset, last_offset, _holder);
+  else
+    insert into gapless.queue_range
+      (lease_no, first_offset, last_offset, holder, token, deadline, since_ts, tries)
+    values (_lease_no, first_offset, last_offset, _holder, _token, _deadline, clock_timestamp(), 1);
+  end if;
+  if _holder is null then
+    perform set_config('gapless.chain', 'open', true);    -- see tell_cause()
+    claim_xid := pg_current_xact_id()::text;
+  end if;
+  return next;
+  if last_offset > log_last then
+    goal := last_offset;
+    return query
+    select 'claimed', first_offset, goal, claim_xid, null::tid, g.base_offset, p.ids,
+      repeat('1', cardinality(p.ids)), g.timeline, null::bigint, null::text, null::text, null::json,
+      null::jsonb, null::text, null::text, null::uuid, null::xid8, null::timestamptz, null::text, null::uuid
+    from gapless.log_segment g
+    cross join lateral (
+      select g.message_ids[1 : (goal - g.base_offset + 1)::int] as ids
+    ) p
+    where g.topic_id = _topic_id and g.partition_id = _partition_id
+      and g.base_offset > log_last and g.base_offset <= goal
+    order by g.base_offset;
+  end if;
+
+  if first_offset = last_offset then
+    low := ids[1];
+    return query
+    select null::text, null::bigint, null::bigint, null::text, null::tid,
+      null::bigint, null::bigint[], null::text, null::int,
+      o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from gapless.outbox_message_t o
+    where o.id = low;
+    return;
+  end if;
+  select min(i), max(i) into low, high from unnest(ids) i;
+  return query
+  select null::text, null::bigint, null::bigint, null::text, null::tid,
+    null::bigint, null::bigint[], null::text, null::int,
+    o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+    o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+  from gapless.outbox_message_t o
+  where o.id between low and high and o.id = any ((select ids)::bigint[]);
+end
+$$;

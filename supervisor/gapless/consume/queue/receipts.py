@@ -1,0 +1,175 @@
+"""Events that are reserved: for a time, by a receipt, in no transaction (Q2).
+
+Who reserves an event has it in hand until its deadline; who comes too late is told so, by GL003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+
+from gapless.consume.queue.place import Place, Queue
+from gapless.consume.queue.take import unit_of
+from gapless.consume.unit import Unit
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
+from gapless.db.wire import fetch_all
+from gapless.errors import ReceiptError, one_line
+from gapless.log.read import fetch_rows
+
+_COLUMNS = 8  # of a reservation, in front of an event's
+_LOST = "GL003"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """An event that is reserved. attempts: calls that ended badly before.
+
+    crashes: calls that began in a row and did not end, this one included. is_letter: it was set
+    aside before. was_dead: a person asked for this attempt.
+    """
+
+    place: Place
+    receipt: str
+    unit: Unit
+    attempts: int
+    crashes: int
+    is_letter: bool
+    was_dead: bool
+
+    @property
+    def deaths(self) -> int:
+        """How many workers have died at it."""
+        return self.crashes - 1
+
+    def is_poison(self, crashes_max: int) -> bool:
+        """Tell whether so many died at it while it was alone; the first had others in hand, too."""
+        return self.deaths > crashes_max
+
+
+def reserve(
+    queue: Queue,
+    topic: str,
+    places: dict[int, Place],
+    events: int,
+    visibility_s: float,
+    what: Literal["any", "aside"] = "any",
+) -> list[Reserved]:
+    """Reserve at most `events` of a topic; those that somebody died at come one at a time.
+
+    aside: only what lapsed, was noted, or waited for another attempt and is due.
+    places: by partition; one that came a moment ago is left out, and its reservation given back.
+    """
+    params = {
+        "group_id": queue.group_id,
+        "topic_id": queue.topics[topic],
+        "max_events": events,
+        "visibility_s": visibility_s,
+        "worker": queue.worker,
+        "what": what,
+    }
+    found: list[Reserved] = []
+    answer: list[Any] = fetch_rows(queue.conn, "queue", "reserve", params)
+    for row in answer:
+        receipt, partition_id, offset, attempts, crashes, is_letter, was_dead, line = row[:_COLUMNS]
+        place = places.get(partition_id)
+        if place is None:
+            place = Place(queue, queue.job(topic, partition_id), 0, 0, 0)
+        unit = unit_of(
+            place,
+            offset,
+            row[_COLUMNS:],
+            timeline=line or 1,
+            attempt=attempts + crashes,
+        )
+        found.append(
+            Reserved(
+                place=place,
+                receipt=receipt,
+                unit=unit,
+                attempts=attempts,
+                crashes=crashes,
+                is_letter=is_letter,
+                was_dead=was_dead,
+            )
+        )
+    return found
+
+
+def begin_reserved(queue: Queue, reserved: Reserved) -> str:
+    """Within the handler's transaction, before its call: let it count as handled by the COMMIT.
+
+    Returns what allow_commit() is to be told. Raises ReceiptError when it is not ours any more.
+    """
+    with _receipts():
+        ((xid,),) = fetch_all(queue.conn, "queue", "begin_receipt", _one(reserved))
+    return str(xid)
+
+
+def acknowledge(queue: Queue, handled: Sequence[Reserved]) -> list[Reserved]:
+    """Say that these need no other call, in one transaction; return those that were lost."""
+    params = {
+        "receipts": [each.receipt for each in handled],
+        "offsets": [each.unit.first_offset for each in handled],
+    }
+    try:
+        with _receipts():
+            fetch_all(queue.conn, "queue", "acknowledge", params)
+    except ReceiptError:
+        if len(handled) == 1:
+            return list(handled)
+        # One of them: which, is seen one by one.
+        return [lost for each in handled for lost in acknowledge(queue, [each])]
+    return []
+
+
+def fail(queue: Queue, reserved: Reserved, failure: Failure, verdict: Verdict) -> None:
+    """Set an event aside whose call failed. Raises ReceiptError when it is not ours any more."""
+    params = {
+        **_one(reserved),
+        **failure.params(queue.terms.worker),
+        "state": "dead" if verdict.state == "dead" else "waiting",
+        "retry_after_s": verdict.retry_after_s,
+        "counted": failure.attempts > 0,
+    }
+    with _receipts():
+        fetch_all(queue.conn, "queue", "fail_receipt", params)
+
+
+def give_back(queue: Queue, reserved: Reserved) -> None:
+    """Make an event open again at once; the attempt does not count."""
+    try:
+        with _receipts():
+            fetch_all(queue.conn, "queue", "release_receipt", _one(reserved))
+    except ReceiptError:
+        return  # another has it already
+
+
+def extend(queue: Queue, receipt: str, visibility_s: float) -> bool:
+    """Reserve what a receipt holds for so long from now on; False when it holds nothing."""
+    try:
+        with _receipts():
+            params = {"receipt": receipt, "visibility_s": visibility_s}
+            fetch_all(queue.conn, "queue", "extend_receipt", params)
+    except ReceiptError:
+        return False
+    return True
+
+
+@contextmanager
+def _receipts() -> Iterator[None]:
+    """Raise ReceiptError for what the database says of a receipt that is lost."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate == _LOST:
+            raise ReceiptError(one_line(error)) from error
+        raise
+
+
+def _one(reserved: Reserved) -> dict[str, object]:
+    return {"receipt": reserved.receipt, "c_offset": reserved.unit.first_offset}

@@ -1,0 +1,101 @@
+"""How a group stands in a partition: who works on it, how far it is, what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+Key = tuple[str, str, int]
+"""A partition of a group: group_id, topic, partition_id."""
+
+State = Literal[
+    "working",
+    "waiting",
+    "moving",
+    "starting",
+    "lost",
+    "unserved",
+    "pausing",
+    "paused",
+    "shared",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a group stands in a partition: who works on it, how far it is, what is wrong.
+
+    next_offset is the one the group handles next, last_offset the newest in the log (0: none).
+    owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
+    missing from the log. waiting, parked: events set aside for another attempt, or behind one.
+    waits_for: the partitions of an earlier number of them that are to be finished before this one
+    continues. paused_ts: since when it is paused; pause: by whom, why.
+    mode: "ordered", or "queue": then `workers` of the group, on all machines, share it; open,
+    in_hand (reserved) and lapsed count events, and all below next_offset is finished.
+    """
+
+    group_id: str
+    topic: str
+    partition_id: int
+    owner: str | None
+    target: str | None
+    owner_id: UUID | None
+    target_id: UUID | None
+    epoch: int
+    is_held: bool
+    next_offset: int
+    last_offset: int
+    lag: int
+    lag_s: float | None
+    error: str | None
+    error_ts: datetime | None
+    dead_letters: int
+    waits_for: Sequence[int] = ()
+    paused_ts: datetime | None = None
+    pause: str | None = None
+    waiting: int = 0
+    parked: int = 0
+    mode: Literal["ordered", "queue"] = "ordered"
+    workers: int = 0
+    open: int = 0
+    in_hand: int = 0
+    lapsed: int = 0
+
+    @property
+    def key(self) -> Key:
+        return (self.group_id, self.topic, self.partition_id)
+
+    @property
+    def name(self) -> str:
+        return f"{self.group_id}/{self.topic}/{self.partition_id}"
+
+    @property
+    def state(self) -> State:
+        """What is going on: lost is an owner without a session at work, about to be replaced.
+
+        pausing: its worker finishes a batch; paused: it has none, until somebody says resume.
+        shared: any worker of a queue serves it.
+        """
+        if self.paused_ts is not None:
+            return "pausing" if self.is_held and self.mode == "ordered" else "paused"
+        if self.mode == "queue":
+            return "shared" if self.workers else "unserved"
+        return self._leased_state
+
+    @property
+    def _leased_state(self) -> State:
+        if self.owner_id is None:
+            return "unserved" if self.target_id is None else "starting"
+        if self.owner_id != self.target_id:
+            return "moving"
+        if not self.is_held:
+            return "lost"
+        return "waiting" if self.waits_for else "working"
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether somebody should look at it."""
+        return self.error is not None or self.state in ("unserved", "lost")

@@ -1,0 +1,157 @@
+"""The workers of queue groups: the supervisor's books. They are all alike, and have no lease."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import Any, Protocol
+from uuid import uuid4
+
+from psycopg import Connection
+
+from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
+from gapless.db.queries import query
+from gapless.settings import Settings
+from gapless.worker.board import Board
+from gapless.worker.child import Child
+from gapless.worker.queue_worker import run_queue_worker
+from gapless.worker.spec import ExitCode, Pipe, QueueSpec
+
+log = logging.getLogger("gapless.supervisor")
+
+DEATH_LOOK_S = 0.02  # the server may need a moment to see that a session is gone
+DEATH_PATIENCE_S = 30.0
+
+Run = Callable[[Pipe, int, tuple[int, ...]], None]
+
+
+class Forks(Protocol):
+    """What forks and reaps: Children."""
+
+    def fork(self, who: object, name: str, run: Run) -> Child | None: ...
+    def reap(self, child: Child, work_ms_max: float) -> int | None: ...
+    def failed(self, who: object, child: Child) -> None: ...
+
+
+@dataclass(slots=True)
+class Death:
+    """A worker of a queue that died at work; lease_no 0: on nothing that its transaction held.
+
+    since_s: time.monotonic().
+    """
+
+    worker: str
+    is_outside: bool
+    lease_no: int
+    first_offset: int
+    last_offset: int
+    since_s: float = field(default_factory=monotonic)
+
+    def note(self, conn: Connection[Any]) -> bool:
+        """Tell the database; False when its session is still there, and this is to be repeated."""
+        if self.is_outside:
+            conn.execute(query("queue", "end_holder"), {"worker": self.worker})
+            self.is_outside = False
+        if not self.lease_no:
+            return True
+        params = {
+            "lease_no": self.lease_no,
+            "first_offset": self.first_offset,
+            "last_offset": self.last_offset,
+        }
+        answer = conn.execute(query("queue", "note_death"), params).fetchone()
+        is_late = monotonic() > self.since_s + DEATH_PATIENCE_S
+        return answer != ("busy",) or is_late
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The workers of one handler, by what they are called."""
+
+    group_id: str
+    handler: Handler
+    terms: Terms
+    workers: dict[str, Child] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"queue worker {self.group_id}/{','.join(self.terms.topics)}"
+
+
+class Pools:
+    """All workers of queue groups."""
+
+    def __init__(self, forks: Forks, board: Board, dsn: str, settings: Settings, pid: int) -> None:
+        self._forks = forks
+        self._board = board
+        self._dsn = dsn
+        self._settings = settings
+        self._supervisor_pid = pid
+        self._pools: dict[tuple[str, str], _Pool] = {}
+        self.deaths: list[Death] = []
+
+    @property
+    def children(self) -> Iterator[Child]:
+        """All of them."""
+        for pool in self._pools.values():
+            yield from pool.workers.values()
+
+    def keep(self, queues: Iterable[tuple[str, Handler, Terms]]) -> None:
+        """Fork what is missing, as far as backoffs allow."""
+        for group_id, handler, terms in queues:
+            pool = self._pools.setdefault((group_id, terms.topic), _Pool(group_id, handler, terms))
+            while len(pool.workers) < terms.workers and self._start(pool):
+                pass
+
+    def watch(self) -> None:
+        """Reap those that ended, and end those that are stuck; note at what they died."""
+        for pool in self._pools.values():
+            for worker, child in list(pool.workers.items()):
+                code = self._forks.reap(child, self._settings.max_processing_ms)
+                if code is not None:
+                    del pool.workers[worker]
+                    self._note_end(pool, worker, child, code)
+
+    def note_deaths(self, conn: Connection[Any]) -> None:
+        """Tell the database of what is known of; what it cannot say yet is told again."""
+        while self.deaths and self.deaths[0].note(conn):
+            del self.deaths[0]
+
+    def _start(self, pool: _Pool) -> bool:
+        worker = f"{self._settings.name_for_people()} {uuid4().hex[:12]}"
+        spec = partial(
+            QueueSpec,
+            dsn=self._dsn,
+            supervisor_pid=self._supervisor_pid,
+            wait_period_s=self._settings.wait_period_ms / 1000,
+            connect_timeout_s=self._settings.connect_timeout_s,
+            group_id=pool.group_id,
+            worker=worker,
+            handler=pool.handler,
+            terms=pool.terms,
+            max_processing_ms=self._settings.max_processing_ms,
+            statement_timeout_ms=self._settings.statement_timeout_ms,
+        )
+        board = self._board
+
+        def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
+            run_queue_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
+
+        child = self._forks.fork(str(pool), str(pool), run)
+        if child is None:
+            return False
+        pool.workers[worker] = child
+        return True
+
+    def _note_end(self, pool: _Pool, worker: str, child: Child, code: int) -> None:
+        if code == ExitCode.DRAINED and child.draining:
+            return
+        log.warning("%s ended: %s", pool, child.explain(code))
+        self._forks.failed(str(pool), child)
+        lease_no, first_offset, last_offset = self._board.held(child.slot)
+        is_outside = pool.terms.delivery == "at-least-once"
+        if lease_no or is_outside:
+            self.deaths.append(Death(worker, is_outside, lease_no, first_offset, last_offset))

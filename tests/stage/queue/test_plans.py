@@ -1,0 +1,100 @@
+"""What a claim reads: a few pages, however much is below the floor, above a straggler, or open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from psycopg import Connection
+
+from support.queue import Queue, make
+
+Sessions = Callable[[], Connection]
+PAGES_MAX = 60  # of all kinds, for a claim of four events, the catalogue's included
+
+
+def _pages(conn: Connection, queue: Queue, hint: int | None) -> int:
+    """Read as take_next() would, in a transaction that is rolled back; the pages that were touched."""
+    conn.execute("begin")
+    row = conn.execute(
+        "explain (analyze, buffers, format json) select * from gapless.take_next("
+        "%s, %s, 0, %s, %s, 4, %s)",
+        [queue.group, queue.topic_id, queue.lease, queue.block, hint],
+    ).fetchone()
+    conn.execute("rollback")
+    assert row is not None
+    plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return int(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
+
+
+def _warm(conn: Connection, queue: Queue, hint: int | None) -> int:
+    """The least of the sixth to the tenth call: by then plans are generic."""
+    return min([_pages(conn, queue, hint) for _ in range(10)][5:])
+
+
+@pytest.fixture
+def held(open_session: Sessions) -> Connection:
+    """A session whose snapshot stays."""
+    conn = open_session()
+    conn.execute("begin isolation level repeatable read")
+    conn.execute("select count(*) from gapless.queue_range")
+    return conn
+
+
+def test_nothing_below_the_floor_is_read_while_a_snapshot_is_held(
+    conn: Connection, held: Connection
+) -> None:
+    queue = make(conn, events=6000, block=4)
+    for n in range(1400):
+        assert queue.work(conn, n * 4 + 1).outcome == "claimed"
+        if n % 64 == 63:
+            queue.sweep(conn)
+    queue.sweep(conn)
+    assert queue.floor(conn) == 5601
+    dead = conn.execute("select pg_relation_size('gapless.queue_range')").fetchone()
+    assert dead is not None
+    assert dead[0] > 8 * 8192, "old versions are there"
+    assert _warm(conn, queue, 5601) <= PAGES_MAX
+    assert _warm(conn, queue, None) <= 2 * PAGES_MAX
+    held.execute("rollback")
+
+
+def test_behind_a_straggler_a_pass_from_the_floor_stays_short(
+    conn: Connection, held: Connection
+) -> None:
+    queue = make(conn, events=6000, block=1)
+    queue.reserve(conn)
+    for n in range(2, 1800):
+        queue.work(conn, n, most=1)
+        if n % 64 == 0:
+            queue.sweep(conn)
+    assert _warm(conn, queue, 1800) <= PAGES_MAX
+    few = _warm(conn, queue, None)
+    for n in range(1800, 3600):
+        queue.work(conn, n, most=1)
+        if n % 64 == 0:
+            queue.sweep(conn)
+    assert _warm(conn, queue, None) <= 2 * few, "it does not grow with what is finished"
+    held.execute("rollback")
+
+
+def test_with_much_open_and_far_above_the_floor(conn: Connection) -> None:
+    """A straggler, and 10^6 finished above it: made by hand as sweep() leaves them."""
+    queue = make(conn, events=4000, block=4)
+    conn.execute(
+        "insert into gapless.queue_range (lease_no, first_offset, last_offset, holder)"
+        " values (%s, 5, 3000, '')",
+        [queue.lease],
+    )
+    assert _warm(conn, queue, 3001) <= PAGES_MAX
+    assert _warm(conn, queue, 9) <= 2 * PAGES_MAX, "a hint that is far too low"
+
+
+def test_tables_that_nobody_has_analysed(conn: Connection) -> None:
+    """Plans are made while the tables are empty, and kept while they grow."""
+    queue = make(conn, events=4000, block=4)
+    first = _warm(conn, queue, 1)
+    for n in range(900):
+        queue.work(conn, n * 4 + 1)
+    assert _warm(conn, queue, 3601) <= first + PAGES_MAX

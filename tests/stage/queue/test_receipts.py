@@ -1,0 +1,392 @@
+"""Reservations: who has one, how long it counts, what may be said with it, and what is refused in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from support.queue import Queue, join, make
+
+Sessions = Callable[[], Connection]
+
+
+def _refused(conn: Connection, text: str, *values: object) -> tuple[str | None, str]:
+    with pytest.raises(psycopg.Error) as refused:
+        conn.execute(text, values)
+    return refused.value.sqlstate, str(refused.value).splitlines()[0]
+
+
+def _lapse(queue: Queue, conn: Connection) -> None:
+    conn.execute(
+        "update gapless.queue_range set deadline = clock_timestamp() - interval '1 s'"
+        " where lease_no = %s and deadline is not null",
+        [queue.lease],
+    )
+
+
+class TestOneHolder:
+    """Q2."""
+
+    def test_what_is_in_hand_is_nobody_elses(self, queue: Queue, conn: Connection) -> None:
+        first = queue.reserve(conn, 4)
+        assert [row[3] for row in first] == ["e1", "e2", "e3", "e4"], "in offset order"
+        assert [row[3] for row in queue.reserve(conn, 4)] == ["e5", "e6", "e7", "e8"]
+        assert queue.work(conn).events == {"e9", "e10", "e11", "e12"}, "workers pass them too"
+
+    def test_after_its_time_it_counts_until_another_has_it(
+        self, queue: Queue, conn: Connection
+    ) -> None:
+        receipt = queue.reserve(conn)[0][0]
+        _lapse(queue, conn)
+        assert queue.call(conn, "acknowledge", receipt) == 1
+
+    def test_after_another_took_it_it_does_not(self, conn: Connection) -> None:
+        queue = make(conn, events=1, block=4)
+        old = queue.reserve(conn)[0][0]
+        _lapse(queue, conn)
+        new, _, attempt, name = queue.reserve(conn)[0]
+        assert (attempt, name) == (2, "e1")
+        for function in ("acknowledge", "release", "extend"):
+            with pytest.raises(psycopg.Error) as refused:
+                queue.call(conn, function, old)
+            assert refused.value.sqlstate == "GL003"
+        with pytest.raises(psycopg.Error, match="counts no more"):
+            queue.call(conn, "reject", old, "late")
+        assert queue.call(conn, "acknowledge", new) == 1
+
+    def test_an_answer_that_is_not_committed_holds_its_event(
+        self, conn: Connection, open_session: Sessions
+    ) -> None:
+        """Whoever answers late and whoever takes over meet at the row: one of them has it."""
+        queue = make(conn, events=1, block=4)
+        receipt = queue.reserve(conn)[0][0]
+        _lapse(queue, conn)
+        late = open_session()
+        late.execute("begin")
+        queue.call(late, "acknowledge", receipt)
+        assert queue.reserve(conn) == [], "not waited for, and not taken"
+        late.execute("rollback")
+        assert queue.reserve(conn)[0][3] == "e1"
+
+    def test_who_waits_for_the_one_who_takes_over_has_lost(
+        self, conn: Connection, open_session: Sessions
+    ) -> None:
+        queue = make(conn, events=1, block=4)
+        receipt = queue.reserve(conn)[0][0]
+        _lapse(queue, conn)
+        taker, late = open_session(), open_session()
+        taker.execute("begin")
+        assert len(queue.reserve(taker)) == 1
+        lost: list[str | None] = []
+
+        def answer() -> None:
+            try:
+                queue.call(late, "acknowledge", receipt)
+            except psycopg.Error as error:
+                lost.append(error.sqlstate)
+
+        thread = Thread(target=answer)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive(), "it waits for the taker's transaction"
+        taker.execute("commit")
+        thread.join(10)
+        assert lost == ["GL003"]
+
+    def test_an_answer_counts_once(self, queue: Queue, conn: Connection) -> None:
+        receipt = queue.reserve(conn)[0][0]
+        queue.call(conn, "acknowledge", receipt)
+        for function in ("acknowledge", "release", "extend"):
+            with pytest.raises(psycopg.Error) as refused:
+                queue.call(conn, function, receipt)
+            assert refused.value.sqlstate == "GL003"
+
+    def test_a_seek_takes_all_of_them(self, queue: Queue, conn: Connection) -> None:
+        queue.work(conn, 5)
+        receipt = queue.reserve(conn)[0][0]
+        conn.execute("select * from gapless.seek('sender', to_end => 'earliest')")
+        with pytest.raises(psycopg.Error) as refused:
+            queue.call(conn, "acknowledge", receipt)
+        assert refused.value.sqlstate == "GL003"
+        assert (queue.ranges(conn), queue.floor(conn)) == ([], 1), "though the floor was there"
+        conn.execute("select * from gapless.seek('sender', to_end => 'latest')")
+        assert queue.floor(conn) == 21
+        assert queue.work(conn, 1).outcome == "idle"
+
+    def test_no_seek_while_a_worker_has_a_block(
+        self, queue: Queue, conn: Connection, open_session: Sessions
+    ) -> None:
+        one = open_session()
+        one.execute("begin")
+        queue.take(one)
+        state, _ = _refused(conn, "select * from gapless.seek('sender', to_end => 'latest')")
+        assert state == "GL423"
+        assert _refused(conn, "select gapless.drop_group('sender')")[0] == "GL423"
+        one.execute("rollback")
+        conn.execute("begin")
+        conn.execute("select * from gapless.seek('sender', to_end => 'latest')")
+        one.execute("begin")
+        assert queue.take(one).outcome == "busy"
+        one.execute("rollback")
+        conn.execute("rollback")
+        conn.execute("select gapless.drop_group('sender')")
+        left = conn.execute("select count(*) from gapless.queue_floor").fetchone()
+        assert left == (0,)
+
+
+class TestAnswers:
+    def test_one_event_of_several(self, queue: Queue, conn: Connection) -> None:
+        receipt = queue.reserve(conn, 4)[0][0]
+        assert queue.call(conn, "acknowledge", receipt, 2) == 1
+        assert queue.ranges(conn) == [(1, 1, "held"), (2, 2, "done"), (3, 4, "held")]
+        conn.execute(
+            "select gapless.reject('sender', 'mails', %s, 'bad address', c_offset => 4)", [receipt]
+        )
+        assert queue.call(conn, "acknowledge", receipt) == 2, "what is left of it"
+        letters = conn.execute(
+            "select c_offset, status, reason, attempts from gapless.dead_letter_queue"
+        ).fetchall()
+        assert letters == [(4, "dead", "bad address", 1)]
+        assert queue.sweep(conn) == 4
+
+    def test_released_it_comes_at_once_and_counts_no_attempt(
+        self, queue: Queue, conn: Connection
+    ) -> None:
+        receipt = queue.reserve(conn, 4)[0][0]
+        queue.work(conn, 5)
+        queue.work(conn, 9)
+        queue.work(conn, 13)
+        queue.work(conn, 17)
+        assert queue.call(conn, "release", receipt) == 4
+        again = queue.reserve(conn, 4)
+        assert [(row[2], row[3]) for row in again] == [(1, f"e{n}") for n in range(1, 5)]
+
+    def test_released_with_a_delay_it_waits_as_a_letter(
+        self, queue: Queue, conn: Connection
+    ) -> None:
+        receipt = queue.reserve(conn)[0][0]
+        conn.execute("select gapless.release('sender', 'mails', %s, delay => '1 h')", [receipt])
+        assert conn.execute("select state, attempts from gapless.dead_letter").fetchall() == [
+            ("waiting", 0)
+        ]
+        conn.execute("update gapless.dead_letter set next_attempt_ts = clock_timestamp()")
+        for n in range(1, 6):
+            queue.work(conn, n * 4 - 3)
+        again, _, attempt, name = queue.reserve(conn)[0]
+        assert (name, attempt) == ("e1", 1)
+        assert queue.reserve(conn) == [], "a letter in hand is nobody else's"
+        assert queue.call(conn, "extend", again, "2 h") is not None
+        assert queue.call(conn, "acknowledge", again) == 1
+        assert conn.execute("select count(*) from gapless.dead_letter_event").fetchone() == (0,)
+
+    def test_a_dead_one_is_redriven_by_a_client(self, conn: Connection) -> None:
+        queue = make(conn, events=1, block=4)
+        queue.call(conn, "reject", queue.reserve(conn)[0][0], "bad address")
+        assert queue.reserve(conn) == []
+        asked = conn.execute("select gapless.redrive_letter('sender', 'mails', 0, 1)").fetchone()
+        assert asked == ("asked",)
+        receipt, _, attempt, _ = queue.reserve(conn)[0]
+        assert attempt == 2
+        queue.call(conn, "acknowledge", receipt)
+        states = conn.execute("select state from gapless.dead_letter").fetchall()
+        assert states == [("redriven",)], "what was dead is kept as history"
+
+    def test_nobody_answers_often_enough_and_it_is_dead(self, conn: Connection) -> None:
+        """Poison that kills whoever takes it: alone after the first time, then given up."""
+        queue = make(conn, events=3, block=4)
+        assert len(queue.reserve(conn, 3)) == 3
+        for round_no in (2, 3):
+            _lapse(queue, conn)
+            attempts = {}
+            while rows := queue.reserve(conn, 3):
+                assert len(rows) == 1, "alone, so that its neighbours do not suffer with it"
+                attempts[rows[0][3]] = rows[0][2]
+                if rows[0][3] != "e2":
+                    queue.call(conn, "acknowledge", rows[0][0])
+            assert attempts["e2"] == round_no
+        _lapse(queue, conn)
+        assert queue.reserve(conn) == []
+        letters = conn.execute("select c_offset, status, attempts from gapless.dead_letter_queue")
+        assert letters.fetchall() == [(2, "dead", 3)]
+        assert queue.floor(conn) == 4, "a client that finds nothing sweeps"
+
+    def test_a_worker_commits_effects_with_it(self, queue: Queue, conn: Connection) -> None:
+        """begin_receipt(): undeclared it is refused; rolled back it counts as before (Q4)."""
+        receipt = queue.reserve(conn)[0][0]
+        conn.execute("begin")
+        conn.execute("select gapless.begin_receipt(%s)", [receipt])
+        with pytest.raises(psycopg.Error) as refused:
+            conn.execute("commit")
+        assert refused.value.sqlstate == "GL001"
+        conn.execute("begin")
+        xid = conn.execute("select gapless.begin_receipt(%s)", [receipt]).fetchone()
+        assert xid is not None
+        _lapse_is_seen = queue.reserve(conn)  # another event, not this one
+        assert _lapse_is_seen[0][3] != "e1"
+        conn.execute("select gapless.finish_units(%s, 1)", [xid[0]])
+        conn.execute("commit")
+        with pytest.raises(psycopg.Error) as lost:
+            conn.execute("select gapless.begin_receipt(%s)", [receipt])
+        assert lost.value.sqlstate == "GL003"
+
+
+class TestDeaths:
+    def test_a_worker_that_died_is_noted_and_its_events_come_one_by_one(
+        self, queue: Queue, conn: Connection, open_session: Sessions
+    ) -> None:
+        one = open_session()
+        one.execute("begin")
+        taken = queue.take(one)
+        note = "select gapless.note_death(%s, %s, %s)"
+        values = [queue.lease, *(taken.offsets or ())]
+        assert conn.execute(note, values).fetchone() == ("busy",), "its session is still there"
+        one.close()
+        for _ in range(500):
+            if conn.execute(note, values).fetchone() == ("noted",):
+                break
+        assert queue.ranges(conn) == [(1, 4, "open")]
+        assert queue.work(conn).events == {"e5", "e6", "e7", "e8"}
+        for n in (3, 4, 5):
+            queue.work(conn, n * 4 - 3)
+        assert queue.work(conn).outcome == "noted"
+        row = conn.execute(
+            "select event_type, crashes from gapless.reserve('sender', %s, null, 4, '60 s', 'w', 'aside')",
+            [queue.topic_id],
+        ).fetchall()
+        assert row == [("e1", 2)]
+
+    def test_what_was_committed_after_all_is_done(self, queue: Queue, conn: Connection) -> None:
+        queue.work(conn)
+        note = "select gapless.note_death(%s, 1, 4)"
+        assert conn.execute(note, [queue.lease]).fetchone() == ("done",)
+        queue.sweep(conn)
+        assert conn.execute(note, [queue.lease]).fetchone() == ("done",)
+        assert queue.ranges(conn) == []
+
+    def test_all_that_a_process_had_lapses(self, queue: Queue, conn: Connection) -> None:
+        reserve = "select receipt from gapless.reserve('sender', %s, null, 1, '1 h', %s)"
+        conn.execute(reserve, [queue.topic_id, "w1"])
+        other = conn.execute(reserve, [queue.topic_id, "w2"]).fetchone()
+        assert conn.execute("select gapless.end_holder('w1')").fetchone() == (1,)
+        assert queue.ranges(conn) == [(1, 1, "open"), (2, 2, "held")]
+        assert other is not None
+        assert conn.execute("select gapless.acknowledge_receipt(%s)", other).fetchone() == (1,)
+
+
+class TestRefused:
+    @pytest.mark.parametrize("visibility", ["0", "-1 s", "367 days", None])
+    def test_a_visibility(self, queue: Queue, conn: Connection, visibility: str | None) -> None:
+        state, text = _refused(
+            conn, "select gapless.take('sender', 'mails', visibility => %s)", visibility
+        )
+        assert state == "GL400"
+        assert "visibility" in text
+        receipt = queue.reserve(conn)[0][0]
+        with pytest.raises(psycopg.Error) as refused:
+            queue.call(conn, "extend", receipt, visibility)
+        assert refused.value.sqlstate == "GL400"
+
+    @pytest.mark.parametrize("most", [0, -1, 10_001, None])
+    def test_a_number_of_events(self, queue: Queue, conn: Connection, most: int | None) -> None:
+        state, _ = _refused(conn, "select gapless.take('sender', 'mails', max_events => %s)", most)
+        assert state == "GL400"
+
+    @pytest.mark.parametrize("delay", ["-1 s", "367 days", None])
+    def test_a_delay(self, queue: Queue, conn: Connection, delay: str | None) -> None:
+        receipt = queue.reserve(conn)[0][0]
+        state, text = _refused(
+            conn,
+            "select gapless.release('sender', 'mails', %s, delay => %s::interval)",
+            receipt,
+            delay,
+        )
+        assert (state, "delay" in text) == ("GL400", True)
+        assert queue.call(conn, "acknowledge", receipt) == 1, "nothing was lost"
+
+    @pytest.mark.parametrize("receipt", ["", "x", "R1:1:1:x", None, "R" + "9" * 400])
+    def test_what_is_no_receipt(self, queue: Queue, conn: Connection, receipt: str | None) -> None:
+        state, text = _refused(conn, "select gapless.acknowledge('sender', 'mails', %s)", receipt)
+        assert (state, "no receipt" in text) == ("GL400", True)
+
+    def test_a_receipt_of_another_group(self, queue: Queue, conn: Connection) -> None:
+        join(conn, block=4, group="other", topic="mails")
+        receipt = queue.reserve(conn)[0][0]
+        state, text = _refused(conn, "select gapless.acknowledge('other', 'mails', %s)", receipt)
+        assert (state, "is not of group" in text) == ("GL400", True)
+
+    def test_an_unknown_group_and_topic(self, queue: Queue, conn: Connection) -> None:
+        assert _refused(conn, "select gapless.take('nobody', 'mails')")[0] == "GL404"
+        assert _refused(conn, "select gapless.take('sender', 'nothing')")[0] == "GL404"
+        assert _refused(conn, "select gapless.take(null, 'mails')")[0] == "GL404"
+        assert _refused(conn, "select gapless.queue_state('nobody')")[0] == "GL404"
+
+    def test_an_ordered_group(self, queue: Queue, conn: Connection) -> None:
+        conn.execute("select gapless.create_group('ledger', 'mails')")
+        assert _refused(conn, "select gapless.take('ledger', 'mails')")[0] == "GL409"
+
+    def test_a_reason_that_says_nothing(self, queue: Queue, conn: Connection) -> None:
+        receipt = queue.reserve(conn)[0][0]
+        state, _ = _refused(conn, "select gapless.reject('sender', 'mails', %s, ' ')", receipt)
+        assert state == "GL400"
+
+
+class TestMode:
+    MAKE = "select gapless.create_group(%s, 'mails', mode => %s)"
+
+    def test_it_may_change_before_anything_was_handled(
+        self, queue: Queue, conn: Connection
+    ) -> None:
+        conn.execute(self.MAKE, ["sender", "ordered"])
+        conn.execute(self.MAKE, ["sender", "queue"])
+        assert queue.reserve(conn, 4) != []
+
+    def test_then_it_is_fixed(self, queue: Queue, conn: Connection) -> None:
+        queue.work(conn)
+        state, text = _refused(conn, self.MAKE, "sender", "ordered")
+        assert (state, "fixed" in text) == ("GL409", True)
+        queue.sweep(conn)
+        assert _refused(conn, self.MAKE, "sender", "ordered")[0] == "GL409"
+
+    def test_both_in_one_group(self, queue: Queue, conn: Connection) -> None:
+        conn.execute("select gapless.create_topic('orders', 1)")
+        state, text = _refused(conn, "select gapless.create_group('sender', 'orders')")
+        assert (state, "cannot be ordered" in text) == ("GL409", True)
+
+    @pytest.mark.parametrize(
+        ("mode", "block"),
+        [("fifo", None), (None, None), ("queue", 0), ("queue", 10_001), ("ordered", 4)],
+    )
+    def test_out_of_range(
+        self, queue: Queue, conn: Connection, mode: str | None, block: int | None
+    ) -> None:
+        state, _ = _refused(
+            conn,
+            "select gapless.create_group('new', 'mails', mode => %s, block => %s)",
+            mode,
+            block,
+        )
+        assert state == "GL400"
+
+    def test_another_block_size_waits_until_nothing_is_between(
+        self, queue: Queue, conn: Connection, open_session: Sessions
+    ) -> None:
+        """A block is taken from its beginning on: cut differently, what is open between would be passed."""
+        one = open_session()
+        one.execute("begin")
+        queue.take(one)
+        queue.work(conn)
+        change = "select gapless.create_group('sender', 'mails', mode => 'queue', block => 10)"
+        look = "select block from gapless.queue_places('sender', %s)"
+        conn.execute(change)
+        assert conn.execute(look, [queue.topic_id]).fetchone() == (4,), "somebody has a block"
+        one.execute("rollback")
+        conn.execute(change)
+        assert conn.execute(look, [queue.topic_id]).fetchone() == (4,), "1 to 4 are open"
+        queue.work(conn)
+        conn.execute(change)
+        assert conn.execute(look, [queue.topic_id]).fetchone() == (10,)
+        assert queue.work(conn).outcome == "moved", "who still cuts as before is told"
