@@ -1,4 +1,4 @@
-"""Draining by an ordered group, against SKIP LOCKED work queues: as well as they can be written, and as published."""
+"""Draining by an ordered group, against SKIP LOCKED work queues: lean ones, and as published."""
 
 from __future__ import annotations
 
