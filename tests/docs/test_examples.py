@@ -49,7 +49,7 @@ def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["shop", "mail", "fastapi"])
+@pytest.mark.parametrize("example", ["shop", "mail", "fastapi", "flask", "django"])
 def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
     _, expected = said(example)
     printed = play(example, dsn)
@@ -60,4 +60,4 @@ def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
 
 def test_every_example_is_run() -> None:
     folders = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    assert folders == {"flights", "shop", "mail", "fastapi", "spark"}
+    assert folders == {"flights", "shop", "mail", "fastapi", "flask", "django", "spark"}
