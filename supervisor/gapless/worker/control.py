@@ -20,17 +20,17 @@ from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
-from gapless.errors import ConnectError, UsageError, one_line
+from gapless.errors import ConnectError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import Own, missing_grant, own_sessions, require_room
 from gapless.log.schedules import TOPIC, Schedule
-from gapless.log.topics import Topic, create_topic, find_topic, missing
+from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
 from gapless.worker.declared import apply_schedules
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
-from gapless.worker.subscribe import subscription_of
+from gapless.worker.subscribe import require_topics, subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -117,7 +117,7 @@ class Control:
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
         apply_schedules(conn, self._plan.schedules)
-        self._require_topics(conn)
+        require_topics(conn, self._plan.handlers, self._plan.makes)
         require_room(
             conn,
             [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
@@ -244,15 +244,6 @@ class Control:
             role="supervisor",
             connect_timeout_s=self._settings.connect_timeout_s,
         )
-
-    def _require_topics(self, conn: Connection[Any]) -> None:
-        """Raise UsageError for a topic that is not there and not to be made; make none yet."""
-        for (_, topic), handler in self._plan.handlers.items():
-            if not self._plan.makes(topic) and find_topic(conn, topic) is None:
-                raise UsageError(
-                    f"{handler.name}: {missing(conn, topic)}, or let it be made: "
-                    "gapless run --create-topics, or createTopics: true"
-                )
 
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""

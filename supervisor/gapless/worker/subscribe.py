@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from psycopg import Connection
+
 from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
+from gapless.errors import UsageError
 from gapless.lease.member import Subscription
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, find_topic, missing
 
 BLOCK_EVENTS_MAX = 10_000  # that one worker of a queue has in hand
+
+
+def require_topics(
+    conn: Connection[Any], handlers: Mapping[tuple[str, str], Handler], makes: Callable[[str], bool]
+) -> None:
+    """Raise UsageError for a topic that is not there and not to be made; make none yet.
+
+    handlers: by group and topic. makes: whether a topic is to be made.
+    """
+    for (_, topic), handler in handlers.items():
+        if not makes(topic) and find_topic(conn, topic) is None:
+            raise UsageError(
+                f"{handler.name}: {missing(conn, topic)}, or let it be made: "
+                "gapless run --create-topics, or createTopics: true"
+            )
 
 
 def subscription_of(group_id: str, topic: Topic, terms: Terms) -> Subscription:

@@ -88,7 +88,7 @@ def test_workers_of_queues_count(
     watch: Watch, conn: Connection, calls: Callable[[], list[str]]
 ) -> None:
     """Each call, of every worker of a queue, before and after one of them was killed."""
-    watched = watch(app=str(QUEUES))
+    watched = watch("--workers", "2", app=str(QUEUES))
     watched.until_ready()
     order(conn, 20)
     order(conn, 2, bad=True)

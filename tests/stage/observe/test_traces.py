@@ -237,6 +237,37 @@ class TestFailures:
             ids(span.context) for span in found.values()
         }
 
+    @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+    def test_of_a_queue(
+        self,
+        dsn: str,
+        conn: Connection,
+        topics: None,
+        spans: InMemorySpanExporter,
+        delivery: Any,
+    ) -> None:
+        def bill(unit: gapless.Unit, *_: Connection) -> None:
+            raise ValueError("bad order")
+
+        made = gapless.handler(
+            topic="orders",
+            group="billing",
+            mode="queue",
+            delivery=delivery,
+            on_failure="retry",
+            retry_delays_s=(0, 0),
+        )
+        producer = traced_publish(conn, 1)
+        drain(dsn, made(bill))
+        found = process_spans(spans)
+        told = [
+            (events_of(span)[-1], (span.events[0].attributes or {})["gapless.attempt"])
+            for span in found
+        ]
+        assert told[-3:] == [("gapless.retry", 1), ("gapless.retry", 2), ("gapless.dead_letter", 3)]
+        for span in found:
+            assert [ids(link.context) for link in span.links] == [ids(producer)]
+
     def test_what_the_program_set_up_may_fail(
         self,
         dsn: str,

@@ -23,6 +23,7 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import ReceiptError
 from gapless.failpoints import hit
+from gapless.telemetry import spans
 
 
 def step_reserved(place: Place, reserved: Reserved) -> Step:
@@ -70,6 +71,7 @@ def _try(place: Place, reserved: Reserved) -> Step:
         return Step(outcome="done", events=1, units=1, handled=1)
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
     verdict = job.judge(reason, reserved.attempts + 1, redriven=reserved.was_dead)
+    spans.verdict(reason, verdict.state, reserved.attempts + 1)
     if verdict.state == "block":
         raise job.blocked(reserved.unit.first_offset, reason)
     return _fail(place, reserved, failure, verdict)

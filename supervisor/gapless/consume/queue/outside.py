@@ -30,6 +30,7 @@ from gapless.consume.verdict.policy import Verdict, judge
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import ReceiptError
 from gapless.failpoints import hit
+from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
@@ -149,6 +150,7 @@ class QueueCalls:
         job = without_patience(reserved.place)
         failed = reserved.attempts + 1
         verdict = judge(job.terms.policy, failure.error, failed, redriven=reserved.was_dead)
+        spans.verdict(failure.error, verdict.state, failed)
         try:
             if verdict.state == "skip":
                 if acknowledge(self._queue, [reserved]):
