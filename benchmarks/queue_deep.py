@@ -88,6 +88,7 @@ def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
     with psycopg.connect(dsn) as conn:
         conn.execute(query("queue_claim"), _claim(dsn, topic_id, way, None)).fetchall()
         yield
+        conn.rollback()
 
 
 def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:
