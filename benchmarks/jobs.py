@@ -1,4 +1,4 @@
-"""Draining by an ordered group, against SKIP LOCKED work queues: as well as they can be written, and as published."""
+"""An ordered group drains, against SKIP LOCKED queues: as well as they can be, and as published."""
 
 from __future__ import annotations
 

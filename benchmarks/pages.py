@@ -28,7 +28,10 @@ PICTURES = Path("docs/benchmarks")
 TEMPLATES = Path(__file__).parent / "pages"
 
 # What ours is compared with though it is no other design: itself, or nothing at all.
-NO_RIVALS = {"its own start", "nothing finished above it", "100000 open", "one partition", "nobody connected", "published", "select 1"}
+NO_RIVALS = {
+    *("its own start", "nothing finished above it", "100000 open"),
+    *("one partition", "nobody connected", "published", "select 1"),
+}
 CLEARLY = 1.05
 
 _SECTION = re.compile(

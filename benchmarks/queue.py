@@ -1,4 +1,4 @@
-"""Queue groups beside queues in tables and the queues of others: what an event costs, and faults."""
+"""Queue groups beside queues in tables and those of others: what an event costs, and faults."""
 
 from __future__ import annotations
 
