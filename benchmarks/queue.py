@@ -43,9 +43,9 @@ def run(setup: Setup) -> list[Figure]:
 
 def _emptied(setup: Setup, batch: int) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
-    events = setup.pick(10 * batch, *{1: (4_000, 12_000), 10: (20_000, 80_000)}.get(
-        batch, (80_000, 300_000)
-    ))
+    events = setup.pick(
+        10 * batch, *{1: (4_000, 12_000), 10: (20_000, 80_000)}.get(batch, (80_000, 300_000))
+    )
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "queue", partitions=1)
@@ -54,9 +54,7 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
         runs: dict[str, Callable[[], Drained]] = {
             name: partial(_drained, dsn, way, batch, events) for name, way in found.items()
         }
-        runs[OURS_DECODED] = partial(
-            _drained, dsn, Ours("queue"), batch, events, is_decoded=True
-        )
+        runs[OURS_DECODED] = partial(_drained, dsn, Ours("queue"), batch, events, is_decoded=True)
         results = alternate(setup.rounds, runs)
         fewer = setup.pick(WORKERS * batch, *{1: (400, 2_000)}.get(batch, (2_000, 8_000)))
         foreign = {
@@ -108,18 +106,14 @@ def _figures(what: str, results: _Results, ours: str, against: str, batch: int) 
 
 def _absent(what: str, results: _Results, name: str) -> Figure:
     ours = tuple(each.per_s for each in results[OURS])
-    return Figure(
-        what=what, unit="events/s", ours=ours, against=f"{name}, which is not installed"
-    )
+    return Figure(what=what, unit="events/s", ours=ours, against=f"{name}, which is not installed")
 
 
 def _drained(dsn: str, way: Any, batch: int, events: int, *, is_decoded: bool = False) -> Drained:
     way.fill(dsn, events)
     if isinstance(way, Ours):
         way.join(dsn, batch)
-    return _spent(
-        dsn, [partial(work, way, dsn, batch, is_decoded=is_decoded)] * WORKERS, events
-    )
+    return _spent(dsn, [partial(work, way, dsn, batch, is_decoded=is_decoded)] * WORKERS, events)
 
 
 def _foreign(setup: Setup, rival: Any, batch: int, events: int) -> Drained:

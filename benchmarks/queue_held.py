@@ -53,9 +53,7 @@ def run(setup: Setup) -> list[Figure]:
                 way.join(dsn, BATCH)
             curves[name] = _curve(dsn, way, held_s)
     panel = Panel(title=f"server CPU of an event, µs, {PER_S} a second", series=curves)
-    setup.charts.append(
-        Chart(name="queue-held", x_label="s with a held snapshot", panels=[panel])
-    )
+    setup.charts.append(Chart(name="queue-held", x_label="s with a held snapshot", panels=[panel]))
     return [_figure(name, curve, held_s) for name, curve in curves.items() if curve]
 
 

@@ -66,9 +66,7 @@ class Ours:
         handler = decorate(function)
         terms = agree(handler, Settings())
         with connect(dsn, role="bench") as conn:
-            create_group(
-                conn, subscription_of(self.group, require_topic(conn, self.topic), terms)
-            )
+            create_group(conn, subscription_of(self.group, require_topic(conn, self.topic), terms))
         return handler, terms
 
     @contextmanager
@@ -122,8 +120,9 @@ class Pgmq(Lean):
     def fill(self, dsn: str, events: int) -> None:
         rival = find("pgmq")
         assert rival is not None
-        rival.create(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(query("pgmq_drop"))
+            rival.create(dsn)
             conn.execute(query("pgmq_fill"), {"events": events, "payload_bytes": PAYLOAD_BYTES})
             conn.execute(query("vacuum"))
 

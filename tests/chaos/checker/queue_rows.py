@@ -98,7 +98,9 @@ def _places(
     conn: Connection[Any], statement: str, wanted: list[list[str]]
 ) -> frozenset[tuple[Place, int]]:
     rows = conn.execute(statement.encode(), wanted).fetchall()
-    return frozenset(((group, topic, partition), offset) for group, topic, partition, offset in rows)
+    return frozenset(
+        ((group, topic, partition), offset) for group, topic, partition, offset in rows
+    )
 
 
 _JOBS = """
