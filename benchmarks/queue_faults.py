@@ -81,10 +81,13 @@ def _read(path: Path, *, is_whole: bool = False) -> int:
 def _idle(setup: Setup) -> list[Figure]:
     workers = setup.pick(4, IDLE_WORKERS, IDLE_WORKERS)
     made: Any = gapless.handler(topic="queue", group="idle", mode="queue")(noop)
-    with setup.database("queue_idle") as dsn, without_autovacuum(setup):
-        with _workers(dsn, made, workers):
-            sleep(setup.pick(0.5, 3, 5))
-            seen = watch(dsn, setup.pick(1, 10, 30))
+    with (
+        setup.database("queue_idle") as dsn,
+        without_autovacuum(setup),
+        _workers(dsn, made, workers),
+    ):
+        sleep(setup.pick(0.5, 3, 5))
+        seen = watch(dsn, setup.pick(1, 10, 30))
     what = f"{workers} idle workers of a queue group"
     cpu = () if seen.cpu_percent is None else (seen.cpu_percent,)
     none = Target("value", at_most=0.1)

@@ -1,8 +1,8 @@
 """A dispatcher of mail and SMS through third parties that are not to be relied on.
 
-A request is checked before it is published, so that what cannot be sent never enters the queue. What
-is urgent goes into a topic of its own, which workers prefer. Each call has an idempotency key: the
-third party knows a repetition by it. `gapless run examples/notifications/notifications.py` runs it.
+A request is checked before it is published, so that what cannot be sent never enters the queue.
+What is urgent goes into a topic of its own, which workers prefer. Each call has an idempotency key:
+the third party knows a repetition by it. `gapless run examples/notifications/notifications.py` runs it.
 """
 
 from __future__ import annotations

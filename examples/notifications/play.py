@@ -1,4 +1,4 @@
-"""Dispatch notifications, and count: python examples/notifications/play.py [HOW_MANY] [--console]."""
+"""Dispatch notifications, and count: examples/notifications/play.py [HOW_MANY] [--console]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from pathlib import Path
-
 from typing import Any
 
 from psycopg import Connection
