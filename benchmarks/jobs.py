@@ -1,4 +1,4 @@
-"""An ordered group drains, against SKIP LOCKED queues: as well as they can be, and as published."""
+"""Draining by an ordered group, against SKIP LOCKED work queues: lean ones, and as published."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ NAMES = (
     "hot",
     "large",
     "sequencing",
+    "later",
     "members",
     "planning",
     "spark",

@@ -496,3 +496,45 @@ select lease_no, block from gapless.queue_places(%(group_id)s, %(topic_id)s)
 select * from gapless.take_next(
   %(group_id)s, %(topic_id)s, 0, %(lease_no)s, %(block)s, %(batch_size)s, %(hint)s
 )
+
+-- name: later_fill
+-- As if ten of each had been published by one transaction.
+insert into gapless.scheduled (deliver_at, timeline, topic_id, key, event_type, payload, headers, xid)
+select d.at, 1, 1, 'key-' || d.n %% 1000, 'bench', json_build_object('pad', repeat('x', 290)),
+  jsonb_build_object('at', d.at), (d.n / 10 + 1000000)::text::xid8
+from (
+  select n, now() + make_interval(secs => %(lead_s)s) + n * %(step_us)s * interval '1 us' as at
+  from generate_series(1, %(events)s) n
+) d
+
+-- name: later_analyse
+analyze gapless.scheduled
+
+-- name: later_clear
+delete from gapless.scheduled
+
+-- name: later_at_once
+insert into gapless.outbox_message_t (topic_id, key, event_type, payload)
+select 1, 'key-' || n %% 1000, 'bench', json_build_object('pad', repeat('x', 290))
+from generate_series(1, %(events)s) n
+
+-- name: later_next_xid
+select pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+
+-- name: later_left
+select exists (select from gapless.scheduled)
+
+-- name: later_unsequenced
+select gapless.pending()
+
+-- name: later_lateness
+-- From the time said to the end of the run that gave the offset; the log remembers its newest runs.
+select percentile_cont(0.5) within group (order by x.late_ms),
+  percentile_cont(0.99) within group (order by x.late_ms), max(x.late_ms)
+from (
+  select extract(epoch from r.ran_ts - (o.headers ->> 'at')::timestamptz)::float8 * 1000 as late_ms
+  from gapless.log_segment s
+  join gapless.sequencer r on r.run = s.run
+  cross join unnest(s.message_ids) u (id)
+  join gapless.outbox_message_t o on o.id = u.id
+) x

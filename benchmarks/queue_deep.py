@@ -53,12 +53,13 @@ def run(setup: Setup) -> list[Figure]:
                 for hint, at in ((BATCH + 1, finished + 1), (None, None))
             }
         many = _timed(dsn, topic_id, _group(dsn), 1)
-    last, floor = BATCH + 1, None
     what = f"a claim of {BATCH}, a straggler and {finished} finished above it"
     flat = Target("ratio", at_most=1.2)
     return [
-        _figure(f"{what}: from the last place", above[last], nothing[last], NOTHING, flat),
-        _figure(f"{what}: from the floor", above[floor], nothing[floor], NOTHING),
+        _figure(
+            f"{what}: from the last place", above[BATCH + 1], nothing[BATCH + 1], NOTHING, flat
+        ),
+        _figure(f"{what}: from the floor", above[None], nothing[None], NOTHING),
         _figure(f"a claim of {BATCH}, {finished + more} open", many, fewer, FEWER, flat),
     ]
 
@@ -89,7 +90,6 @@ def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
     with psycopg.connect(dsn) as conn:
         conn.execute(query("queue_claim"), _claim(dsn, topic_id, way, None)).fetchall()
         yield
-        conn.rollback()
 
 
 def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:

@@ -16,9 +16,9 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.chart import Chart
 from benchmarks.queries import query
 from gapless.db.connect import connect
-from gapless.db.embedded.binaries import find_binaries
 from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
+from gapless.db.postgres.binaries import find_binaries
 from gapless.errors import UsageError
 
 # Removed in the end, and yet as durable as a server is by default: fsync is what commits cost.

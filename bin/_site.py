@@ -24,6 +24,7 @@ _NAV = (
     ("Handlers", "handlers.md"),
     ("When something fails", "when-something-fails.md"),
     ("Operations", "operations.md"),
+    ("The console", "console.md"),
     ("From Python", "ops.md"),
     ("Leases", "leases.md"),
     ("States", "states.md"),

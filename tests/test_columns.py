@@ -98,7 +98,22 @@ def test_whatever_inserts_gives_all_of_them() -> None:
     found = [_words(each) for each in _LIST.findall(_sql())]
     assert len(found) >= 7, "publish(), publish_each(), publish_once(), COPY, stages …"
     for names in found:
-        assert sorted(names) == sorted(STORED)
+        # promote() and schedules say what it came of, too.
+        assert set(names) in (STORED, STORED | CHAINED)
+        assert len(set(names)) == len(names)
+
+
+def test_what_waits_for_its_time_keeps_them(server: Connection) -> None:
+    waiting = set(_of(server, "gapless.scheduled"))
+    assert waiting >= STORED | CHAINED
+    (kept,) = (
+        names for names in map(_words, _LIST.findall(_move_due())) if set(names) == STORED | CHAINED
+    )
+    assert kept
+
+
+def _move_due() -> str:
+    return (sql_root() / "functions" / "later" / "move_due.sql").read_text()
 
 
 def test_a_producer_may_insert_them() -> None:
@@ -166,8 +181,9 @@ def test_an_event_reads_them_where_they_are() -> None:
 
 
 def test_producers_give_them() -> None:
-    assert {field.name for field in fields(NewEvent)} == {*GIVEN, "dedupe_key"}
-    assert set(lines._FIELDS) == {*GIVEN, "dedupe_key"}
+    beside = {"dedupe_key", "deliver_at", "deliver_in"}
+    assert {field.name for field in fields(NewEvent)} == {*GIVEN, *beside}
+    assert set(lines._FIELDS) == {*GIVEN, *beside}
 
 
 def test_spark_reads_and_publishes_them() -> None:

@@ -2,7 +2,7 @@
 
 A request is checked before it is published, so that what cannot be sent never enters the queue.
 What is urgent goes into a topic of its own, which workers prefer. Each call has an idempotency key:
-the third party knows a repetition by it. `gapless run examples/notifications/notifications.py` runs it.
+the third party knows a repetition by it. `gapless run` runs this file.
 """
 
 from __future__ import annotations

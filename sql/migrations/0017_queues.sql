@@ -1,6 +1,7 @@
 -- Queue groups: any number of workers and of clients in any language share a partition, without order between
--- them (docs/queues.md). Nothing of the log is written for it: what is finished ahead of the floor is a row for
--- each range, and goes when the floor passes it. Old programs know ordered groups alone, and go on with these.
+-- them (docs/decisions/0016-queue-groups.md). Nothing of the log is written for it: what is finished ahead of
+-- the floor is a row for each range, and goes when the floor passes it. Old programs know ordered groups alone,
+-- and go on with these.
 
 alter table gapless.consumer_group
   add column mode text not null default 'ordered',

@@ -30,14 +30,15 @@ select gapless.create_group(
 -- name: join
 select gapless.join_groups(
   %(member_id)s, %(member_no)s, %(name)s, %(capacity)s, %(partitions_per_worker)s, %(ttl)s,
-  %(groups)s, %(topics)s
+  %(groups)s, %(topics)s, %(sessions)s
 )
 
 -- name: sessions_needed
 -- returns: gapless.lease.room:Demand
-select supervisors, partitions, workers, max_connections, reserved
+select supervisors, partitions, workers, max_connections, reserved, own
 from gapless.sessions_needed(
-  %(capacity)s, %(partitions_per_worker)s, %(groups)s, %(topics)s, %(total_partitions)s
+  %(capacity)s, %(partitions_per_worker)s, %(groups)s, %(topics)s, %(total_partitions)s,
+  %(sessions)s
 )
 
 -- name: beat

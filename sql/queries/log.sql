@@ -1,6 +1,13 @@
 -- name: sequence
 select gapless.sequence_events()
 
+-- name: promote
+select p.promoted, p.wait_s, p.low_at::text
+from gapless.promote(%(max_events)s::int, %(low)s::text::timestamptz) p
+
+-- name: cancel
+select gapless.cancel(%(scheduled_id)s::bigint)
+
 -- name: create_chunks
 select gapless.create_chunks()
 
@@ -79,25 +86,28 @@ from stdin
 
 -- name: publish_once
 -- One event with a dedupe_key.
-select o.transaction_id, o.duplicate::int as duplicates, (not o.duplicate)::int as stored
+select o.transaction_id, o.duplicate::int as duplicates, (not o.duplicate)::int as stored,
+  null::bigint[] as scheduled_ids
 from gapless.publish_once(
   %(topic)s, %(payload)s::json, %(dedupe_key)s, %(key)s, %(event_type)s, %(headers)s::jsonb,
   %(host_id)s, %(user_id)s, %(transaction_id)s::uuid
 ) o
 
 -- name: publish_each
--- Some events, of which one or more have a dedupe_key; the first's transaction_id counts if nothing was
--- stored.
+-- Events of which one or more have a dedupe_key, or are for later; the first's transaction_id counts if
+-- nothing was stored.
 select
   case
-    when bool_and(e.duplicate) then (array_agg(e.transaction_id))[1]
+    when bool_and(e.duplicate) or count(*) = 1 then (array_agg(e.transaction_id))[1]
     else gapless.own_transaction_id()
   end as transaction_id,
   count(*) filter (where e.duplicate) as duplicates,
-  count(*) filter (where not e.duplicate) as stored
+  count(*) filter (where not e.duplicate) as stored,
+  array_agg(e.scheduled_id) filter (where e.scheduled_id is not null) as scheduled_ids
 from gapless.publish_each(
   %(topic)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
-  %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[], %(dedupe_key)b::text[]
+  %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[], %(dedupe_key)b::text[],
+  %(deliver_at)b::text[], %(deliver_in)b::text[]
 ) e
 
 -- name: create_topic
@@ -194,7 +204,8 @@ select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
 select gapless.set_dedupe_window(%(name)s, %(window_s)s)
 
 -- name: wait_for
-select state, group_id
+select w.state, w.group_id,
+  case when w.state = 'scheduled' then gapless.scheduled_until(%(transaction_id)s::text::uuid) end as until
 from gapless.wait_through(
   %(groups)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
-)
+) w

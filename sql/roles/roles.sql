@@ -32,7 +32,7 @@ begin
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
     gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
     gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
-    gapless.refuse_untold
+    gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
@@ -45,15 +45,22 @@ begin
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     to gapless_producer;
   revoke execute on function gapless.set_partitions, gapless.add_partitions from gapless_consumer;
-  -- It inserts as the owner; dedupe_find() is a part of it.
-  revoke execute on function gapless.publish_once, gapless.dedupe_find from gapless_consumer;
+  -- They insert as the owner; dedupe_find() is a part of it.
+  revoke execute on function
+    gapless.publish_once, gapless.dedupe_find, gapless.publish_later, gapless.schedule_event, gapless.cancel
+    from gapless_consumer;
+  -- Parts of promote(): alone, they would take any time for now (S1).
+  revoke execute on function gapless.move_due, gapless.fire_schedules
+    from gapless_consumer, gapless_operator;
   -- What an operator does by hand; a handler's role may not.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
     gapless.restore_offsets, gapless.skip_hole, gapless.remove_pipeline,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
     gapless.set_retention, gapless.set_dedupe_window,
-    gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted
+    gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
+    gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
+    gapless.run_schedule
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

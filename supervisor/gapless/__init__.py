@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from gapless.consume.batch import Batch
     from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
+    from gapless.consume.user.schedule import schedule
     from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
     from gapless.db.find import connect
     from gapless.errors import GaplessError, PublishError, WaitError
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
+    from gapless.log.later import cancel
     from gapless.log.publish import publish
     from gapless.log.wait import wait_for
 
@@ -42,9 +44,11 @@ __all__ = [
     "Skip",
     "Unit",
     "WaitError",
+    "cancel",
     "connect",
     "handler",
     "publish",
+    "schedule",
     "wait_for",
 ]
 
@@ -53,6 +57,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.consume.user.handler": "Handler handler",
+            "gapless.consume.user.schedule": "schedule",
             "gapless.consume.batch": "Batch",
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
@@ -61,6 +66,7 @@ if not TYPE_CHECKING:
             "gapless.errors": "GaplessError PublishError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",
+            "gapless.log.later": "cancel",
             "gapless.log.publish": "publish",
         },
     )

@@ -27,6 +27,9 @@ POINTS = frozenset(
         "sequencer.asleep",
         "sequencer.awake",
         "sequencer.leaving",
+        # events for later: before and after a promotion
+        "later.before",
+        "later.promoted",
         # retention
         "retention.closed",
         "retention.dropped",

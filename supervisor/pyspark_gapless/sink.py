@@ -111,7 +111,7 @@ def _batches(
     given: Iterator[pa.RecordBatch] | Iterator[Row], schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """Return Arrow batches as they are, and rows as Arrow batches."""
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     items = iter(given)
     first = next(items, None)

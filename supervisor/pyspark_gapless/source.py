@@ -50,7 +50,7 @@ class GaplessSource(DataSource):
         return GaplessStreamReader(read_options(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
-        from pyspark_gapless.sink import GaplessWriter  # noqa: PLC0415 - readers need none of it
+        from pyspark_gapless.sink import GaplessWriter
 
         options = write_options(self.options)
         check_columns(schema.fieldNames(), topic=options.topic)
@@ -61,7 +61,7 @@ class GaplessSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001 - Spark's
     ) -> DataSourceStreamWriter:
-        from pyspark_gapless.sink import GaplessStreamWriter  # noqa: PLC0415 - as above
+        from pyspark_gapless.sink import GaplessStreamWriter
 
         options = write_options(self.options)
         check_columns(schema.fieldNames(), topic=options.topic)

@@ -26,6 +26,7 @@ _UNIT_IN_NAME = re.compile(
 # Numbers that count nothing: they say which one.
 _WHICH = {
     "offset",
+    "version",
     "partition",
     "timeline",
     "first_offset",
@@ -34,6 +35,7 @@ _WHICH = {
     "ids",
     "topic_id",
     "message_id",
+    "scheduled_id",
     "descriptor",
     "epoch",
     "last_line",

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
+from gapless.telemetry.spans import TRACING
 from stage.consume.conftest import group, world
 
 __all__ = ["group", "world"]
+
+
+@pytest.fixture(autouse=True)
+def nobody_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget that another test of this process has imported OpenTelemetry."""
+    monkeypatch.delitem(sys.modules, TRACING, raising=False)

@@ -35,6 +35,8 @@ BOUNDS = {
     "a turn: 10 events, and rest": (42, 10, 40),
     "a step of 10 events": (40, 8, 30),
     "a step of 10 events read ahead": (40, 8, 30),
+    "an acquire": (22, 12, 32),
+    "gapless topics list": (75, 22, 150),
 }
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from psycopg import Connection
 from rich.console import Console
 
-from gapless.cli.demo.flights import flights
-from gapless.cli.demo.pipelines import run_pipelines
-from gapless.cli.demo.producers import _event
-from gapless.cli.demo.stage import install_demo
+from gapless.demo.flights import flights
+from gapless.demo.pipelines import run_pipelines
+from gapless.demo.producers import _event
+from gapless.demo.stage import install_demo
 from gapless.log.publish import publish
 
 if TYPE_CHECKING:

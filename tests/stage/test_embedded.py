@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from gapless.db.embedded.folder import ServerFolder, default_folder
-from gapless.db.embedded.postmaster import running_postmaster
 from gapless.db.embedded.server import acquire, embedded, stop
+from gapless.db.postgres.postmaster import running_postmaster
 from gapless.errors import ConnectError, UsageError
 from support.servers import (
     AS_ROOT,
@@ -57,9 +57,9 @@ for _ in range(int(sys.argv[2])):
 ORPHAN = """
 import os, sys
 from pathlib import Path
-from gapless.db.embedded import account
-from gapless.db.embedded.binaries import find_binaries, runnable_by
-from gapless.db.embedded.cluster import Cluster
+from gapless.db.postgres import account
+from gapless.db.postgres.binaries import find_binaries, runnable_by
+from gapless.db.postgres.cluster import Cluster
 account._dies_with_us = lambda dies_by: None
 bindir = runnable_by(account.server_account(), find_binaries()).bindir
 Cluster(bindir, Path(sys.argv[1])).start()

@@ -17,9 +17,9 @@ from psycopg import Connection
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.db.embedded.cluster import Cluster
 from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
+from gapless.db.postgres.cluster import Cluster
 from gapless.errors import WaitError
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic

@@ -102,8 +102,8 @@ def test_ctrl_z_and_back(terminal: Terminal, conn: Connection) -> None:
 
 
 def test_keys_sort_and_q_does_not_end_it(terminal: Terminal) -> None:
-    terminal.keys("ql")
-    terminal.wait_for("by lag")
+    terminal.keys("qs")
+    terminal.wait_for("by name")
     terminal.keys("\x03")
     terminal.wait_for("code 0")
 
@@ -142,3 +142,13 @@ def test_the_workers_carry_no_rich_and_no_console(terminal: Terminal, conn: Conn
     maps = Path(f"/proc/{terminal.pid}/fd")
     sessions = [fd for fd in maps.iterdir() if str(fd.readlink()).startswith("socket:")]
     assert len(sessions) == 3, "its control session, and two for signals"
+
+
+def test_a_terminal_that_only_prints_gets_lines(dsn: str, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(APP)
+    program = "import os\nos.environ['TERM'] = 'dumb'\n" + PROGRAM
+    with in_terminal(program, dsn, str(app), shows="acquired, epoch 1") as terminal:
+        terminal.keys("\x03")
+        terminal.wait_for("code 0")
+        assert "\x1b[" not in terminal.text

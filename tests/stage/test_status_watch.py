@@ -15,18 +15,26 @@ import pytest
 from psycopg import Connection
 from rich.console import Console
 
+from gapless.cli.dlq.console import LETTERS
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.log.topics import Topic
-from gapless.status import LiveConsole, watch
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+from gapless.ops.dlq.change import whoami
+from gapless.status.console import LiveConsole
+from gapless.status.loop import watch
+from gapless.status.view import ConsoleState
 from support.group import owner
 from support.terminal import ENTER, LEAVE, PATIENCE_S, Terminal, in_terminal
 
+PLACES = "select partition_id, first_offset from gapless.dead_letter"
 PROGRAM = """
+from gapless.cli.dlq.console import LETTERS
 from gapless.db.connect import connect
-from gapless.status import watch
+from gapless.status.loop import watch
 def run(dsn):
-    return watch(lambda: connect(dsn, role="status"), interval_s=0.2)
+    return watch(lambda: connect(dsn, role="status"), LETTERS, interval_s=0.2)
 """
 
 
@@ -112,7 +120,7 @@ def test_the_terminal_is_closed(terminal: Terminal) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Tell whether a process runs; one that has ended may wait for its parent for ever."""
+    """Tell whether a process runs; one that has ended may wait for its parent forever."""
     try:
         with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
             return stat.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -121,9 +129,14 @@ def _is_alive(pid: int) -> bool:
 
 
 def test_another_size_is_painted_at_once(terminal: Terminal) -> None:
-    terminal.resize(10, 50)
+    for columns, shown in ((30, "q quit  ? help  enter open  /…"), (80, "/ filter  s sort")):
+        terminal.resize(10, columns)
+        os.kill(terminal.pid, signal.SIGWINCH)
+        terminal.wait_for(shown)
+    assert "\x1b[10;1H" in terminal.text, "the last of ten lines"
+    terminal.resize(10, 81)  # a terminal may have moved what was there
     os.kill(terminal.pid, signal.SIGWINCH)
-    terminal.wait_for("q quit  l lag  p partition  r rate  f group  spac…")
+    terminal.wait_for("\x1b[2J")
 
 
 def test_a_lost_connection_is_made_again(terminal: Terminal, conn: Connection) -> None:
@@ -131,9 +144,8 @@ def test_a_lost_connection_is_made_again(terminal: Terminal, conn: Connection) -
     terminal.wait_for("retrying")
     start = len(terminal.plain)
     terminal.wait_for(lambda: _sessions(conn) == 1)
-    terminal.wait_for("gapless")
-    terminal.wait_for("q quit")
-    assert "no sequencer" in terminal.plain[start:]
+    # What has stayed is not written again; the warning moves up to where the trouble was.
+    terminal.wait_for(lambda: "no sequencer" in terminal.plain[start:])
     terminal.keys("q")
     terminal.wait_for("code 0")
     assert terminal.is_restored
@@ -148,19 +160,114 @@ def test_a_server_that_does_not_answer_cannot_keep_it(dsn: str, conn: Connection
         assert terminal.is_restored
 
 
-def test_keys_sort_and_filter(dsn: str, topic: Topic) -> None:
+def test_keys_open_sort_and_filter(dsn: str, topic: Topic) -> None:
     with owner(dsn, "billing", topic), _terminal(dsn) as terminal:
-        terminal.keys("l")
-        terminal.wait_for("by lag")
-        terminal.keys("\x1b[A\x1bOPf")  # arrows and function keys are none of ours
-        terminal.wait_for("group billing")
+        terminal.keys("s")
+        terminal.wait_for("by name")
+        terminal.keys("\x1bOP\x1b[A/bil")  # function keys are none of ours
+        terminal.wait_for("/bil_")
+        terminal.keys("\r")
+        terminal.wait_for("only 'bil'")
+        terminal.keys("\r")
+        terminal.wait_for("gapless  billing/outbox")
+        terminal.keys("?")
+        terminal.wait_for("redrive; asks first")
+        terminal.keys("x\x1b")
+        terminal.wait_for("q quit")
         terminal.keys("q")
         terminal.wait_for("code 0")
+        assert terminal.is_restored
+
+
+def test_a_dead_letter_is_shown_and_redriven_when_asked_twice(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
+    with owner(dsn, "billing", topic) as group:
+        publish(conn, topic.name, {"total": "twelve\x1b[2J"}, event_type="ada")
+        sequence(conn)
+        group.consume(refuse="ada")
+        place = conn.execute(PLACES).fetchone()
+        assert place is not None
+        with _terminal(dsn) as terminal:
+            terminal.keys("\r/ada\r")  # in the group: nothing has this name or error
+            terminal.wait_for("no row with 'ada'")
+            terminal.keys("\x1b\x1b")
+            terminal.wait_for("q quit")
+            terminal.keys("\r")
+            _open_partition(terminal, place[0])
+            terminal.wait_for("ValueError: refused")
+            terminal.keys("\r")
+            terminal.wait_for('"total": "twelve\\u001b[2J"')
+            terminal.wait_for(lambda: "Traceback (most recent call last)" in terminal.plain)
+            terminal.keys("r")
+            terminal.wait_for(f"redrive billing/outbox/{place[0]}@{place[1]}? y yes")
+            terminal.keys("n")
+            terminal.wait_for("left as it is")
+            assert _dead(conn) == 1
+            terminal.keys("r")
+            terminal.wait_for("y yes")
+            terminal.keys("y")
+            terminal.wait_for("is asked to be handled again")
+            assert _dead(conn) == 0
+            terminal.keys("r")
+            terminal.wait_for("y yes")
+            terminal.keys("y")
+            terminal.wait_for("was redriven already")
+            terminal.keys("qqqq")
+            terminal.wait_for("code 0")
+            assert terminal.is_restored
+    asked = "select redriven_by from gapless.dead_letter where state = 'waiting'"
+    assert conn.execute(asked).fetchall() == [(whoami(),)], "for the record"
+
+
+def test_who_may_only_look_is_told_that_redrive_is_refused(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
+    with owner(dsn, "billing", topic) as group:
+        publish(conn, topic.name, {}, event_type="ada")
+        sequence(conn)
+        group.consume(refuse="ada")
+        place = conn.execute(PLACES).fetchone()
+        assert place is not None
+        program = PROGRAM.replace(
+            'return watch(lambda: connect(dsn, role="status")',
+            'return watch(lambda: as_consumer(connect(dsn, role="status"))',
+        ) + (
+            "def as_consumer(conn):\n    conn.execute('set role gapless_consumer')\n    return conn\n"
+        )
+        with in_terminal(program, dsn, shows="q quit") as terminal:
+            terminal.keys("\r")
+            _open_partition(terminal, place[0])
+            terminal.wait_for("ValueError: refused")
+            terminal.keys("r")
+            terminal.wait_for("y yes")
+            terminal.keys("y")
+            terminal.wait_for("permission denied")
+            assert _dead(conn) == 1
+            terminal.keys("\x03")
+            terminal.wait_for("code 0")
+
+
+def _open_partition(terminal: Terminal, partition: int) -> None:
+    """From a group's page: sorted by name, so many rows down."""
+    terminal.keys("s" + "g" + "j" * partition + "\r")
+
+
+def _dead(conn: Connection) -> int:
+    found = conn.execute("select count(*) from gapless.letters where status = 'dead'").fetchone()
+    assert found is not None
+    return int(found[0])
 
 
 def test_no_terminal_is_an_error(dsn: str) -> None:
     with pytest.raises(UsageError, match="needs a terminal"):
-        watch(lambda: connect(dsn, role="status"), screen=Console(file=io.StringIO()))
+        watch(lambda: connect(dsn, role="status"), LETTERS, console=Console(file=io.StringIO()))
+
+
+def test_a_terminal_that_only_prints_is_an_error(dsn: str) -> None:
+    dumb = Console(force_terminal=True, _environ={"TERM": "dumb"})
+    with pytest.raises(UsageError, match="needs a terminal"):
+        watch(lambda: connect(dsn, role="status"), LETTERS, console=dumb)
 
 
 def test_the_first_look_fails_before_the_screen_is_touched(
@@ -170,13 +277,14 @@ def test_the_first_look_fails_before_the_screen_is_touched(
         raise UsageError("no such database")
 
     with pytest.raises(UsageError, match="no such database"):
-        watch(fails, screen=Console(force_terminal=True, _environ={"TERM": "xterm"}))
+        watch(fails, LETTERS, console=Console(force_terminal=True, _environ={"TERM": "xterm"}))
     assert ENTER not in capsys.readouterr().out
 
 
 def test_an_exception_gives_the_screen_back(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Console(force_terminal=True, _environ={"TERM": "xterm"})
-    with pytest.raises(ZeroDivisionError), LiveConsole(screen) as console:
+    live = LiveConsole(LETTERS, ConsoleState(), screen)
+    with pytest.raises(ZeroDivisionError), live as console:
         console.note("before the first look")
         console.lost("no connection yet")
         _ = 1 / 0
@@ -202,3 +310,23 @@ def _cut(conn: Connection) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+ONE_LOOK = """
+from gapless.cli.main import main
+def run(dsn):
+    return main(["status", "--dsn", dsn])
+"""
+
+
+def test_one_look_fits_the_terminal_it_is_printed_on(dsn: str, conn: Connection) -> None:
+    made = ensure_topic(conn, "many", partitions=144)
+    with (
+        owner(dsn, "billing", made),
+        in_terminal(ONE_LOOK, dsn, shows="code 0") as terminal,
+    ):
+        shown = terminal.plain.partition("gapless  ")[2].partition("code 0")[0].splitlines()
+        assert len(shown) <= 23, "the first line is still there"
+        assert max(map(len, shown)) <= 80
+        assert any(line.startswith("billing/many ") for line in shown)
+        assert ENTER not in terminal.text

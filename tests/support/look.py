@@ -9,8 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from rich.console import Console, RenderableType
+from rich.console import Console
+from rich.text import Text
 
+from gapless.status.draw import draw
+from gapless.status.history import History
 from gapless.status.snapshot import (
     Presence,
     RecentLetter,
@@ -20,6 +23,8 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
+from gapless.status.view import Canvas, ConsoleState, Look
+from gapless.status.words import UNICODE, Glyphs
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 MEMBERS = {name: UUID(int=n) for n, name in enumerate(("host-a", "host-b", "host-c"), start=1)}
@@ -132,11 +137,25 @@ def with_server(snapshot: Snapshot, **fields: Any) -> Snapshot:
     return replace(snapshot, server=replace(snapshot.server, **fields))
 
 
-def drawn(
-    what: RenderableType, width: int, *, encoding: str = "utf-8", **options: Any
+def pages(
+    shot: Snapshot | Look,
+    state: ConsoleState | None = None,
+    *,
+    width: int = 80,
+    height: int | None = None,
+    history: History | None = None,
+    glyphs: Glyphs = UNICODE,
 ) -> list[str]:
-    """Return the lines that a terminal of that width would show."""
-    raw = io.BytesIO()
-    file = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
-    Console(file=file, width=width, _environ={}, **options).print(what)
-    return raw.getvalue().decode(encoding).splitlines()
+    """Return the lines of a page as text; a snapshot alone is one look."""
+    looked = shot if isinstance(shot, Look) else Look(snapshot=shot, history=history)
+    canvas = Canvas(width=width, height=height, glyphs=glyphs, time_zone=UTC)
+    return [line.plain for line in draw(looked, state or ConsoleState(), canvas)]
+
+
+def printed(lines: Sequence[Text], **options: Any) -> str:
+    """Return what a terminal would be sent for lines."""
+    file = io.StringIO()
+    console = Console(file=file, width=200, force_terminal=True, _environ={}, **options)
+    for line in lines:
+        console.print(line)
+    return file.getvalue()

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gapless
-from gapless.db.embedded.binaries import find_binaries
-from gapless.db.embedded.folder import SHARED, ServerFolder, try_lock
-from gapless.db.embedded.postmaster import running_postmaster
+from gapless.db.embedded.folder import SHARED, ServerFolder, try_flock
 from gapless.db.embedded.server import stop
+from gapless.db.postgres.binaries import find_binaries
+from gapless.db.postgres.postmaster import running_postmaster
 from support.patience import bounded_patience
 
 AS_ROOT = os.geteuid() == 0
@@ -50,7 +50,7 @@ def is_down(home: Path) -> bool:
     folder = ServerFolder(home)
     if running_postmaster(folder.data) is not None:
         return False
-    free = try_lock(folder.keeper_lock, SHARED)
+    free = try_flock(folder.keeper_lock, SHARED)
     if free is not None:
         os.close(free)
     return free is not None

@@ -22,6 +22,7 @@ from gapless.status.words import (
     rate,
     shorten,
     sparkline,
+    wrapped,
 )
 from support.look import MEMBERS, look, presence, standing
 
@@ -84,6 +85,26 @@ def test_a_clock_that_went_back_begins_anew() -> None:
     assert history.rate(KEY) is None
     history.add(look([standing(0, next_offset=13)], at_s=51))
     assert history.rate(KEY) == 10.0
+
+
+def test_the_lag_of_a_group_has_a_course_and_a_pace() -> None:
+    history = History()
+    for second in range(20):
+        rows = [standing(n, lag=1000 - 20 * second) for n in range(2)]
+        history.add(look(rows, at_s=second))
+    group = ("billing", "orders")
+    assert history.lags(group)[:2] == [2000, 1960]
+    assert history.lag_per_s(group) == pytest.approx(-40.0)
+    assert history.lag_per_s(("billing", "other")) is None
+    assert history.lags(("billing", "other")) == [None] * 20
+    assert _history((0, 1)).lag_per_s(group) is None, "one look is no pace"
+
+
+def test_the_pace_is_that_of_late() -> None:
+    history = History()
+    for second in range(60):
+        history.add(look([standing(0, lag=5000 if second < 45 else 1000 - second)], at_s=second))
+    assert history.lag_per_s(("billing", "orders")) == pytest.approx(-1.0)
 
 
 def test_it_forgets() -> None:
@@ -265,3 +286,15 @@ def test_sparklines() -> None:
     assert sparkline([1.0] * 99, 3, ASCII) == "###"
     assert sparkline([], 4, UNICODE) == "    "
     assert sparkline([1.0], 0, UNICODE) == ""
+
+
+@given(st.text(max_size=200), st.integers(2, 40))
+def test_wrapped_text_fits_and_loses_nothing(text: str, width: int) -> None:
+    lines = wrapped(text, width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join(lines) == clean("".join(text.split("\n")).replace("\t", "    "))
+
+
+def test_long_payloads_are_wrapped_quickly() -> None:
+    assert len(wrapped("x" * 100_000, 80)) == 1250
+    assert len(wrapped("配" * 100_000, 80)) == 2500

@@ -46,6 +46,10 @@ begin
   -- that has committed, too.
   for link in 2..cardinality(groups) loop
     group_id := groups[link];
+    if gapless.chain_waits(chain_state.transaction_id, groups[link - 1], group_id) then
+      state := 'scheduled';
+      return;
+    end if;
     with
     units as materialized (
       select * from gapless.chain_units(chain_state.transaction_id)

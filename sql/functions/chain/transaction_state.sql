@@ -3,6 +3,7 @@
 --   'dead'         passed, but some of its events are dead letters, or were discarded
 --   'waiting'      passed, but some of its events wait to be tried again
 --   'pending'      the group has not come to all of its events yet
+--   'scheduled'    committed, but some of its events wait for their time (scheduled_until())
 --   'unsequenced'  committed, but not all of its events have an offset yet
 --   'open'         not committed yet, as far as this session can see
 --   'rolled-back'  it never was
@@ -30,6 +31,10 @@ begin
   if covered is null then
     raise exception 'there is no group "%": gapless groups lists them', transaction_state.group_id
       using errcode = 'GL404';
+  end if;
+  -- MUST look first: what is promoted after this is found below.
+  if gapless.scheduled_until(transaction_state.transaction_id, covered) is not null then
+    return 'scheduled';
   end if;
   for place in
     select l.*, c.next_offset
@@ -59,7 +64,9 @@ begin
       else 'handled'
     end;
   end if;
-  if exists (select from gapless.locate(transaction_state.transaction_id)) then
+  if exists (select from gapless.locate(transaction_state.transaction_id))
+    or gapless.scheduled_until(transaction_state.transaction_id) is not null
+  then
     return 'elsewhere';
   end if;
   return gapless.transaction_fate(transaction_state.transaction_id);

@@ -23,7 +23,9 @@ begin
     raise exception 'a group starts at earliest or latest, not at %', create_group.start
       using errcode = 'GL400';
   end if;
-  perform gapless.check_mode(create_group.group_id, wanted, create_group.mode, create_group.block, create_group.max_crashes);
+  perform gapless.check_mode(
+    create_group.group_id, wanted, create_group.mode, create_group.block, create_group.max_crashes
+  );
   select g.* into here from gapless.consumer_group g
   where g.group_id = create_group.group_id and g.topic_id = wanted;
   if here.mode = create_group.mode and not exists (

@@ -13,7 +13,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   update gapless.lease l
   set owner = _member_id, epoch = l.epoch + 1, token = _token,
-    worker_pid = pg_backend_pid(), error = null, error_ts = null
+    worker_pid = pg_backend_pid(), error = null, error_ts = null,
+    acquired_ts = clock_timestamp()
   where l.group_id = _group_id and l.topic_id = _topic_id
     and l.partition_id = _partition_id and l.target = _member_id
     and exists (select from gapless.member m where m.member_id = _member_id)

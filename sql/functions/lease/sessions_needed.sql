@@ -1,10 +1,12 @@
 -- How many sessions the members that are present take, and one more that is about to join, when every partition
--- is served; and how many the server admits to ordinary roles. A supervisor has two of its own: control
--- and sequencer candidate. Topics that do not exist yet count with total_partitions.
+-- is served; and how many the server admits to ordinary roles. own: what the supervisors have for themselves,
+-- each control and sequencer candidate, one that is measured its exporter too. Topics that do not exist yet
+-- count with total_partitions.
 create or replace function gapless.sessions_needed(
   _capacity int, _partitions_per_worker int, _groups text[], _topics text[], _total_partitions int,
+  _sessions int default 2,
   out supervisors bigint, out partitions bigint, out workers bigint,
-  out max_connections int, out reserved int
+  out max_connections int, out reserved int, out own bigint
 )
 language sql
 stable
@@ -13,7 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   with
   fleet as (
-    select m.member_id, m.capacity, m.partitions_per_worker
+    select m.member_id, m.capacity, m.partitions_per_worker, m.sessions
     from gapless.member m
     where exists (
       select from pg_locks k
@@ -22,7 +24,7 @@ as $$
         and k.database = (select d.oid from pg_database d where d.datname = current_database())
     )
     union all
-    select null, _capacity, _partitions_per_worker
+    select null, _capacity, _partitions_per_worker, _sessions
   ),
   memberships as (
     select mg.member_id, mg.group_id, t.name as topic
@@ -66,6 +68,7 @@ as $$
     coalesce(sum(least(d.served, d.workers)), 0)::bigint,
     current_setting('max_connections')::int,
     current_setting('superuser_reserved_connections')::int
-      + coalesce(current_setting('reserved_connections', true), '0')::int
+      + coalesce(current_setting('reserved_connections', true), '0')::int,
+    (select sum(f.sessions) from fleet f)
   from demands d
 $$;

@@ -1,10 +1,14 @@
 -- Publish one event in the caller's transaction; returns its transaction_id. With a dedupe_key that an event
--- of the topic has had, nothing is stored: the transaction_id is that event's (publish_once.sql).
+-- of the topic has had, nothing is stored: the transaction_id is that event's (publish_once.sql). With
+-- deliver_at, or deliver_in, it gets its offset not before that; who may want to cancel it calls
+-- publish_later(), which returns the id as well.
 --   select gapless.publish('orders', '{"total": 5}', key => 'AA', event_type => 'order.created');
+--   select gapless.publish('mails', '{"to": "a"}', deliver_in => '1 hour');
 create or replace function gapless.publish(
   topic text, payload json, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
-  transaction_id uuid default null, dedupe_key text default null
+  transaction_id uuid default null, dedupe_key text default null,
+  deliver_at timestamptz default null, deliver_in interval default null
 )
 returns uuid
 language plpgsql
@@ -14,6 +18,16 @@ declare
   id_of_topic int := gapless.topic_id(publish.topic);
   caused uuid := gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''));
 begin
+  if publish.deliver_at is not null or publish.deliver_in is not null then
+    return (
+      select l.transaction_id
+      from gapless.publish_later(
+        publish.topic, publish.payload, publish.deliver_at, publish.deliver_in, publish.key,
+        publish.event_type, publish.headers, publish.host_id, publish.user_id, publish.transaction_id,
+        publish.dedupe_key
+      ) l
+    );
+  end if;
   if publish.dedupe_key is not null then
     return (
       select o.transaction_id

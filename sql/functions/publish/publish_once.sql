@@ -8,13 +8,17 @@
 -- deadlock, as with any unique key: the server ends one of them. In a REPEATABLE READ or SERIALIZABLE
 -- transaction what began after its snapshot is a serialization failure (40001): repeat it.
 --
+-- deliver_at, deliver_in: as publish_later(); the key counts from now. Then scheduled_id is for cancel(), which
+-- makes the key free again, and message_id is null, also for its duplicates.
 -- A dedupe_key has 1 to 500 characters. A producer may call this; it cannot read keys, nor make one
 -- without publishing the event.
 -- locks: the key, until the transaction ends; dedupe_state (SHARE) in those two isolation levels
 create or replace function gapless.publish_once(
   topic text, payload json, dedupe_key text, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
-  inout transaction_id uuid default null, out message_id bigint, out duplicate boolean
+  inout transaction_id uuid default null, deliver_at timestamptz default null,
+  deliver_in interval default null, out message_id bigint, out duplicate boolean,
+  out scheduled_id bigint
 )
 language plpgsql
 security definer
@@ -28,6 +32,7 @@ declare
     publish_once.transaction_id,
     gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''))
   );
+  due timestamptz := gapless.deliver_time(publish_once.deliver_at, publish_once.deliver_in);
   now_ts timestamptz;
   here record;
   state gapless.dedupe_state;
@@ -83,13 +88,20 @@ begin
     else
       -- MUST come after the wait: with an id from before it the event could come before those of
       -- transactions that committed meanwhile (I4).
-      insert into gapless.outbox_message_t as o
-        (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
-      values (
-        here.topic_id, publish_once.key, publish_once.event_type, publish_once.payload,
-        publish_once.headers, gapless.canonical_host(publish_once.host_id), publish_once.user_id, given
-      )
-      returning o.id into first.message_id;
+      if due is null then
+        insert into gapless.outbox_message_t as o
+          (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
+        values (
+          here.topic_id, publish_once.key, publish_once.event_type, publish_once.payload,
+          publish_once.headers, gapless.canonical_host(publish_once.host_id), publish_once.user_id, given
+        )
+        returning o.id into first.message_id;
+      else
+        scheduled_id := gapless.schedule_event(
+          due, here.topic_id, publish_once.payload, publish_once.key, publish_once.event_type,
+          publish_once.headers, publish_once.host_id, publish_once.user_id, given, publish_once.dedupe_key
+        );
+      end if;
     end if;
     -- Both slots say the same, also if only the second one knew. Not an UPDATE: its plan would lock all
     -- slots (dedupe_find).

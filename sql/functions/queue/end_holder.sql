@@ -1,6 +1,6 @@
--- A process that took events as this worker is gone: what it has in hand by reservation lapses now, so that others take it,
--- one event at a time. Returns how many ranges and units. worker is a text that no other process has.
--- Reads the ranges above all floors of queue groups: for a death, not for a loop.
+-- A process that took events as this worker is gone: what it has in hand by reservation lapses now, so that
+-- others take it, one event at a time. Returns how many ranges and units. worker is a text that no other
+-- process has. Reads the ranges above all floors of queue groups: for a death, not for a loop.
 create or replace function gapless.end_holder(_worker text)
 returns int
 language plpgsql

@@ -1,6 +1,7 @@
--- Say that what a receipt holds failed: it is set aside, each event a unit of its own, to be handled again once
--- retry_after has passed (state 'waiting'), or for a person ('dead'); returns how many events. c_offset: that one only.
--- counted: false when its handler was not called. In a transaction of its own. Raises GL003 when the receipt counts no more.
+-- Say that what a receipt holds failed: it is set aside, each event a unit of its own, to be handled again
+-- once retry_after has passed (state 'waiting'), or for a person ('dead'); returns how many events. c_offset:
+-- that one only. counted: false when its handler was not called. In a transaction of its own. Raises GL003
+-- when the receipt counts no more.
 create or replace function gapless.fail_receipt(
   _receipt text, _c_offset bigint, _state text, _reason text, _exception text,
   _exception_class text default null, _sqlstate text default null, _retry_after interval default null,

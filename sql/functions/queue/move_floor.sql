@@ -1,5 +1,6 @@
--- A queue group is moved to another place by a seek: all that is there from now on is open, and no receipt counts any more.
--- Before: the partition's lock is held alone, and its consumer_offsets row. Nothing for ordered groups.
+-- A queue group is moved to another place by a seek: all that is there from now on is open, and no receipt
+-- counts any more. Before: the partition's lock is held alone, and its consumer_offsets row. Nothing for
+-- ordered groups.
 create or replace function gapless.move_floor(_group_id text, _topic_id int, _partition_id int, _next_offset bigint)
 returns void
 language plpgsql
@@ -20,8 +21,10 @@ begin
   end if;
   delete from gapless.queue_range r where r.lease_no = part.lease_no;
   insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused, place)
-  values (part.lease_no, part.version + 1, _next_offset, part.block, gapless.is_paused(_group_id, _topic_id, _partition_id),
-    part.place);
+  values (
+    part.lease_no, part.version + 1, _next_offset, part.block,
+    gapless.is_paused(_group_id, _topic_id, _partition_id), part.place
+  );
   delete from gapless.queue_floor f where f.lease_no = part.lease_no and f.version <= part.version;
 end
 $$;

@@ -1,8 +1,7 @@
--- Whoever had this range of a queue group in hand died: note it, so that it is taken one event at a time from now on, each
--- attempt written down before. Returns 'noted'; 'done' when it was committed after all, or is below the floor; 'busy' when
--- the session is still there: end it, or ask again.
--- A reservation that it had lapses at once.
--- locks: (7427003, lease_no) shared and the block's, by try
+-- Whoever had this range of a queue group in hand died: note it, so that it is taken one event at a time from
+-- now on, each attempt written down before. Returns 'noted'; 'done' when it was committed after all, or is
+-- below the floor; 'busy' when the session is still there: end it, or ask again. A reservation that it had
+-- lapses at once. locks: (7427003, lease_no) shared and the block's, by try
 create or replace function gapless.note_death(_lease_no int, _first_offset bigint, _last_offset bigint)
 returns text
 language plpgsql

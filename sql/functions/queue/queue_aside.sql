@@ -1,6 +1,6 @@
--- Is there anything in a topic that a queue group gave out before, and that is to be taken again: due says that reserve()
--- will find something; else wait_s, in how many seconds the next will be due. No row: nothing is in hand or waits.
--- index: dead_letter_open; queue_range_pkey from the floors on
+-- Is there anything in a topic that a queue group gave out before, and that is to be taken again: due says
+-- that reserve() will find something; else wait_s, in how many seconds the next will be due. No row: nothing
+-- is in hand or waits. index: dead_letter_open; queue_range_pkey from the floors on
 create or replace function gapless.queue_aside(_group_id text, _topic_id int)
 returns table (due boolean, wait_s double precision)
 language sql
@@ -10,7 +10,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
   select min(n.at_ts) <= clock_timestamp(),
-    case when min(n.at_ts) > clock_timestamp() then extract(epoch from min(n.at_ts) - clock_timestamp())::float8 else 0 end
+    greatest(extract(epoch from min(n.at_ts) - clock_timestamp())::float8, 0)
   from gapless.lease l
   cross join lateral gapless.floor_of(l.lease_no) f
   cross join lateral (

@@ -1,6 +1,7 @@
 -- How a queue group is, a row for each partition; reads only.
 --   next_offset  the floor: all below is finished or set aside; end_offset: the next event's
---   open         events that anybody may take: nobody has yet, or they were given back or lapsed; those that workers have in
+--   open         events that anybody may take: nobody has yet, or they were given back or lapsed; those that workers
+--     have in
 --                hand at this moment are among them, in_work says in how many blocks
 --   in_hand      events that were given out, and their time is not over; lapsed: it is
 --   finished_ahead  events above the floor that are finished

@@ -41,7 +41,7 @@ begin
   order by 1;
   get diagnostics found_events = row_count;
   if found_events <> _last_offset - _first_offset + 1 then
-    raise exception 'of the events at offsets % to % of partition % of topic id % there are %: gapless doctor says more',
+    raise exception 'offsets % to % of partition % of topic id % have only % events: gapless doctor says more',
       _first_offset, _last_offset, _partition_id, _topic_id, found_events
       using errcode = 'GL410';
   end if;

@@ -4,7 +4,7 @@ returns void
 language plpgsql
 as $$
 begin
-  raise exception 'the receipt counts no more: its time ran out and another took the events, or they were answered for already (%)',
+  raise exception 'the receipt counts no more: another took the events, or they were answered for (%)',
     _receipt
     using errcode = 'GL003';
 end

@@ -1,5 +1,5 @@
--- Give up what a receipt of take() holds: it is dead, with the reason, and stays in the dead letter queue until a person
--- redrives or discards it; returns how many events. c_offset: of that event only.
+-- Give up what a receipt of take() holds: it is dead, with the reason, and stays in the dead letter queue
+-- until a person redrives or discards it; returns how many events. c_offset: of that event only.
 --   select gapless.reject('sender', 'mails', receipt, 'bad address');
 -- Raises GL400 without a reason, GL003 when the receipt counts no more.
 create or replace function gapless.reject(

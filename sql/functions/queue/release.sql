@@ -26,10 +26,10 @@ $$;
 
 -- Give back what a receipt of take() holds; returns how many events. c_offset: of that event only.
 --   select gapless.release('sender', 'mails', receipt, delay => '30 s');
--- Without a delay anybody takes it at once. With one each event is set aside until then, with the reason, and seen in the
--- dead letter queue as 'waiting'. Neither counts as a failed attempt.
--- Name what comes behind the receipt: four bare literals would do for a lease as well.
--- Raises GL400 for a delay below zero, or infinite; GL003 when the receipt counts no more.
+-- Without a delay anybody takes it at once. With one each event is set aside until then, with the reason, and
+-- seen in the dead letter queue as 'waiting'. Neither counts as a failed attempt. Name what comes behind the
+-- receipt: four bare literals would do for a lease as well. Raises GL400 for a delay below zero, or infinite;
+-- GL003 when the receipt counts no more.
 create or replace function gapless.release(
   group_id text, topic text, receipt text, delay interval default '0 s', c_offset bigint default null,
   reason text default null

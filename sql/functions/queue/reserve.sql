@@ -3,7 +3,8 @@
 -- The events of one range, and those of one unit that was set aside, share a receipt.
 --   partition_id null: of any partition, the laggiest first
 --   what 'any'; 'aside': only what was given out before, came back or is due again
---   crashes_max: what was given out so often, and nobody answered for, becomes dead here; null: the caller decides by crashes
+--   crashes_max: what was given out so often, and nobody answered for, becomes dead here; null: the caller decides by
+--     crashes
 -- attempts: calls that ended badly; crashes: times it was given out without an answer, this one included.
 -- What lapsed or killed its worker comes alone, so that its neighbours do not suffer with it.
 -- Of a range that lapsed, MUST the row be locked, not the block: whoever answers late waits, and then has lost (Q2).

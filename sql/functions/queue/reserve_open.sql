@@ -34,7 +34,9 @@ begin
     -- An error, where there is a hole.
     ends as (
       select min(t.first_offset) as first_offset, max(t.last_offset) as last_offset,
-        gapless.refuse_hole(_group_id, _topic_id, _partition_id, max(t.outcome), min(t.first_offset), max(t.last_offset))
+        gapless.refuse_hole(
+          _group_id, _topic_id, _partition_id, max(t.outcome), min(t.first_offset), max(t.last_offset)
+        )
       from taken t
     ),
     places as (

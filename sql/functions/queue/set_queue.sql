@@ -1,5 +1,6 @@
--- Set a queue group's block and max_crashes; null leaves each as it is. Another block takes effect only when nobody has a
--- partition in hand at this moment, else it stays: two that cut the log differently would take the same events (Q2).
+-- Set a queue group's block and max_crashes; null leaves each as it is. Another block takes effect only when
+-- nobody has a partition in hand at this moment, else it stays: two that cut the log differently would take
+-- the same events (Q2).
 create or replace function gapless.set_queue(_here gapless.consumer_group, _block int, _max_crashes int)
 returns void
 language plpgsql

@@ -32,3 +32,8 @@ $$;
 create or replace trigger wake_sequencer
   before insert on gapless.outbox_message_t
   for each statement execute function gapless.wake_sequencer();
+
+-- What waits for its time: so a sequencer that sleeps learns until when it may.
+create or replace trigger wake_sequencer
+  before insert on gapless.scheduled
+  for each statement execute function gapless.wake_sequencer();

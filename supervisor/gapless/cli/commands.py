@@ -39,6 +39,14 @@ COMMANDS = {
         "gapless.cli.publish",
         "publish one event, or JSON lines from a file or a pipe",
     ),
+    "later": Command(
+        "gapless.cli.later",
+        "list the events that wait for their time, cancel them",
+    ),
+    "schedule": Command(
+        "gapless.cli.schedule",
+        "publish again and again: add, list, pause, resume, remove, run schedules",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",
@@ -105,7 +113,7 @@ COMMANDS = {
         "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop",
     ),
     "demo": Command(
-        "gapless.cli.demo.command",
+        "gapless.cli.demo",
         "run a week of real flights through the log and check the result",
     ),
     "uninstall": Command(

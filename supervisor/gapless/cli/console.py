@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import termios
+from socket import socket
 from time import monotonic, sleep
 from types import FrameType
 from typing import Any, NoReturn
@@ -22,21 +23,22 @@ from gapless.cli.logs import set_up_logs
 from gapless.worker.control import Plan
 from gapless.worker.supervisor import Supervisor
 
-_FOOTER = "l lag  p partition  r rate  f group  space more   Ctrl-C drains, twice: now"
+_WAY_OUT = "Ctrl-C drains, twice: now"
 _CONNECT_TIMEOUT_S = 5
 _END_S_MAX = 5.0
 _STOP_S_MAX = 1.0
-_TAKE_BACK = "\x1b[?1049l\x1b[?25h"  # leave the other screen, show the cursor
+# As gapless.status.terminal leaves it: lines wrap, the first screen, a cursor.
+_TAKE_BACK = "\x1b[?7h\x1b[?1049l\x1b[?25h"
 
 
-def supervise_with_console(plan: Plan) -> int:
+def supervise_with_console(plan: Plan, metrics: socket | None = None) -> int:
     """Run a supervisor under the live console; the terminal is as before on every way out."""
     lines = LogPipe()
     console = _ConsoleProcess(plan.dsn, lines)
     lines.write_here()
     try:
         with console:
-            return Supervisor(plan, console).run()
+            return Supervisor(plan, console, metrics).run()
     finally:
         lines.close()
         console.end()
@@ -140,13 +142,15 @@ def _be_console(dsn: str, lines: LogPipe, supervisor_pid: int) -> NoReturn:
             signal.signal(each, signal.SIG_IGN)
         lines.read_here(supervisor_pid)
         # Rich is for this process alone: the workers need not carry it.
+        from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415
         from gapless.db.connect import connect  # noqa: PLC0415
-        from gapless.status import accompany  # noqa: PLC0415
+        from gapless.status.loop import accompany  # noqa: PLC0415
 
         code = accompany(
             lambda: connect(dsn, role="console", connect_timeout_s=_CONNECT_TIMEOUT_S),
+            LETTERS,
             lines,
-            _FOOTER,
+            _WAY_OUT,
         )
         with contextlib.suppress(OSError):
             sys.stderr.write("".join(f"{line}\n" for line in lines.last))

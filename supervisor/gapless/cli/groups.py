@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from gapless.cli.context import open_connection
-from gapless.cli.parser import Parser, add_json
+from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.place import group_place, place_of, point
 from gapless.cli.screen import answer, remark, show
 from gapless.ops.groups import (
@@ -33,13 +33,9 @@ examples:
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list all groups (also without a verb)")
-    listing.set_defaults(act=_list)
-    add_json(listing)
-    creation = verbs.add_parser(
-        "create", help="make a group known before its first `gapless run`; repeat freely"
-    )
-    creation.set_defaults(act=_create)
+    add_verb(verbs, "list", _list, "list all groups (also without a verb)")
+    about = "make a group known before its first `gapless run`; repeat freely"
+    creation = add_verb(verbs, "create", _create, about)
     creation.add_argument("group", help="letters, digits, dots, dashes and underscores")
     creation.add_argument("topic")
     creation.add_argument(
@@ -56,19 +52,13 @@ def add_arguments(parser: Parser) -> None:
         choices=("ordered", "queue"),
         help="queue: any number of workers share a partition, in no order (default: ordered)",
     )
-    add_json(creation)
-    removal = verbs.add_parser(
-        "remove", help="forget a group, its offsets and dead letters; without --yes only say what"
-    )
-    removal.set_defaults(act=_remove)
+    about = "forget a group, its offsets and dead letters; without --yes only say what"
+    removal = add_verb(verbs, "remove", _remove, about)
     removal.add_argument("group")
-    removal.add_argument("--yes", action="store_true", help="do it")
-    add_json(removal)
-    showing = verbs.add_parser("show", help="show offsets, lag and owner of each partition")
-    showing.set_defaults(act=_show)
+    add_confirm(removal)
+    showing = add_verb(verbs, "show", _show, "show offsets, lag and owner of each partition")
     showing.add_argument("place", type=group_place, metavar="GROUP[/TOPIC]")
     showing.add_argument("--topic", help="only this one of its topics")
-    add_json(showing)
     showing.set_defaults(partition=None)
 
 
@@ -92,7 +82,7 @@ def _create(args: argparse.Namespace) -> int:
 
 def _remove(args: argparse.Namespace) -> int:
     with open_connection(args, "groups") as conn:
-        done = remove_group(conn, args.group, dry_run=not args.yes)
+        done = remove_group(conn, args.group, dry_run=not args.apply)
     what = f"group {done.group} of {', '.join(done.topics)}"
     letters = quantity(done.dead_letters, "dead letter")
     if not done.removed:

@@ -14,9 +14,11 @@ from gapless.cli.screen import answer, remark, say
 from gapless.cli.topics import ensure
 from gapless.db.migrate import script
 from gapless.errors import UsageError
+from gapless.log.schedules import Schedule
 from gapless.log.topics import find_topic
 from gapless.ops.install import Installed, install_schema
 from gapless.ops.text import quantity
+from gapless.worker.declared import apply_schedules
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -72,6 +74,9 @@ def _init(args: argparse.Namespace) -> int:
             there = f"topic {topic.name} with {quantity(topic.partitions, 'partition')}"
             if is_new:
                 done.append(f"created {there}")
+        schedules = [Schedule(**each.record()) for each in loaded.schedules]
+        applied = apply_schedules(conn, schedules)
+        done += [f"schedule {name} is as the configuration says" for name in applied]
         dbname = conn.info.dbname
     what = f'the gapless schema in database "{dbname}" is up to date'
     nothing = f"nothing to do: {what}" + (f", there is {there}" if there else "")

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from datetime import UTC, datetime
 
-
-class _Json(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "pid": record.process,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+from gapless.logs import JsonFormatter, LogFields
 
 
 def set_up_logs(form: str) -> None:
-    """Send the log to stderr as lines: `json`, or else text."""
-    as_json = form == "json"
+    """Send the log to stderr as lines: `json`, or else text.
+
+    As JSON the program's own loggers are written, too, unless it has set up logging itself.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _Json()
-        if as_json
-        else logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S")
-    )
-    root = logging.getLogger("gapless")
-    root.handlers = [handler]
-    root.setLevel(logging.INFO)
-    root.propagate = False
+    if form == "json":
+        handler.addFilter(LogFields())
+        handler.setFormatter(JsonFormatter())
+    else:
+        text = "%(asctime)s %(levelname)-7s %(message)s"
+        handler.setFormatter(logging.Formatter(text, datefmt="%H:%M:%S"))
+    ours = logging.getLogger("gapless")
+    ours.handlers = [handler]
+    ours.setLevel(logging.INFO)
+    ours.propagate = False
+    everything = logging.getLogger()
+    if form == "json" and not everything.handlers:
+        everything.addHandler(handler)
+        everything.setLevel(logging.INFO)

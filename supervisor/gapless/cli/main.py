@@ -93,18 +93,23 @@ def _fail(error: BaseException, *, debug: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED
-    if isinstance(error, GaplessError):
-        line, code = str(error), error.exit_code
-    else:
-        from gapless.cli.explain import explain  # noqa: PLC0415 - needs psycopg
-
-        line, code = explain(error)
+    text, code = _explained(error)
     try:
-        remark(" ".join(line.split()))
+        remark(text)
     except BrokenPipeError:
         _quietly(sys.stdout)
         _quietly(sys.stderr)
     return code
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, GaplessError):  # our own need no psycopg to be said
+        return " ".join(str(error).split()), error.exit_code
+    from gapless.cli.context import where  # noqa: PLC0415 - needs psycopg
+    from gapless.ops.remedy import explain  # noqa: PLC0415 - as above
+
+    found = explain(error, where())
+    return found.text, found.exit_code
 
 
 def _flushed(code: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -120,6 +120,24 @@ def whole(low: int, high: int | None = None) -> Any:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare `--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_verb(
+    verbs: argparse._SubParsersAction[Parser],
+    name: str,
+    act: Callable[[argparse.Namespace], int],
+    help_: str,
+) -> Parser:
+    """Declare a verb that can answer with JSON, and what does it; return its parser."""
+    verb = verbs.add_parser(name, help=help_)
+    verb.set_defaults(act=act)
+    add_json(verb)
+    return verb
+
+
+def add_confirm(parser: argparse.ArgumentParser, help_: str = "do it") -> None:
+    """Declare `--yes`; without it nothing is changed, and the command says what it would do."""
+    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help=help_)
 
 
 def _dsn(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
 from gapless.cli.on_spark import add_spark_arguments, spark_conf
-from gapless.cli.parser import Parser, add_json
+from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.screen import answer, remark, say, show
 from gapless.errors import UsageError
 from gapless.ops.pipelines import list_pipelines, remove_pipeline, reset_pipeline
@@ -44,36 +44,23 @@ class PipelineRow:
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list the pipelines of the file (also without a verb)")
-    listing.set_defaults(act=_list)
-    add_json(listing)
+    about = "list the pipelines of the file (also without a verb)"
+    listing = add_verb(verbs, "list", _list, about)
     running = verbs.add_parser("run", help="run one until Ctrl-C; it goes on where it was")
     running.set_defaults(act=_run)
     running.add_argument("name")
     running.add_argument("--once", action="store_true", help="do what there is, then end")
     add_spark_arguments(running, before="conf: of the file, which goes before spark-defaults.conf")
-    standing = verbs.add_parser("status", help="show how far all are that ever ran here")
-    standing.set_defaults(act=_status)
-    add_json(standing)
-    verifying = verbs.add_parser(
-        "verify", help="read an archive's offsets again; exit code 1 when it is not complete"
-    )
-    verifying.set_defaults(act=_verify)
-    verifying.add_argument("name")
-    add_json(verifying)
-    resetting = verbs.add_parser("reset", help="let one begin anew; what it wrote stays")
-    resetting.set_defaults(act=_reset)
+    add_verb(verbs, "status", _status, "show how far all are that ever ran here")
+    about = "read an archive's offsets again; exit code 1 when it is not complete"
+    add_verb(verbs, "verify", _verify, about).add_argument("name")
+    resetting = add_verb(verbs, "reset", _reset, "let one begin anew; what it wrote stays")
     resetting.add_argument("name")
     resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
-    add_json(resetting)
-    removal = verbs.add_parser(
-        "remove",
-        help="forget one, and let retention go on without it; without --yes only say what",
-    )
-    removal.set_defaults(act=_remove)
+    about = "forget one, and let retention go on without it; without --yes only say what"
+    removal = add_verb(verbs, "remove", _remove, about)
     removal.add_argument("name")
-    removal.add_argument("--yes", action="store_true", help="do it; what it wrote stays")
-    add_json(removal)
+    add_confirm(removal, "do it; what it wrote stays")
     for each in (listing, running):
         each.add_argument(
             "--file", type=Path, default=Path("pipelines.yml"), help="default: pipelines.yml"
@@ -149,7 +136,7 @@ def _reset(args: argparse.Namespace) -> int:
 
 def _remove(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
-        done = remove_pipeline(conn, args.name, dry_run=not args.yes)
+        done = remove_pipeline(conn, args.name, dry_run=not args.apply)
     topics = ", ".join(done.topics) or "no topic"
     unread = quantity(done.unread, "event")
     text = f"pipeline {done.pipeline} of {topics}, which has {unread} yet to read"

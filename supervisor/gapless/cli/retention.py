@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from gapless.cli.context import load_settings, open_connection
-from gapless.cli.parser import add_json
+from gapless.cli.parser import add_confirm, add_json
 from gapless.cli.screen import remark, say, show
 from gapless.errors import UsageError
 from gapless.log.retention import Chunk, Retention
@@ -42,7 +42,7 @@ class ChunkRow:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help="do it")
+    add_confirm(parser)
     add_json(parser)
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
 from gapless.cli.on_spark import add_spark_arguments, spark_conf
+
+if TYPE_CHECKING:
+    from socket import socket
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=True,
         help="end when the role loses its grants (default: wait for their return)",
     )
+    _add_watching(parser)
+
+
+def _add_watching(parser: argparse.ArgumentParser) -> None:
+    """Declare how it can be watched."""
     parser.add_argument(
         "--log-format",
         choices=("auto", "text", "json"),
         help="text or JSON lines; auto: the live console on a terminal, else text (default: auto)",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="where metrics and health can be read: /metrics, /healthz, /readyz (default: nowhere)",
     )
     parser.add_argument(
         "--no-console", action="store_true", help="log lines instead of the live console"
@@ -71,15 +86,22 @@ _FLAGS = (
     "create_topics",
     "exit_on_revoked",
     "log_format",
+    "metrics",
 )
+
+
+_NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 
 
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     # Heavy imports only when it runs: `gapless --help` stays fast.
+    import logging  # noqa: PLC0415
+
     from gapless.cli.logs import set_up_logs  # noqa: PLC0415
     from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
+    from gapless.log.schedules import Schedule  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
 
     conf = spark_conf(args)
@@ -99,16 +121,40 @@ def main(args: argparse.Namespace) -> int:
     dsn = server_dsn(args, settings)
     # The default asks for nothing: a topic may have been given another number since.
     is_asked = loaded.sources["totalPartitions"] != "default"
-    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked)
+    schedules = [Schedule(**each.record()) for each in loaded.schedules]
+    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked, schedules=schedules)
     if args.engine == "spark":
+        if settings.metrics is not None:
+            raise UsageError("metrics: a driver of Spark has none: leave --metrics out")
         from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
 
         set_up_logs(settings.log_format)
         return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
+    metrics = _listen(settings.metrics)
     wants_console = settings.log_format == "auto" and not args.no_console
-    if sys.stdout.isatty() and wants_console:
+    if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
-        return supervise_with_console(plan)
+        return supervise_with_console(plan, metrics)
     set_up_logs(settings.log_format)
-    return Supervisor(plan).run()
+    if metrics is not None:
+        host, port = metrics.getsockname()[:2]
+        logging.getLogger("gapless.supervisor").info("metrics: port %s of %s", port, host)
+    return Supervisor(plan, metrics=metrics).run()
+
+
+def _listen(address: str | None) -> socket | None:
+    """Open the socket for metrics, before anything else begins; None: nobody asked for it.
+
+    Raises UsageError when that cannot be.
+    """
+    from importlib.util import find_spec  # noqa: PLC0415 - not for --help
+
+    from gapless.errors import UsageError  # noqa: PLC0415 - as above
+    from gapless.worker.exporter.serve import open_socket  # noqa: PLC0415 - as above
+
+    if address is None:
+        return None
+    if find_spec("prometheus_client") is None:
+        raise UsageError('metrics need prometheus-client: pip install "gapless[metrics]"')
+    return open_socket(address)

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
-from gapless.cli.parser import add_json, whole
+from gapless.cli.parser import add_confirm, add_json, whole
 from gapless.cli.place import add_range, moment, place_of, transaction_id
 from gapless.cli.screen import remark, show
 from gapless.errors import UsageError
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         help="the first event of this transaction, in each partition that has one",
     )
-    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help="do it")
+    add_confirm(parser)
     parser.add_argument(
         "--pause", action="store_true", help="pause the group meanwhile, if workers are at it"
     )

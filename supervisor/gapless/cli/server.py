@@ -6,18 +6,17 @@ import argparse
 import shutil
 import signal
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import remark, say
+from gapless.cli.screen import answer, remark, say
 from gapless.errors import GaplessError, UsageError
 from gapless.ops.text import json_text
 
 if TYPE_CHECKING:
-    from gapless.db.embedded.control import ServerStanding
+    from gapless.ops.server import ServerInfo
 
 TAKES_THE_REST = True  # what stands behind -- is not ours
 EXAMPLES = """\
@@ -33,19 +32,6 @@ examples:
   gapless server psql
   gapless server psql --name demo -- -c 'select * from gapless.topic'
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRow:
-    """What `server status` tells: version of PostgreSQL that made the data, null before."""
-
-    name: str
-    running: bool
-    stays: bool
-    version: int | None
-    folder: str
-    log: str
-    url: str | None
 
 
 def add_arguments(parser: Parser) -> None:
@@ -67,53 +53,36 @@ def add_arguments(parser: Parser) -> None:
             verb.usage = "gapless server psql [--name NAME] [-- ARGUMENTS OF PSQL]"
 
 
-def url_of(dsn: str) -> str:
-    """Write a connection string as a URI: one word, for shells and other languages."""
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - not for --help
-
-    known = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
-    user, dbname = quote(known.pop("user", "")), quote(known.pop("dbname", ""))
-    rest = "&".join(f"{name}={quote(value, safe='')}" for name, value in known.items())
-    return f"postgresql://{user}@/{dbname}?{rest}"
-
-
 def _status(args: argparse.Namespace) -> int:
-    from gapless.db.embedded.control import look  # noqa: PLC0415 - not for --help
+    from gapless.ops.server import show_server  # noqa: PLC0415 - not for --help
 
-    _show(args, look(args.name))
-    return 0
+    return _show(args, show_server(args.name))
 
 
 def _start(args: argparse.Namespace) -> int:
-    from gapless.db.embedded.control import start  # noqa: PLC0415 - not for --help
+    from gapless.ops.server import start_server  # noqa: PLC0415 - not for --help
 
-    _show(args, start(args.name))
-    return 0
+    return _show(args, start_server(args.name))
 
 
 def _stop(args: argparse.Namespace) -> int:
-    from gapless.db.embedded.control import look  # noqa: PLC0415 - not for --help
-    from gapless.db.embedded.server import stop  # noqa: PLC0415 - not for --help
+    from gapless.ops.server import show_server, stop_server  # noqa: PLC0415 - not for --help
 
-    folder = look(args.name).folder
-    stopped = stop(name=args.name)
-    if args.json:
-        say(json_text({"name": args.name, "stopped": stopped, "folder": str(folder)}))
-    elif stopped:
-        say(f"stopped; the data stay in {folder}")
-    else:
-        say("nothing to do: it does not run")
+    folder = show_server(args.name).folder
+    stopped = stop_server(args.name)
+    text = f"stopped; the data stay in {folder}" if stopped else "nothing to do: it does not run"
+    answer(args, text, name=args.name, stopped=stopped, folder=folder)
     return 0
 
 
 def _url(args: argparse.Namespace) -> int:
-    from gapless.db.embedded.control import look  # noqa: PLC0415 - not for --help
+    from gapless.ops.server import show_server  # noqa: PLC0415 - not for --help
 
-    dsn = look(args.name).dsn
-    if dsn is None:
+    url = show_server(args.name).url
+    if url is None:
         name = "" if args.name == "default" else f" --name {args.name}"
         raise GaplessError(f"the embedded server does not run: gapless server start{name}")
-    say(url_of(dsn))
+    say(url)
     return 0
 
 
@@ -135,29 +104,21 @@ def _psql(args: argparse.Namespace) -> int:
         ).returncode
 
 
-def _show(args: argparse.Namespace, found: ServerStanding) -> None:
-    row = ServerRow(
-        name=args.name,
-        running=found.dsn is not None,
-        stays=found.stays,
-        version=found.version,
-        folder=str(found.folder),
-        log=str(found.log),
-        url=None if found.dsn is None else url_of(found.dsn),
-    )
+def _show(args: argparse.Namespace, found: ServerInfo) -> int:
     if args.json:
-        say(json_text(asdict(row), indent=2))
-        return
-    how_long = "until gapless server stop" if row.stays else "as long as somebody uses it"
-    say(f"server   {row.name}: {f'runs, {how_long}' if row.running else 'does not run'}")
-    say(f"data     {_data(row)}")
-    say(f"log      {row.log}")
-    if row.url is not None:
-        say(f"url      {row.url}")
+        say(json_text(asdict(found), indent=2))
+        return 0
+    how_long = "until gapless server stop" if found.stays else "as long as somebody uses it"
+    say(f"server   {found.name}: {f'runs, {how_long}' if found.running else 'does not run'}")
+    say(f"data     {_data(found)}")
+    say(f"log      {found.log}")
+    if found.url is not None:
+        say(f"url      {found.url}")
     _tell_of_other(args)
+    return 0
 
 
-def _data(row: ServerRow) -> str:
+def _data(row: ServerInfo) -> str:
     folder = Path(row.folder) / "data"
     return f"{folder} (PostgreSQL {row.version})" if row.version else f"{folder} (nothing yet)"
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
-from gapless.cli.entries import terminal_columns
-from gapless.cli.screen import say
-from gapless.ops.text import json_text
-from gapless.status import (
-    snapshot,
-    stream,
-    to_document,
-    to_text,
-    watch,
-)
+from gapless.cli.screen import remark, say, show
+from gapless.errors import UsageError
+from gapless.ops.happened import ROWS_MAX, Happened, happened_since
+from gapless.ops.text import json_text, whole_seconds
+from gapless.status import snapshot, to_document
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+    from gapless.status.view import Canvas
 
 EXAMPLES = """\
 It reads the database alone, so it works from any machine.
@@ -29,9 +27,11 @@ examples:
   gapless status --watch
   gapless status --json | jq .totals.lag
   gapless status --watch --json | jq -c .happenings[]
+  gapless status --since 1h
 """
 _INTERVAL_S_MIN = 0.1
 _INTERVAL_S_MAX = 3600.0
+_LINES_MIN = 12  # of one look: it may scroll
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds between two looks of --watch (default: 1)",
     )
+    parser.add_argument(
+        "--since",
+        type=_age_s,
+        metavar="AGE",
+        help="what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
+        "errors, dead letters, redrives, and what people did to groups",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -56,17 +63,59 @@ def main(args: argparse.Namespace) -> int:
     def connect() -> Connection[Any]:
         return open_connection(args, "status", settings)
 
+    if args.since is not None:
+        if args.watch:
+            raise UsageError("--since looks once: leave --watch out")
+        with connect() as conn:
+            return _show_since(conn, args.since, as_json=args.json)
+    # Each way imports what it needs alone: JSON needs no rich, one look no terminal.
     if args.watch and args.json:
+        from gapless.status.loop import stream  # noqa: PLC0415
+
         stream(connect, _print_line, interval_s=args.interval)
     if args.watch:
-        return watch(connect, interval_s=args.interval)
+        from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415
+        from gapless.status.loop import watch  # noqa: PLC0415
+
+        return watch(connect, LETTERS, interval_s=args.interval)
     with connect() as conn:
         look = snapshot(conn)
     if args.json:
         say(json_text(to_document(look), indent=2))
     else:
-        say(to_text(look, width=terminal_columns()).rstrip("\n"))
+        from gapless.status.text import to_text  # noqa: PLC0415
+
+        say(to_text(look, canvas=_canvas()).rstrip("\n"))
     return 0
+
+
+def _show_since(conn: Connection[Any], since_s: int, *, as_json: bool) -> int:
+    found = happened_since(conn, since_s)
+    show(Happened, found, as_json=as_json, empty="nothing that the tables tell of")
+    if len(found) == ROWS_MAX:
+        remark(f"there may be more: these are the newest {ROWS_MAX}")
+    return 0
+
+
+def _age_s(text: str) -> int:
+    seconds = whole_seconds(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no age of up to 100 years, such as 90s or 1h"
+        )
+    return seconds
+
+
+def _canvas() -> Canvas | None:
+    """Return the terminal, with a line left for its prompt; None when the output goes elsewhere."""
+    if not sys.stdout.isatty():
+        return None
+    from gapless.status.view import Canvas  # noqa: PLC0415 - needs rich
+    from gapless.status.words import PLAIN  # noqa: PLC0415 - as above
+
+    columns, lines = os.get_terminal_size(sys.stdout.fileno())  # not what the environment says
+    height = max(_LINES_MIN, (lines or 24) - 1)
+    return Canvas(width=columns or 80, height=height, glyphs=PLAIN)
 
 
 def _print_line(document: dict[str, Any]) -> None:

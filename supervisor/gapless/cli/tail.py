@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
-from gapless.cli.entries import entry_json, print_entry, terminal_columns
+from gapless.cli.entries import print_entry, terminal_columns
 from gapless.cli.parser import add_json, whole
 from gapless.cli.screen import say
 from gapless.db.listen import listen, wait
@@ -16,6 +16,7 @@ from gapless.errors import UsageError
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.tail import Tail, partitions_of
 from gapless.log.topics import require_topic
+from gapless.ops.entries import entry_json
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli import unrouted
 from gapless.cli.context import load_all, open_connection
-from gapless.cli.parser import Parser, add_json, add_partitions
+from gapless.cli.parser import Parser, add_partitions, add_verb
 from gapless.cli.retention import (
     add_dedupe_window,
     add_retention,
@@ -55,30 +55,24 @@ examples:
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list all topics (also without a verb)")
-    listing.set_defaults(act=_list)
-    add_json(listing)
-    creation = verbs.add_parser("create", help="create a topic; repeat freely")
-    creation.set_defaults(act=_create)
+    add_verb(verbs, "list", _list, "list all topics (also without a verb)")
+    creation = add_verb(verbs, "create", _create, "create a topic; repeat freely")
     creation.add_argument("name", help="letters, digits, dots, dashes and underscores")
     add_partitions(creation)
     add_retention(creation)
     add_dedupe_window(creation)
-    add_json(creation)
-    change = verbs.add_parser(
+    change = add_verb(
+        verbs,
         "alter",
-        help="change partitions, retention or dedupe window while everything runs; repeat freely",
+        _alter,
+        "change partitions, retention or dedupe window while everything runs; repeat freely",
     )
-    change.set_defaults(act=_alter)
     change.add_argument("name")
     add_partitions(change, "the new number, more or fewer")
     add_retention(change, overrun=True)
     add_dedupe_window(change)
-    add_json(change)
-    showing = verbs.add_parser("show", help="show the offsets of a topic's partitions")
-    showing.set_defaults(act=_show)
+    showing = add_verb(verbs, "show", _show, "show the offsets of a topic's partitions")
     showing.add_argument("name")
-    add_json(showing)
     unrouted.declare(verbs)
 
 

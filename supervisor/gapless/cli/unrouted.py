@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gapless.cli.context import load_all, open_connection
-from gapless.cli.parser import Parser, add_json, add_partitions, whole
+from gapless.cli.parser import Parser, add_confirm, add_partitions, add_verb, whole
 from gapless.cli.retention import add_retention, parse_age
 from gapless.cli.screen import answer, remark, show
 from gapless.log.topics import adopt_topic, discard_unrouted
@@ -17,23 +17,17 @@ _ID_MAX = 2**31 - 1
 
 def declare(verbs: argparse._SubParsersAction[Parser]) -> None:
     """Declare the verbs."""
-    strays = verbs.add_parser("unrouted", help="list the topic ids that have events and no topic")
-    strays.set_defaults(act=_unrouted)
-    add_json(strays)
-    adoption = verbs.add_parser(
-        "adopt", help="make a topic of an id that has events: they get their offsets"
+    add_verb(verbs, "unrouted", _unrouted, "list the topic ids that have events and no topic")
+    adoption = add_verb(
+        verbs, "adopt", _adopt, "make a topic of an id that has events: they get their offsets"
     )
-    adoption.set_defaults(act=_adopt)
     adoption.add_argument("id", type=whole(1, _ID_MAX), help="the topic_id that producers use")
     adoption.add_argument("name", help="letters, digits, dots, dashes and underscores")
     add_partitions(adoption)
     add_retention(adoption)
-    add_json(adoption)
-    giving_up = verbs.add_parser("discard", help="delete the events of an id that has no topic")
-    giving_up.set_defaults(act=_discard)
+    giving_up = add_verb(verbs, "discard", _discard, "delete the events of an id that has no topic")
     giving_up.add_argument("id", type=whole(1, _ID_MAX), nargs="?", help="default: all such ids")
-    giving_up.add_argument("--yes", action="store_true", help="do it")
-    add_json(giving_up)
+    add_confirm(giving_up)
 
 
 def _unrouted(args: argparse.Namespace) -> int:
@@ -67,7 +61,7 @@ def _adopt(args: argparse.Namespace) -> int:
 
 
 def _discard(args: argparse.Namespace) -> int:
-    if not args.yes:
+    if not args.apply:
         remark("nothing was given up: --yes does it, for good")
         return _unrouted(args)
     whose = "of all ids without a topic" if args.id is None else f"of topic id {args.id}"

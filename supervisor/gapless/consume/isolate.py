@@ -33,9 +33,9 @@ from gapless.consume.session import (
     transaction,
 )
 from gapless.consume.unit import Span, Spans, Unit
-from gapless.consume.user.call import UnitFailedError, call, require_transaction
+from gapless.consume.user.call import call, require_transaction
 from gapless.consume.user.chain import learn
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing

@@ -17,6 +17,7 @@ from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.db.wire import distrust, drop_later, fetch_all, later
+from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
@@ -52,6 +53,9 @@ class _Settings:
     watched: str
     names: list[str]
     vals: list[str]
+
+
+_OPERATIONS: Mapping[str, Operation] = {"commit": "commit", "claim_ahead": "claim"}
 
 
 _settings: WeakKeyDictionary[Connection[Any], _Settings] = WeakKeyDictionary()
@@ -101,7 +105,8 @@ def run(
     meanwhile: called while the database works; it MUST NOT use the connection.
     """
     try:
-        return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
+        with timed(_OPERATIONS[name]) if in_use and name in _OPERATIONS else UNTIMED:
+            return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
     except psycopg.Error as error:
         explain(error)
         raise

@@ -30,10 +30,10 @@ from gapless.consume.session import (
     transaction,
 )
 from gapless.consume.unit import NOTHING, Spans, Unit
-from gapless.consume.user.call import UnitFailedError, call, call_each
+from gapless.consume.user.call import call, call_each
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError

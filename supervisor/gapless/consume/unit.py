@@ -212,6 +212,13 @@ class Unit:
         """The transaction of its events (of the first one, under groupBy user)."""
         return self._first.transaction_id
 
+    def raw_headers(self) -> Iterator[bytes]:
+        """Yield the headers of its events that have any, as JSON text.
+
+        Nothing is read for it: of a unit that is read in slices those of its first event, at most.
+        """
+        return (row[4] for row in self._rows or self._head or () if row[4] is not None)
+
     def __repr__(self) -> str:
         return f"Unit({self.topic}/{self.partition}@{self.first_offset}..{self.last_offset})"
 

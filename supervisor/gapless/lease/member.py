@@ -21,6 +21,7 @@ from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
+from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.lease.squatters import end_squatters
 
 
@@ -96,7 +97,7 @@ def create_group(conn: Connection[Any], subscription: Subscription) -> int:
 class Member:
     """This supervisor in the eyes of its peers; lives as long as its control session."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the columns of a row
         self,
         conn: Connection[Any],
         subscriptions: Sequence[Subscription],
@@ -105,6 +106,7 @@ class Member:
         name: str,
         capacity: int | None,
         partitions_per_worker: int = 1,
+        sessions: int = SESSIONS_PER_SUPERVISOR,
     ) -> None:
         self.member_id = uuid4()
         self._conn = conn
@@ -128,6 +130,7 @@ class Member:
             ttl=timedelta(milliseconds=timing.ttl_ms),
             groups=[subscription.group_id for subscription in subscriptions],
             topics=[subscription.topic for subscription in subscriptions],
+            sessions=sessions,
         )
         hit("member.joined")
 

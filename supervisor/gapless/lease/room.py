@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Connection
 from psycopg.rows import class_row
@@ -17,21 +17,43 @@ SESSIONS_PER_SUPERVISOR = 2  # control, and the candidate for the sequencer's ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a fleet takes once it is complete, the member that is about to join included."""
+    """What a fleet takes once it is complete, the member that is about to join included.
+
+    own: sessions that the supervisors take beside those of their workers.
+    """
 
     supervisors: int
     partitions: int
     workers: int
     max_connections: int
     reserved: int
+    own: int
 
     @property
     def needed(self) -> int:
-        return self.workers + SESSIONS_PER_SUPERVISOR * self.supervisors
+        return self.workers + self.own
 
     @property
     def admitted(self) -> int:
         return self.max_connections - self.reserved
+
+
+class Own(NamedTuple):
+    """What a member takes beside workers of partitions.
+
+    sessions: for itself. queue_workers: processes for its queue groups, with a session each.
+    """
+
+    sessions: int = SESSIONS_PER_SUPERVISOR
+    queue_workers: int = 0
+
+
+def own_sessions(*, is_measured: bool) -> int:
+    """Return how many sessions a supervisor takes beside those of its workers."""
+    return SESSIONS_PER_SUPERVISOR + is_measured  # its exporter has one
+
+
+_UNMEASURED = Own()
 
 
 def require_room(
@@ -41,11 +63,11 @@ def require_room(
     capacity: int | None,
     partitions_per_worker: int,
     total_partitions: int,
-    queue_workers: int = 0,
+    own: Own = _UNMEASURED,
 ) -> None:
     """Raise ConnectError, with the sum, if the server could not serve all partitions.
 
-    queue_workers: so many more workers the member that joins has, for no partition of its own.
+    own: of the member that is about to join.
 
     Better now than later: workers that get no session leave their partitions standing.
     """
@@ -56,11 +78,12 @@ def require_room(
         "capacity": capacity,
         "partitions_per_worker": partitions_per_worker,
         "total_partitions": total_partitions,
+        "sessions": own.sessions,
     }
     with conn.cursor(row_factory=class_row(Demand)) as cursor:
         demand = cursor.execute(query("lease", "sessions_needed"), params).fetchone()
     assert demand is not None
-    demand = replace(demand, workers=demand.workers + queue_workers)
+    demand = replace(demand, workers=demand.workers + own.queue_workers)
     if demand.needed > demand.admitted:
         raise ConnectError(_explain(demand))
 
@@ -89,8 +112,8 @@ def _explain(demand: Demand) -> str:
     supervisors = f"{demand.supervisors} supervisor" + ("s" if demand.supervisors != 1 else "")
     return (
         f"{partitions} {workers} with a session each, and "
-        f"{supervisors} take {SESSIONS_PER_SUPERVISOR} each: "
-        f"{demand.workers} + {SESSIONS_PER_SUPERVISOR * demand.supervisors} = {demand.needed} "
+        f"{supervisors} take {demand.own}, for control, sequencer and metrics: "
+        f"{demand.workers} + {demand.own} = {demand.needed} "
         f"sessions, but the server admits {demand.admitted} (max_connections "
         f"{demand.max_connections} less {demand.reserved} reserved); raise max_connections, or let "
         "each worker serve several partitions (partitionsPerWorker), or set capacity"

@@ -11,6 +11,7 @@ from psycopg import Connection
 from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
+from gapless.log.later import promote_all
 from gapless.log.sequence import create_chunks, sequence
 
 _LOCK_MS = 100
@@ -33,17 +34,20 @@ def is_sequenced(conn: Connection, xid: int) -> bool:
 def sequence_if_alone(conn: Connection) -> bool:
     """Give offsets to what is pending, unless a sequencer does; tell whether it was done here.
 
-    Whoever gives offsets keeps house, too: chunks are made ahead, and complete ones closed.
+    Whoever gives offsets promotes what is due, and keeps house, too: chunks are made ahead, and
+    complete ones closed.
     """
     if is_sequencer_active(conn):
         return False
+    promote_all(conn)
     if sequence(conn):
         keep_house(conn)
     return True
 
 
 def sequence_all(conn: Connection) -> None:
-    """Give offsets to all that is pending, and keep house."""
+    """Give offsets to all that is pending, or due, and keep house."""
+    promote_all(conn)
     while sequence(conn):
         pass
     keep_house(conn)

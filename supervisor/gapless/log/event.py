@@ -48,6 +48,9 @@ class NewEvent(NotJson):
     event_type, headers (a JSON object), host_id, user_id: for those who read it; stored as given.
     transaction_id: makes a unit of its own; default the publishing database transaction.
     dedupe_key: 1 to 500 characters; the topic takes one event with it within its dedupe window.
+    deliver_at, deliver_in: give one of them for an event for later, which gets its offset not
+    before that: a time with a time zone (1970 to 9000) or its ISO 8601 text; seconds (0 or more) or
+    a timedelta, from the beginning of the transaction. A time that has passed means now.
     Nothing is looked at before publish(), which raises PublishError for what cannot be stored.
     """
 
@@ -59,6 +62,8 @@ class NewEvent(NotJson):
     user_id: str | None = None
     transaction_id: UUID | str | None = None
     dedupe_key: str | None = None
+    deliver_at: datetime | str | None = None
+    deliver_in: timedelta | float | None = None
 
 
 class Event:

@@ -1,8 +1,8 @@
-"""Events with a dedupe_key: which keys there can be, and what their publisher is told.
+"""Events with a dedupe_key, or for later: what their publisher gives, and what it is told.
 
 A key and its event are stored by one SQL function (sql/functions/publish/publish_once.sql), so
 nobody ever finds one without the other. Many events go in blocks, a statement each: COPY knows no
-duplicates.
+duplicates, and nothing of later (log.later).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
+from gapless.log.later import delay_text, moment_text
 
 NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
 KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql
@@ -27,26 +28,37 @@ _Columns = Mapping[str, Sequence[str | None] | None]
 
 
 class Published(UUID):
-    """The transaction_id that publish() returns when there was a dedupe_key.
+    """The transaction_id that publish() returns of events with a dedupe_key, or for later.
 
     Of one event that is a duplicate it is that of the event that came first; of many, all of them
     duplicates, that of the first one's. Else it is what publish() always returns.
     duplicates: how many events were duplicates, and not stored. duplicate: all were.
     stored: how many events were stored.
+    scheduled_ids: the numbers of events that wait for their time, in order: for gapless.cancel().
     """
 
-    __slots__ = ("duplicate", "duplicates")
+    __slots__ = ("duplicate", "duplicates", "scheduled_ids")
     duplicate: bool
     duplicates: int
+    scheduled_ids: tuple[int, ...]
 
-    def __init__(self, transaction_id: str, *, duplicates: int, stored: int) -> None:
+    def __init__(
+        self,
+        transaction_id: str,
+        *,
+        duplicates: int,
+        stored: int,
+        scheduled_ids: Sequence[int] = (),
+    ) -> None:
         super().__init__(transaction_id)
         # A UUID refuses to be changed.
         object.__setattr__(self, "duplicates", duplicates)
         object.__setattr__(self, "duplicate", not stored)
+        object.__setattr__(self, "scheduled_ids", tuple(scheduled_ids))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _published, (str(self), self.duplicates, int(not self.duplicate))
+        stored = int(not self.duplicate)
+        return _published, (str(self), self.duplicates, stored, self.scheduled_ids)
 
     def __copy__(self) -> Self:
         return self
@@ -63,6 +75,7 @@ class Tally:
         self._first: UUID | None = None
         self._duplicates = 0
         self._stored = stored
+        self._scheduled: tuple[int, ...] = ()
 
     def add(self, row: Sequence[Any] | None) -> None:
         """Count what publish_each has returned."""
@@ -70,27 +83,28 @@ class Tally:
         self._first = self._first or one
         self._duplicates += one.duplicates
         self._stored += 0 if one.duplicate else 1
+        self._scheduled += one.scheduled_ids
 
     def told(self) -> UUID:
         """Return what the caller is told."""
         if self._first is None:
             return self._own
         known = self._own if self._stored else self._first
-        return _published(str(known), self._duplicates, self._stored)
+        return _published(str(known), self._duplicates, self._stored, self._scheduled)
 
 
 class Split:
-    """Many events: those before the first keyed one go by COPY, all others in blocks, in order."""
+    """Many events: those before the first special one go by COPY, the rest in blocks, in order."""
 
     def __init__(self, events: Iterator[Any]) -> None:
         self._events = events
         self._rest: Iterator[Any] = iter(())
 
     def unkeyed(self, made_of: Callable[[object], tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Return what is made of the events up to the first keyed one. Once only."""
+        """Return what is made of the events up to the first special one. Once only."""
         for event in self._events:
             made = made_of(event)
-            if event.dedupe_key is not None:
+            if is_special(event):
                 self._rest = chain((event,), self._events)
                 return
             yield made
@@ -134,7 +148,17 @@ def told(row: Sequence[Any] | None) -> Published:
     """Return what the caller is told, from the row of publish_once or publish_each."""
     assert row is not None
     hit("keyed.stored")
-    return _published(str(row[0]), row[1], row[2])
+    return _published(str(row[0]), row[1], row[2], row[3])
+
+
+def is_later(event: Any) -> bool:
+    """Tell whether an event has a time before which it is not delivered. MUST be quick."""
+    return event.deliver_at is not None or event.deliver_in is not None
+
+
+def is_special(event: Any) -> bool:
+    """Tell whether an event has a dedupe_key, or is for later. MUST be quick, as record()."""
+    return event.dedupe_key is not None or is_later(event)
 
 
 def key_text(value: object) -> str | None:
@@ -157,9 +181,18 @@ def key_text(value: object) -> str | None:
 
 def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, Any]:
     """Return the parameters of publish_each. `columns`: what the events have."""
-    keys = [key_text(event.dedupe_key) for event in events]
-    return {"topic": topic, **columns, "dedupe_key": keys}
+    return {
+        "topic": topic,
+        **columns,
+        "dedupe_key": [key_text(event.dedupe_key) for event in events],
+        "deliver_at": [moment_text(event.deliver_at) for event in events],
+        "deliver_in": [delay_text(event.deliver_in) for event in events],
+    }
 
 
-def _published(transaction_id: str, duplicates: int, stored: int) -> Published:
-    return Published(transaction_id, duplicates=duplicates, stored=stored)
+def _published(
+    transaction_id: str, duplicates: int, stored: int, scheduled_ids: Sequence[int] | None = ()
+) -> Published:
+    return Published(
+        transaction_id, duplicates=duplicates, stored=stored, scheduled_ids=scheduled_ids or ()
+    )

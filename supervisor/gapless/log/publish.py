@@ -26,10 +26,10 @@ from gapless.log import keyed
 from gapless.log.cause import Origin, Told, current_origin, told_of
 from gapless.log.codec import is_record
 from gapless.log.event import GIVEN, NewEvent
+from gapless.log.outgoing import Events, outgoing, sent
 from gapless.log.record import columns, record
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
-_Events = list[NewEvent] | Iterator[object]  # one, or many, which are looked at as they go
 
 
 @overload
@@ -65,29 +65,30 @@ def publish(
 
     what: a payload (see NewEvent.payload; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
-    fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window).
+    fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window),
+        deliver_at or deliver_in (not before that time).
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
         is handling, if any. A handler with batch=True that does not loop over its batch says it.
     Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
-    which tells duplicates. For a unit it follows from the unit, the same at every attempt. With an
-    async connection, `await` it. On an autocommit connection outside a transaction, all of `what`
-    is one transaction.
+    which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
+    follows from the unit, the same at every attempt. With an async connection, `await` it. On an
+    autocommit connection outside a transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored and for an unknown topic (nothing was written);
     psycopg.Error for what is the database's trouble. What the server refused has aborted the
     caller's transaction, as any failed statement does.
     """
-    events = _events(what, fields)
+    events = outgoing(_events(what, fields))
     told = told_of(cause or current_origin())
     if isinstance(conn, AsyncConnection):
         return _publish_async(conn, topic, events, told)
     return _publish_sync(conn, topic, events, told)
 
 
-def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: Told) -> UUID:
+def _publish_sync(conn: Connection[Any], topic: str, events: Events, told: Told) -> UUID:
     hit("publish.before")
     try:
         # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
-        with Cursor(conn, row_factory=tuple_row) as cursor:
+        with sent(topic, events), Cursor(conn, row_factory=tuple_row) as cursor:
             published = _store(cursor, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
@@ -95,7 +96,7 @@ def _publish_sync(conn: Connection[Any], topic: str, events: _Events, told: Told
     return published
 
 
-def _store(cursor: Cursor[Any], topic: str, events: _Events, told: Told) -> UUID:
+def _store(cursor: Cursor[Any], topic: str, events: Events, told: Told) -> UUID:
     name, params, rest = _statement(topic, events, told)
     if name in _AT_ONCE:
         return _transaction_id(cursor.execute(query("log", name), params).fetchone())
@@ -121,19 +122,20 @@ def _store(cursor: Cursor[Any], topic: str, events: _Events, told: Told) -> UUID
 
 
 async def _publish_async(
-    conn: AsyncConnection[Any], topic: str, events: _Events, told: Told
+    conn: AsyncConnection[Any], topic: str, events: Events, told: Told
 ) -> UUID:
     hit("publish.before")
     try:
         async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            published = await _store_async(cursor, topic, events, told)
+            with sent(topic, events):
+                published = await _store_async(cursor, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise _explain(error) from error
     hit("publish.after")
     return published
 
 
-async def _store_async(cursor: AsyncCursor[Any], topic: str, events: _Events, told: Told) -> UUID:
+async def _store_async(cursor: AsyncCursor[Any], topic: str, events: Events, told: Told) -> UUID:
     async def ask(name: str, params: dict[str, Any]) -> tuple[Any, ...]:
         await cursor.execute(query("log", name), params)
         return _row(await cursor.fetchone())
@@ -175,9 +177,7 @@ _AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_fro
 """The queries that are all there is to do; around the others a cause is told, and untold."""
 
 
-def _statement(
-    topic: str, events: _Events, told: Told
-) -> tuple[str, dict[str, Any], Iterator[Any]]:
+def _statement(topic: str, events: Events, told: Told) -> tuple[str, dict[str, Any], Iterator[Any]]:
     """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
     Its row begins with the transaction_id; that of publish_many, before a COPY, has what _copied()
@@ -186,6 +186,8 @@ def _statement(
     end = "_from" if told else ""
     if isinstance(events, list):
         one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
+        if keyed.is_later(events[0]):
+            return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
         if (key := keyed.key_text(events[0].dedupe_key)) is not None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())
         return f"publish_one{end}", {**one, **told}, iter(())
@@ -193,7 +195,7 @@ def _statement(
     if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
-    if [event.dedupe_key for event in head].count(None) < len(head):
+    if any(map(keyed.is_special, head)):
         return "publish_each", keyed.block_of(topic, head, some), iter(())
     return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
 
@@ -206,7 +208,7 @@ def _copied(topic_id: Any, caused: Any, event: object) -> tuple[Any, ...]:
     return (topic_id, *made[:-1], caused)
 
 
-def _events(what: object, fields: dict[str, Any]) -> _Events:
+def _events(what: object, fields: dict[str, Any]) -> Events:
     """Return a list of one event, or an iterator over many."""
     many = _as_many(what)
     if many is None:

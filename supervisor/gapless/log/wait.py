@@ -29,6 +29,7 @@ _HOPELESS = {
 _REASONS = {
     **_HOPELESS,
     "waiting": "it failed, and waits to be tried again",
+    "scheduled": "it is scheduled until {until}",
     "pending": "the group has not come to it yet",
     "unsequenced": "its events have no offsets yet: does a sequencer run?",
     "open": "it has not committed yet",
@@ -126,7 +127,7 @@ def _verdict(row: tuple[Any, ...] | None, wanted: _Wanted, give_up_s: float) -> 
         what = "" if row[1] == wanted.groups[0] else "what came of "
         raise WaitError(
             f"group {row[1]} has not handled {what}transaction "
-            f"{wanted.transaction_id}: {_REASONS[state]}",
+            f"{wanted.transaction_id}: {_REASONS[state].format(until=row[2])}",
             state=state,
             group=row[1],
         )

@@ -18,7 +18,9 @@ from gapless.lazily import attributes
 
 if TYPE_CHECKING:
     from gapless.errors import RefusedError
+    from gapless.log.later import cancel
     from gapless.log.retention import Chunk, Retention, find_retention
+    from gapless.log.schedules import Schedule, add_schedule, apply_schedule
     from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
     from gapless.ops.chains import Chain, ChainUnit, trace
     from gapless.ops.control import (
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
         remove_group,
         show_group,
     )
+    from gapless.ops.happened import Happened, happened_since
     from gapless.ops.install import (
         Installed,
         Losses,
@@ -76,6 +79,14 @@ if TYPE_CHECKING:
         find_losses,
         install_schema,
         is_installed,
+    )
+    from gapless.ops.later import (
+        Cancelled,
+        LaterEvent,
+        LaterTotals,
+        cancel_later,
+        count_later,
+        list_later,
     )
     from gapless.ops.load.lines import JsonLines, LineShape
     from gapless.ops.load.publish import PublishedLines, publish_lines
@@ -99,6 +110,7 @@ if TYPE_CHECKING:
         release,
         take,
     )
+    from gapless.ops.remedy import Explained, explain
     from gapless.ops.replay.plan import (
         ReplayInfo,
         ReplayPlan,
@@ -115,6 +127,16 @@ if TYPE_CHECKING:
     from gapless.ops.replay.tally import FailedUnit, ReplayTrial
     from gapless.ops.replay.trial import try_replay
     from gapless.ops.retention import drop_chunks, list_chunks
+    from gapless.ops.schedules import (
+        ScheduleInfo,
+        list_schedules,
+        pause_schedule,
+        remove_schedule,
+        resume_schedule,
+        run_schedule,
+        show_schedule,
+    )
+    from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -130,125 +152,39 @@ if TYPE_CHECKING:
     from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
-    "EARLIEST",
-    "AlteredTopic",
-    "Chain",
-    "ChainUnit",
-    "Chunk",
-    "CreatedGroup",
-    "DlqDetails",
-    "DlqEvent",
-    "DlqFilter",
-    "DlqOutcome",
-    "DlqRow",
-    "DlqUnit",
-    "FailedUnit",
-    "Finding",
-    "GroupInfo",
-    "GroupPartition",
-    "GroupPlace",
-    "ImportedEvent",
-    "ImportedUnit",
-    "Installed",
-    "JsonLines",
-    "LineShape",
-    "Losses",
-    "Move",
-    "ParkedAhead",
-    "ParkedBehind",
-    "Paused",
-    "PipelineStanding",
-    "Point",
-    "PublishedLines",
-    "QueueJob",
-    "QueuePartition",
-    "Receipt",
-    "RefusedError",
-    "RemovedGroup",
-    "RemovedPipeline",
-    "ReplayInfo",
-    "ReplayPlan",
-    "ReplayProgress",
-    "ReplayRange",
-    "ReplayResult",
-    "ReplaySlice",
-    "ReplayTrial",
-    "Resumed",
-    "Retention",
-    "SameTransaction",
-    "Skipped",
-    "TakenEvent",
-    "Topic",
-    "TopicChange",
-    "TopicInfo",
-    "TopicPartition",
-    "UnroutedId",
-    "acknowledge",
-    "adopt_topic",
-    "alter_topic",
-    "create_group",
-    "create_replay",
-    "create_topic",
-    "diagnose",
-    "discard_unit",
-    "discard_units",
-    "discard_unrouted",
-    "drop_chunks",
-    "drop_schema",
-    "export_units",
-    "extend",
-    "find_losses",
-    "find_replay",
-    "find_retention",
-    "find_topic",
-    "import_unit",
-    "install_schema",
-    "is_installed",
-    "list_changes",
-    "list_chunks",
-    "list_groups",
-    "list_pipelines",
-    "list_replays",
-    "list_topics",
-    "list_units",
-    "list_unrouted",
-    "parse_units",
-    "pause",
-    "peek",
-    "plan_replay",
-    "plan_seek",
-    "publish_lines",
-    "queue_state",
-    "redrive_unit",
-    "redrive_units",
-    "reject",
-    "release",
-    "remove_group",
-    "remove_pipeline",
-    "remove_replay",
-    "replay_progress",
-    "replay_terms",
-    "republish_unit",
-    "reset_pipeline",
-    "resume",
-    "run_replay",
-    "seek",
-    "seek_paused",
-    "show_group",
-    "show_topic",
-    "show_unit",
-    "skip_hole",
-    "take",
-    "trace",
+    "EARLIEST", "AlteredTopic", "Cancelled", "Chain", "ChainUnit", "Chunk", "CreatedGroup",
+    "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "Explained",
+    "FailedUnit", "Finding", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
+    "ImportedEvent", "ImportedUnit", "Installed", "JsonLines", "LaterEvent", "LaterTotals",
+    "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding",
+    "Point", "PublishedLines", "QueueJob", "QueuePartition", "Receipt", "RefusedError",
+    "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange",
+    "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed", "Retention", "SameTransaction",
+    "Schedule", "ScheduleInfo", "ServerInfo", "Skipped", "TakenEvent", "Topic", "TopicChange",
+    "TopicInfo", "TopicPartition", "UnroutedId", "acknowledge", "add_schedule", "adopt_topic",
+    "alter_topic", "apply_schedule", "cancel", "cancel_later", "count_later", "create_group",
+    "create_replay", "create_topic", "diagnose", "discard_unit", "discard_units",
+    "discard_unrouted", "drop_chunks", "drop_schema", "explain", "export_units", "extend",
+    "find_losses", "find_replay", "find_retention", "find_topic", "happened_since", "import_unit",
+    "install_schema", "is_installed", "list_changes", "list_chunks", "list_groups", "list_later",
+    "list_pipelines", "list_replays", "list_schedules", "list_topics", "list_units",
+    "list_unrouted", "parse_units", "pause", "pause_schedule", "peek", "plan_replay", "plan_seek",
+    "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject", "release",
+    "remove_group", "remove_pipeline", "remove_replay", "remove_schedule", "replay_progress",
+    "replay_terms", "republish_unit", "reset_pipeline", "resume", "resume_schedule", "run_replay",
+    "run_schedule", "seek", "seek_paused", "show_group", "show_schedule", "show_server",
+    "show_topic", "show_unit", "skip_hole", "start_server", "stop_server", "take", "trace",
     "try_replay",
-]
+]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attributes(
         __name__,
         {
             "gapless.errors": "RefusedError",
+            "gapless.log.later": "cancel",
             "gapless.log.retention": "Chunk Retention find_retention",
+            "gapless.log.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
             "gapless.ops.chains": "Chain ChainUnit trace",
             "gapless.ops.control": (
@@ -270,8 +206,12 @@ if not TYPE_CHECKING:
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
                 "remove_group show_group"
             ),
+            "gapless.ops.happened": "Happened happened_since",
             "gapless.ops.install": (
                 "Installed Losses drop_schema find_losses install_schema is_installed"
+            ),
+            "gapless.ops.later": (
+                "Cancelled LaterEvent LaterTotals cancel_later count_later list_later"
             ),
             "gapless.ops.load.lines": "JsonLines LineShape",
             "gapless.ops.load.publish": "PublishedLines publish_lines",
@@ -279,6 +219,7 @@ if not TYPE_CHECKING:
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
+            "gapless.ops.remedy": "Explained explain",
             "gapless.ops.queue": (
                 "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state "
                 "reject release take"
@@ -291,6 +232,11 @@ if not TYPE_CHECKING:
             "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
             "gapless.ops.replay.trial": "try_replay",
             "gapless.ops.retention": "drop_chunks list_chunks",
+            "gapless.ops.server": "ServerInfo show_server start_server stop_server",
+            "gapless.ops.schedules": (
+                "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
+                "run_schedule show_schedule"
+            ),
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -17,6 +18,10 @@ ONLY_JSON = {"only_json": True}
 
 _AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
 _AGE_S_MAX = 36_500 * 86_400
+BREAKS = str.maketrans("\r\n\t", "   ")
+"""What str.translate() takes to put a text on one line."""
+
+_CUT = "..."
 _UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
@@ -77,6 +82,27 @@ def whole_seconds(text: str) -> int | None:
     found = _AGE.fullmatch(text)
     seconds = int(found[1]) * _UNITS[found[2]] if found else 0
     return seconds if 0 < seconds <= _AGE_S_MAX else None
+
+
+def cut_to(text: str, columns: int) -> str:
+    """Cut a line to so many columns; wide characters take two, combining ones none."""
+    if text.isascii():
+        return text if len(text) <= columns else text[: columns - len(_CUT)] + _CUT
+    room = columns - len(_CUT)
+    used = fits = 0
+    for n, character in enumerate(text):
+        used += _columns(character)
+        if used <= room:
+            fits = n + 1
+        if used > columns:
+            return text[:fits] + _CUT
+    return text
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from gapless.settings.declared import Declared
+
 
 @dataclass(frozen=True, slots=True)
 class Nested:
@@ -37,6 +39,7 @@ class Document:
 
     path: Path | None = None
     entries: Mapping[str, SettingEntry] = field(default_factory=dict)
+    schedules: tuple[Declared, ...] = ()
 
     def place(self, entry: SettingEntry) -> str:
         """Say where an entry stands: `config/gapless.yml line 12`."""

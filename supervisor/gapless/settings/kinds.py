@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 # 18 digits: any such number fits 64 bits, and int() refuses texts of thousands of digits.
 _WHOLE_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253})):([0-9]{1,5})")
+_PORT_MAX = 65_535
 _TRUE_WORDS = frozenset({"true", "yes", "on", "y"})
 _FALSE_WORDS = frozenset({"false", "no", "off", "n"})
 _SHOWN_CHARACTERS_MAX = 60
@@ -130,6 +132,27 @@ class Text(Kind):
         if not raw.isprintable() or raw != raw.strip():
             raise RefusedValueError
         return raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address(Kind):
+    """A host and a port to listen at; port 0 is any that is free."""
+
+    def _what(self) -> str:
+        return "HOST:PORT, such as 127.0.0.1:9464, localhost:9464 or [::1]:9464"
+
+    def _parse(self, raw: object) -> str:
+        found = _ADDRESS.fullmatch(raw.strip()) if isinstance(raw, str) else None
+        if found is None or int(found[3]) > _PORT_MAX:
+            raise RefusedValueError
+        return found[0]
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return the parts of an Address, the host without brackets."""
+    found = _ADDRESS.fullmatch(address)
+    assert found is not None
+    return found[1] or found[2], int(found[3])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

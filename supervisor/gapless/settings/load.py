@@ -12,11 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import ConfigError
+from gapless.settings.declared import Declared
 from gapless.settings.document import Document, Nested, SettingEntry
 from gapless.settings.kinds import RefusedValueError
-from gapless.settings.placeholder import PlaceholderError, expand, names_in
+from gapless.settings.placeholder import PlaceholderError, Resolved, expand, names_in
 from gapless.settings.record import CATALOG, Setting, Settings
-from gapless.settings.source import Surroundings
+from gapless.settings.source import Surroundings, rivals
 from gapless.settings.stranger import (
     closest,
     hint,
@@ -26,7 +27,7 @@ from gapless.settings.stranger import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 DEFAULT_SOURCE = "default"
@@ -43,6 +44,7 @@ class Loaded:
     warnings: tuple[str, ...]
     sources: Mapping[str, str]
     """For each key: "flag", "environment X", "values file F line N", "F line N" or "default"."""
+    schedules: tuple[Declared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +79,28 @@ def load(
     outside = Surroundings(environ=environ, values=_read_values(path, values))
     refuse_unknown_keys(config)
     flags = _flags(overrides)
-    found = {key: _find(setting, flags, outside, config) for key, setting in CATALOG.items()}
+    said = outside.said()
+    spoken = flags.keys() | said.keys() | config.entries.keys()
+    found = {
+        key: _find(setting, flags, said, config, outside)
+        for key, setting in CATALOG.items()
+        if key in spoken
+    }
     settings = Settings(
-        **{setting.attribute: _check(setting, found[key]) for key, setting in CATALOG.items()}
+        **{CATALOG[key].attribute: _check(CATALOG[key], each) for key, each in found.items()}
     )
-    sources = {key: candidate.source for key, candidate in found.items()}
+    sources = dict.fromkeys(CATALOG, DEFAULT_SOURCE)
+    sources |= {key: each.source for key, each in found.items()}
     _check_together(settings, sources)
+    warnings = _warnings(config, outside)
+    for key, rival_values in said.items():
+        if sources[key] != _FLAG_SOURCE:
+            warnings += rivals(rival_values)
     return Loaded(
         settings=settings,
-        warnings=_warnings(config, outside, sources),
+        warnings=tuple(warnings),
         sources=MappingProxyType(sources),
+        schedules=tuple(each.expanded(outside) for each in config.schedules),
     )
 
 
@@ -119,21 +133,22 @@ def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
 
 
 def _find(
-    setting: Setting, flags: Mapping[str, object], outside: Surroundings, config: Document
+    setting: Setting,
+    flags: Mapping[str, object],
+    said: Mapping[str, Sequence[Resolved]],
+    config: Document,
+    outside: Surroundings,
 ) -> _Expanded:
-    """Find the value with the highest precedence."""
+    """Find the value with the highest precedence, of a setting that has one besides the default."""
     if setting.key in flags:
         return _Expanded(raw=flags[setting.key], source=_FLAG_SOURCE)
     entry = config.entries.get(setting.key)
     # Where the file's text has a placeholder with the setting's own name, environment and
     # values file come in through it, so that the text around it is kept.
-    comes_in = entry is not None and not set(setting.names).isdisjoint(_mentioned(entry))
-    found = None if comes_in else outside(setting.names[0])
-    if found:
-        return _Expanded(raw=found.value, source=found.source)
-    if entry:
-        return _expanded(entry, config.place(entry), outside)
-    return _Expanded(raw=setting.default, source=DEFAULT_SOURCE)
+    if entry is None or (setting.key in said and set(setting.names).isdisjoint(_mentioned(entry))):
+        winner = said[setting.key][0]
+        return _Expanded(raw=winner.value, source=winner.source)
+    return _expanded(entry, config.place(entry), outside)
 
 
 def _mentioned(entry: SettingEntry) -> set[str]:
@@ -181,12 +196,6 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         )
 
 
-def _warnings(
-    config: Document, outside: Surroundings, sources: Mapping[str, str]
-) -> tuple[str, ...]:
+def _warnings(config: Document, outside: Surroundings) -> list[str]:
     mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
-    warnings = [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]
-    for key, setting in CATALOG.items():
-        if sources[key] != _FLAG_SOURCE:
-            warnings += outside.rivals(setting.names)
-    return tuple(warnings)
+    return [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]

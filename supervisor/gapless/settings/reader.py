@@ -1,4 +1,4 @@
-"""Reads one flat YAML file into a Document; the only module that knows YAML.
+"""Reads a YAML file into a Document, flat but for schedules; the only module that knows YAML.
 
 Scalars are kept as the text that was written: the declared type of a setting decides what it
 is, not YAML's guess (`groupId: 010` is a name). Nothing is constructed, so a tag can do nothing.
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from gapless.errors import ConfigError
+from gapless.settings.declared import DECLARED_MAX, FIELDS, SECTION_KEY, Declared
 from gapless.settings.document import Document, Nested, Raw, SettingEntry
 
 if TYPE_CHECKING:
@@ -30,14 +31,54 @@ def read_document(path: Path) -> Document:
         what = "list" if isinstance(root, yaml.SequenceNode) else "single value"
         raise ConfigError(f"{path} line {_line(root)}: must be keys with values, not a {what}")
     entries: dict[str, SettingEntry] = {}
+    schedules: tuple[Declared, ...] = ()
     for key_node, value_node in root.value:
+        if key_node.value == SECTION_KEY and not schedules:
+            schedules = _schedules(path, value_node)
+            continue
         entry = _entry(path, key_node, value_node)
         if earlier := entries.get(entry.key):
             raise ConfigError(
                 f"{path} line {entry.line}: {entry.key!r} was already set in line {earlier.line}"
             )
         entries[entry.key] = entry
-    return Document(path=path, entries=entries)
+    return Document(path=path, entries=entries, schedules=schedules)
+
+
+def _schedules(path: Path, node: yaml.Node) -> tuple[Declared, ...]:
+    if node.tag == _NULL_TAG:
+        return ()
+    if not isinstance(node, yaml.MappingNode) or len(node.value) > DECLARED_MAX:
+        raise ConfigError(
+            f"{path} line {_line(node)}: {SECTION_KEY} must be names with the fields of a "
+            f"schedule each, at most {DECLARED_MAX}"
+        )
+    found: dict[str, Declared] = {}
+    for key, value in node.value:
+        name = _entry(path, key, key).key
+        place = f"{path} line {_line(key)}"
+        if name in found:
+            raise ConfigError(f"{place}: {SECTION_KEY}.{name} was already set")
+        made = Declared(name=name, place=place)
+        if not isinstance(value, yaml.MappingNode):
+            raise made.refused("must have fields, such as cron and topic")
+        found[name] = Declared(name=name, place=place, fields=_fields(path, value, made))
+    return tuple(found.values())
+
+
+def _fields(path: Path, node: yaml.MappingNode, schedule: Declared) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for key, value in node.value:
+        entry = _entry(path, key, value)
+        if entry.key not in FIELDS:
+            raise schedule.refused(f"unknown field {entry.key!r}: there is {', '.join(FIELDS)}")
+        if not isinstance(value, yaml.ScalarNode):
+            raise schedule.refused(f"{entry.key} must be text, JSON in quotes")
+        if entry.key in fields:
+            raise schedule.refused(f"{entry.key} was already set")
+        if isinstance(entry.raw, str):
+            fields[entry.key] = entry.raw
+    return fields
 
 
 def _read_text(path: Path) -> str:

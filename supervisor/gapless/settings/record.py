@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from gapless.settings.kinds import Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
+from gapless.settings.kinds import Address, Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +72,12 @@ class Settings:
         Choice(words=("auto", "text", "json")), "auto"
     )
     """How the log looks; auto is the live console on a terminal, and text elsewhere."""
+
+    metrics: str | None = _setting(Address(null="no metrics"), None)
+    """Where metrics and health can be read, as HOST:PORT; None: nowhere."""
+
+    standstill_s: int = _whole(60, 1, 86_400)
+    """After so long with events and none passed, health names the partition."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""
@@ -211,7 +217,14 @@ class Setting:
     kind: Kind
     default: object
     names: tuple[str, ...]
-    """What placeholders, environment and values file call it; the first one wins over the rest."""
+    """What placeholders and values file call it; the first one wins over the rest."""
+    variables: tuple[str, ...]
+    """What the environment calls it, name by name."""
+
+
+def environment_name(name: str) -> str:
+    """Give the variable for a name, as light-4j does: upper case, all else an underscore."""
+    return re.sub(r"[^A-Za-z0-9]", "_", name).upper()
 
 
 def _catalog() -> dict[str, Setting]:
@@ -219,12 +232,14 @@ def _catalog() -> dict[str, Setting]:
     for declared in fields(Settings):
         key = re.sub(r"_([a-z])", lambda match: match[1].upper(), declared.name)
         sections = (SECTION, CLASSIC_SECTION) if declared.metadata["classic"] else (SECTION,)
+        names = tuple(f"{section}.{key}" for section in sections)
         catalog[key] = Setting(
             key=key,
             attribute=declared.name,
             kind=declared.metadata["kind"],
             default=declared.default,
-            names=tuple(f"{section}.{key}" for section in sections),
+            names=names,
+            variables=tuple(map(environment_name, names)),
         )
     return catalog
 

@@ -6,23 +6,25 @@ setting has two names, and both are asked in the environment before either in th
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gapless.settings.document import Document
 from gapless.settings.placeholder import Resolved
-from gapless.settings.record import CATALOG
+from gapless.settings.record import CATALOG, environment_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-_NAMES_OF = {name: setting.names for setting in CATALOG.values() for name in setting.names}
+_SETTING_OF = {name: setting for setting in CATALOG.values() for name in setting.names}
 
 
-def environment_name(name: str) -> str:
-    """Give the variable for a name, as light-4j does: upper case, all else an underscore."""
-    return re.sub(r"[^A-Za-z0-9]", "_", name).upper()
+def rivals(values: list[Resolved]) -> Iterator[str]:
+    """Warn of values of a setting that said() found and that are not the one that wins."""
+    winner, *others = values
+    for rival in others:
+        if rival.value != winner.value:
+            yield f"{rival.source} is ignored: {winner.source} says otherwise and wins"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +36,32 @@ class Surroundings:
 
     def __call__(self, name: str) -> Resolved | None:
         """Find the value of a name; any name of a setting finds the setting's value."""
-        return next(self.each(_NAMES_OF.get(name, (name,))), None)
+        setting = _SETTING_OF.get(name)
+        return next(self.each(setting.names if setting else (name,)), None)
 
     def each(self, names: tuple[str, ...]) -> Iterator[Resolved]:
         """Give every value that these names have, the one that wins first."""
-        yield from self._in_environment(names)
+        yield from self._in_environment(map(environment_name, names))
         yield from self._in_values(names)
 
-    def rivals(self, names: tuple[str, ...]) -> Iterator[str]:
-        """Warn where two names of one setting have different values in the same source."""
-        found = list(self._in_environment(names)) or list(self._in_values(names))
-        for rival in found[1:]:
-            if rival.value != found[0].value:
-                yield f"{rival.source} is ignored: {found[0].source} says otherwise and wins"
+    def said(self) -> dict[str, list[Resolved]]:
+        """Give the settings that have a value here, by key: the one that wins, and its rivals.
 
-    def _in_environment(self, names: tuple[str, ...]) -> Iterator[Resolved]:
-        for variable in map(environment_name, names):
+        Rivals are values under the setting's other name, in the same source.
+        """
+        found = {}
+        for key, setting in CATALOG.items():
+            values = list(self._in_environment(setting.variables))
+            if values := values or list(self._in_values(setting.names)):
+                found[key] = values
+        return found
+
+    def _in_environment(self, variables: Iterable[str]) -> Iterator[Resolved]:
+        for variable in variables:
             if variable in self.environ:
                 yield Resolved(value=self.environ[variable], source=f"environment {variable}")
 
-    def _in_values(self, names: tuple[str, ...]) -> Iterator[Resolved]:
+    def _in_values(self, names: Iterable[str]) -> Iterator[Resolved]:
         for name in names:
             if entry := self.values.entries.get(name):
                 yield Resolved(value=entry.raw, source=f"values file {self.values.place(entry)}")

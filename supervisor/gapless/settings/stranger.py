@@ -11,8 +11,13 @@ import re
 from typing import TYPE_CHECKING
 
 from gapless.errors import ConfigError
-from gapless.settings.record import CATALOG, CLASSIC_SECTION, RETIRED, SECTION
-from gapless.settings.source import environment_name
+from gapless.settings.record import (
+    CATALOG,
+    CLASSIC_SECTION,
+    RETIRED,
+    SECTION,
+    environment_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,17 +68,20 @@ def warn_of_retired(config: Document, outside: Surroundings) -> Iterator[str]:
 
 def warn_of_strangers(outside: Surroundings, mentioned: Iterable[str]) -> Iterator[str]:
     """Warn of names in our sections that nobody asks for; `mentioned` are placeholders' names."""
-    known = {name for setting in CATALOG.values() for name in setting.names}
-    known |= {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}
-    known.update(mentioned)
+    others = {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}.union(mentioned)
+    known = others.union(*(setting.names for setting in CATALOG.values()))
+    asked_for = _OPERATIONAL.union(
+        map(environment_name, others), *(setting.variables for setting in CATALOG.values())
+    )
     for section in _SECTIONS:
-        yield from _strange_variables(section, outside, known)
+        yield from _strange_variables(section, outside, asked_for)
         yield from _strange_values(section, outside.values, known)
 
 
-def _strange_variables(section: str, outside: Surroundings, known: set[str]) -> Iterator[str]:
+def _strange_variables(
+    section: str, outside: Surroundings, asked_for: frozenset[str]
+) -> Iterator[str]:
     prefix = environment_name(f"{section}.")
-    asked_for = {environment_name(name) for name in known} | _OPERATIONAL
     for variable in sorted(outside.environ):
         if not variable.startswith(prefix) or variable.startswith(_OPERATIONAL_PREFIX):
             continue

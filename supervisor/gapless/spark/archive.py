@@ -27,7 +27,7 @@ def read_archived(wanted: ReadRequest, archived: Range) -> Iterator[pa.RecordBat
     that is no archive.
     Bound: the range is in memory at once; planning cuts it as any other (recordsPerTask).
     """
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     table = _load(wanted, archived).sort_by("offset")
     _check(archived, table["offset"].to_pylist())
@@ -45,16 +45,16 @@ def open_archive(folder: str) -> Any:
     Of a table, only what its log names: the folder may hold files of lost attempts as well.
     Raises UsageError without the package for Delta; ValueError and OSError as pyarrow does.
     """
-    import pyarrow.dataset as ds  # noqa: PLC0415 - only where tasks run
-    from pyarrow import fs  # noqa: PLC0415
+    import pyarrow.dataset as ds
+    from pyarrow import fs
 
     where = folder if ":/" in folder else Path(folder).absolute().as_uri()
     files, path = fs.FileSystem.from_uri(where)
     if files.get_file_info(f"{path}/_delta_log").type != fs.FileType.Directory:
         return ds.dataset(folder, format="parquet", partitioning="hive")
     try:
-        from deltalake import DeltaTable  # noqa: PLC0415 - an extra
-        from deltalake.exceptions import DeltaError  # noqa: PLC0415
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
     except ImportError as error:
         raise UsageError(
             f"{folder} is a Delta table: pip install gapless[delta] where it is read"
@@ -67,8 +67,8 @@ def open_archive(folder: str) -> Any:
 
 
 def _load(wanted: ReadRequest, archived: Range) -> pa.Table:
-    import pyarrow.compute  # noqa: F401, PLC0415 - used through pa
-    import pyarrow.dataset as ds  # noqa: PLC0415 - only where tasks run
+    import pyarrow.compute  # noqa: F401 - used through pa
+    import pyarrow.dataset as ds
 
     needed = {"offset", *wanted.columns, *(["event_type"] if wanted.event_types else [])}
     inside = (
@@ -108,7 +108,7 @@ def _check(archived: Range, offsets: list[int]) -> None:
 
 
 def _type(name: str, *, binary_value: bool) -> pa.DataType:
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     if name == "value" and binary_value:
         return pa.binary()

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.queries import query
 from gapless.errors import ConnectError, GaplessError, UsageError
-from gapless.spark.reach import require_same
+from gapless.spark.reach import require_same_database
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +124,7 @@ def _execute(session: Any, text: str) -> Any:
 
 def _open(dsn: str, identity: str | None) -> Any:
     try:
-        from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - only where tasks run
+        from adbc_driver_postgresql import dbapi
     except ImportError as error:
         raise UsageError(
             f"{error.name} is missing where Spark's tasks run: pip install gapless[spark] there"
@@ -147,7 +147,7 @@ def _prove(session: Any, dsn: str, identity: str) -> None:
         cursor = _execute(session, query("spark", "database_identity"))
         (found,) = cursor.fetchone()
         cursor.close()
-        require_same(dsn, identity, found)
+        require_same_database(dsn, identity, found)
     except BaseException:
         session.close()
         raise
@@ -155,8 +155,8 @@ def _prove(session: Any, dsn: str, identity: str) -> None:
 
 def _errors() -> tuple[type[Exception], ...]:
     """Return what ADBC raises; in the middle of a result it is pyarrow that does."""
-    from adbc_driver_manager import Error  # noqa: PLC0415 - only where tasks run
-    from pyarrow import ArrowException  # noqa: PLC0415
+    from adbc_driver_manager import Error
+    from pyarrow import ArrowException
 
     return Error, ArrowException, OSError
 

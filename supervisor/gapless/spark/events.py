@@ -42,8 +42,8 @@ def check_columns(names: Sequence[str], *, topic: str | None) -> None:
 
 def to_csv(batch: pa.RecordBatch, topic: str | None, topic_ids: Mapping[str, int]) -> bytes:
     """Return the rows as CSV for COPY. Raises PublishError for a topic that does not exist."""
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
-    import pyarrow.csv as pa_csv  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
 
     given = {name: batch.column(n) for n, name in enumerate(batch.schema.names)}
     nothing = pa.nulls(batch.num_rows, pa.string())
@@ -62,8 +62,8 @@ def to_csv(batch: pa.RecordBatch, topic: str | None, topic_ids: Mapping[str, int
 def _topic_ids(
     column: pa.Array | None, topic: str | None, topic_ids: Mapping[str, int], rows: int
 ) -> pa.Array:
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
-    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     if topic is not None:  # the option wins over the column, as for Kafka
         return pa.array([_topic_id(topic, topic_ids)] * rows, type=pa.int32())
@@ -87,8 +87,8 @@ def _own_units(column: pa.Array) -> pa.Array:
 
     Neighbours in the index over transaction_id: at random they would each touch another page.
     """
-    import numpy as np  # noqa: PLC0415 - only where tasks run
-    import pyarrow.compute as pc  # noqa: PLC0415
+    import numpy as np
+    import pyarrow.compute as pc
 
     raw = np.empty((len(column), 16), dtype=np.uint8)
     raw[:, :12] = np.frombuffer(os.urandom(12), dtype=np.uint8)

@@ -76,7 +76,7 @@ def _batches(wanted: ReadRequest, ranges: Sequence[Range]) -> Iterator[pa.Record
 
 def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
     """Find the ids of the ranges' offsets. Raises HoleError for offsets that no segment has."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     params = {
         "topic_ids": [each.topic_id for each in ranges],
@@ -111,7 +111,7 @@ def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
 
 def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
     """Compare the offsets found with the range, one by one: count = to - from, and none twice."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     for number, each in enumerate(placed.ranges):
         there = placed.offsets[slice(*np.searchsorted(placed.range_nos, [number, number + 1]))]
@@ -128,7 +128,7 @@ def _present(wanted: ReadRequest, placed: Slice) -> Slice:
 
     Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
     """
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     there = _ids(replace(wanted, columns=(), event_types=None), placed)
     lost = np.flatnonzero(~np.isin(placed.ids, there))
@@ -140,7 +140,7 @@ def _present(wanted: ReadRequest, placed: Slice) -> Slice:
 
 
 def _ids(wanted: ReadRequest, placed: Slice) -> Ints:
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     found = [batch["id"].to_numpy() for batch in _events(wanted, placed.ids)]
     return np.concatenate([np.empty(0, dtype=np.int64), *found])
@@ -167,8 +167,8 @@ def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
 
     Raises HoleError when one has not come in the end.
     """
-    import numpy as np  # noqa: PLC0415 - only where tasks run
-    import pyarrow as pa  # noqa: PLC0415
+    import numpy as np
+    import pyarrow as pa
 
     if not len(placed.ids):
         return
@@ -196,7 +196,7 @@ def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
 
 def _rest(wanted: ReadRequest, placed: Slice, waiting: pa.Table | None) -> Iterator[pa.RecordBatch]:
     """Say that some have not come; yield the others if that is to be suffered."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     rows = np.full(len(placed.ids), -1) if waiting is None else _rows(placed.ids, waiting)
     _lost_events(wanted, placed, np.flatnonzero(rows < 0))
@@ -206,7 +206,7 @@ def _rest(wanted: ReadRequest, placed: Slice, waiting: pa.Table | None) -> Itera
 
 def _rows(ids: Ints, found: pa.Table) -> Ints:
     """Return where in `found` each of these ids is, -1 for nowhere."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     there = found["id"].to_numpy()
     if not len(there):
@@ -220,8 +220,8 @@ def _rows(ids: Ints, found: pa.Table) -> Ints:
 
 
 def _shaped(wanted: ReadRequest, placed: Slice, rows: Ints, found: pa.Table) -> pa.RecordBatch:
-    import numpy as np  # noqa: PLC0415 - only where tasks run
-    import pyarrow as pa  # noqa: PLC0415
+    import numpy as np
+    import pyarrow as pa
 
     if np.array_equal(rows, np.arange(len(rows))):
         found = found.slice(0, len(rows))

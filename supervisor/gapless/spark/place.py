@@ -33,7 +33,7 @@ class End:
     next_offset: int
 
 
-def settle(conn: Connection[Any]) -> None:
+def wait_for_offsets(conn: Connection[Any]) -> None:
     """Return when all that committed before the call has its offsets; sequence if nobody does.
 
     A sequencer that does not get to it within SETTLE_S_MAX is not waited for: what has offsets is

@@ -70,14 +70,14 @@ def connect_task(dsn: str, *, role: str, identity: str | None) -> Connection[Any
     conn = connect(dsn, role=role)
     try:
         if identity is not None:
-            require_same(dsn, identity, identity_of(conn))
+            require_same_database(dsn, identity, identity_of(conn))
     except BaseException:
         conn.close()
         raise
     return conn
 
 
-def require_same(dsn: str, wanted: str, found: str) -> None:
+def require_same_database(dsn: str, wanted: str, found: str) -> None:
     """Raise GaplessError unless a task has found the driver's database."""
     if found == wanted:
         return

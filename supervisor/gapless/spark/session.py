@@ -37,8 +37,8 @@ def spark_session(
     GaplessError when Spark does not start.
     """
     home = prepare()
-    from pyspark import SparkContext  # noqa: PLC0415 - after prepare() has set its home
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+    from pyspark import SparkContext  # after prepare() has set its home
+    from pyspark.sql import SparkSession
 
     running: Any = SparkContext._active_spark_context  # noqa: SLF001 - there is no other way to ask
     if running is not None and running._jsc is not None:  # noqa: SLF001 - as above
@@ -48,14 +48,14 @@ def spark_session(
         session = _start(home, master, name, conf or {})
     _redact(session)
     if by_hand:
-        register(session)
+        register_source(session)
     return session
 
 
 def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession:
     """Start a session; its JVM first, which knows what the user has said elsewhere."""
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - only where Spark is used
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
 
     for_jvm = SparkConf(loadDefaults=False)
     for_jvm.setAll([*_java_options(home, conf).items(), *conf.items()])
@@ -123,7 +123,7 @@ def _redact(session: SparkSession) -> None:
 
 def end_session(session: SparkSession) -> None:
     """Stop a session and its JVM, and wait until that has ended."""
-    from pyspark import SparkContext  # noqa: PLC0415 - only where Spark is used
+    from pyspark import SparkContext
 
     session.stop()
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark ends it at exit, not before
@@ -136,7 +136,7 @@ def end_session(session: SparkSession) -> None:
 
 def end_session_within(session: SparkSession, seconds: float) -> None:
     """Stop a session; a JVM that does not end in time, or is gone already, is no obstacle."""
-    from pyspark import SparkContext  # noqa: PLC0415 - as above
+    from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
 
@@ -152,9 +152,9 @@ def end_session_within(session: SparkSession, seconds: float) -> None:
         gateway.proc.wait()
 
 
-def register(session: SparkSession) -> None:
+def register_source(session: SparkSession) -> None:
     """Register the format by hand: another vendor's broken module may break Spark's own search."""
-    from pyspark_gapless import GaplessSource  # noqa: PLC0415 - needs PySpark
+    from pyspark_gapless import GaplessSource
 
     try:
         session.dataSource.register(GaplessSource)

@@ -54,7 +54,7 @@ class Slice:
         Offsets follow ids but for transactions that overlapped: then an event comes after those
         with lower offsets, so by the highest id so far.
         """
-        import numpy as np  # noqa: PLC0415 - only where tasks run
+        import numpy as np
 
         highest = np.empty_like(self.ids)
         bounds = np.searchsorted(self.range_nos, np.arange(len(self.ranges) + 1))
@@ -67,7 +67,7 @@ def shape(
     names: Sequence[str], placed: Slice, found: pa.Table, *, binary_value: bool
 ) -> pa.RecordBatch:
     """Return the record batch of some places; `found` are their events, in the same order."""
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     arrays = [_column(name, placed, found, binary_value=binary_value) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
@@ -75,8 +75,8 @@ def shape(
 
 def uuid_text(raw: Ints) -> pa.Array:
     """Return the text of uuids that are given as rows of 16 bytes."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import numpy as np
+    import pyarrow as pa
 
     text = np.full((len(raw), _UUID_CHARS), ord("-"), dtype=np.uint8)
     nibbles = np.empty((len(raw), 32), dtype=np.uint8)
@@ -88,7 +88,7 @@ def uuid_text(raw: Ints) -> pa.Array:
 
 
 def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) -> pa.Array:
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     if name == "offset":
         return pa.array(placed.offsets, type=pa.int64())
@@ -106,14 +106,14 @@ def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) ->
 
 def _of_range(placed: Slice, values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """Return for each event what is the same for all of its range."""
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     return pa.array(values, type=kind).take(pa.array(placed.range_nos))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     """Return a column in one piece, without the name of what it means (arrow.json and such)."""
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import pyarrow as pa
 
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # without any chunk
@@ -123,7 +123,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
     """Return the producer's own, else what gapless.transaction_uuid() makes of the xid."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
+    import numpy as np
 
     xid = _bytes(_whole(found["xid"]), 8)
     raw = np.zeros((len(xid), 16), dtype=np.uint8)
@@ -141,8 +141,8 @@ def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
 
 def _bytes(array: pa.Array, width: int) -> Ints:
     """Return an array of values of so many bytes each as a matrix, a row for each value."""
-    import numpy as np  # noqa: PLC0415 - only where tasks run
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
+    import numpy as np
+    import pyarrow as pa
 
     fixed = array.cast(pa.binary(width))
     buffer = fixed.buffers()[1]

@@ -24,7 +24,7 @@ from gapless.spark.place import (
     require_kept,
     require_order,
     resolve,
-    settle,
+    wait_for_offsets,
 )
 from gapless.spark.ranges import Range, plan_tasks
 from gapless.spark.reach import Reached, reached
@@ -72,7 +72,7 @@ def look(options: ReadOptions) -> list[End]:
     Raises UsageError for topics and partitions that do not exist: not in the middle of a job.
     """
     with closing(open_control(options.dsn)) as conn:
-        settle(conn)
+        wait_for_offsets(conn)
         return find_ends(conn, options)
 
 

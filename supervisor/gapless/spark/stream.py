@@ -25,7 +25,7 @@ from gapless.spark.place import (
     latest,
     record_position,
     resolve,
-    settle,
+    wait_for_offsets,
 )
 from gapless.spark.reach import Reached, reached
 from gapless.spark.source import Task, open_control, tasks_between
@@ -114,7 +114,7 @@ class StreamReader:
                 self._reached = None
             try:
                 if fresh:
-                    settle(self._conn)
+                    wait_for_offsets(self._conn)
                 return self._conn, find_ends(self._conn, self._options)
             except psycopg.Error as error:
                 if not is_transient(error) or attempt == 2:

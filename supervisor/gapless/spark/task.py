@@ -25,6 +25,7 @@ from gapless.consume.user.load import load_handlers
 from gapless.db.connect import is_transient
 from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.keys import Assignment, Partition
+from gapless.logs import owns
 from gapless.spark.reach import connect_task
 from gapless.worker.retries import Retries
 from gapless.worker.session_loop import Host, Opening, is_sound, session_loop
@@ -86,6 +87,7 @@ def work_on(work: Work) -> Report:
         patience_s=RECONNECT_S,
     )
     with closing(opening.open()) as conn:
+        owns(work.assignment)
         job = Job(conn=conn, assignment=work.assignment, handler=handler, terms=work.terms)
         with _watched(work):
             return session_loop(_Task(work, Driver(job)), opening)

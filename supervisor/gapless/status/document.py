@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
 from gapless.status.news import Happening
 from gapless.status.snapshot import (
@@ -17,42 +18,32 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
+from gapless.status.waiting import Later
 
 
-def to_stream_document(snapshot: Snapshot, history: History) -> dict[str, Any]:
-    """Return what to_document() does, with what only several looks can tell.
-
-    totals       published_per_s and handled_per_s, too (null at the first look)
-    partitions   handled_per_s, too
-    """
-    document = to_document(snapshot)
-    document["totals"] |= {
-        "published_per_s": history.published(),
-        "handled_per_s": history.handled(),
-    }
-    for row, standing in zip(document["partitions"], snapshot.partitions, strict=True):
-        row["handled_per_s"] = history.rate(standing.key)
-    return document
-
-
-def to_document(snapshot: Snapshot) -> dict[str, Any]:
+def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str, Any]:
     """Return the snapshot as dicts, lists, strings, numbers and None: what `status --json` prints.
 
-    Field names are stable; fields may be added. Ages (`…_s`) are seconds, times UTC (ISO 8601).
+    Field names are stable; fields may be added. Ages (`…_s`) are seconds, times UTC (ISO 8601),
+    rates (`…_per_s`) events per second: null where one look alone (history: None) cannot tell.
 
     taken_at     the database's clock
     database     name, server_version, started_at, sessions, commits, rollbacks,
                  oldest_transaction_s and oldest_transaction (its program)
     sequencer    state (awake, asleep, nobody), run, ran_at, run_events, pid, needs_rebase
     totals       events (ever), pending (no offset yet; null: unknown before a re-base; at most
-                 10000), pending_s (of the oldest), lag, lag_s (of the oldest), dead_letters
+                 10000), pending_s (of the oldest), lag, lag_s (of the oldest), dead_letters,
+                 waiting, parked, published_per_s, handled_per_s
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also those that it had before
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
                  partitions (it has), assigned (it should have), groups
-    groups       group, topic, mode, partitions, lag, lag_s, dead_letters; of queues also workers,
-                 open, in_hand, lapsed, waiting
+    groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
+                 (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
+                 (of the oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast
+                 the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
+                 of queues also workers, open, in_hand, lapsed
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
                  queues shared, unserved, paused), epoch,
@@ -63,11 +54,16 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
                  error, error_at, dead_letters, waiting (for another attempt), parked (behind an
                  earlier one of their key): events, at most 10000 together,
-                 waits_for (partitions to be finished first, after a change of their number)
+                 waits_for (partitions to be finished first, after a change of their number),
+                 handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
                  have no offset
+    chunks       of the log: how many there are
+    later        scheduled (events that wait for their time, at most 10000), next_at (the first of
+                 them, or of the schedules), late_s (overdue since), strays (of topics that are
+                 gone), schedules, paused, stopped (texts: which, and why)
     held         for whom the oldest chunk of the log stays, longer than its topics want: texts
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
@@ -102,14 +98,18 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
             "dead_letters": snapshot.dead_letters,
             "waiting": snapshot.waiting,
             "parked": snapshot.parked,
+            "published_per_s": None if history is None else history.published(),
+            "handled_per_s": None if history is None else history.handled(),
         },
         "topics": _topics(snapshot),
         "members": [_member(member) for member in snapshot.members],
-        "groups": _groups(snapshot),
-        "partitions": [_partition(row) for row in snapshot.partitions],
+        "groups": [_group(line) for line in group_lines(snapshot, history)],
+        "partitions": [_partition(row, history) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "chunks": snapshot.chunks,
+        "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],
         "evictions": [_eviction(gone) for gone in snapshot.evictions],
@@ -119,6 +119,12 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+
+
+def _later(later: Later) -> dict[str, Any]:
+    found = {**asdict(later), "stopped": list(later.stopped)}
+    next_ts = found.pop("next_ts")
+    return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
 def _letter(letter: RecentLetter) -> dict[str, Any]:
@@ -180,33 +186,32 @@ def _member(member: Presence) -> dict[str, Any]:
     }
 
 
-def _groups(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Add the partitions of each group and topic up."""
-    names = sorted({(row.group_id, row.topic) for row in snapshot.partitions})
-    rows = {
-        name: [row for row in snapshot.partitions if (row.group_id, row.topic) == name]
-        for name in names
+def _group(line: GroupLine) -> dict[str, Any]:
+    return {
+        "group": line.group_id,
+        "topic": line.topic,
+        "mode": line.mode,
+        "partitions": line.partitions,
+        "members": line.members,
+        "unserved": line.unserved,
+        "stopped": line.stopped,
+        "paused": line.paused,
+        "lag": line.lag,
+        "lag_s": line.lag_s,
+        "dead_letters": line.dead_letters,
+        "waiting": line.waiting,
+        "parked": line.parked,
+        "handled_per_s": line.handled_per_s,
+        "lag_per_s": line.lag_per_s,
+        "catch_up_s": line.catch_up_s,
+        "workers": line.workers,
+        "open": line.open,
+        "in_hand": line.in_hand,
+        "lapsed": line.lapsed,
     }
-    return [
-        {
-            "group": group_id,
-            "topic": topic,
-            "mode": own[0].mode,
-            "partitions": len(own),
-            "lag": sum(row.lag for row in own),
-            "lag_s": max(row.lag_s or 0.0 for row in own),
-            "dead_letters": sum(row.dead_letters for row in own),
-            "workers": max(row.workers for row in own),
-            "open": sum(row.open for row in own),
-            "in_hand": sum(row.in_hand for row in own),
-            "lapsed": sum(row.lapsed for row in own),
-            "waiting": sum(row.waiting for row in own),
-        }
-        for (group_id, topic), own in rows.items()
-    ]
 
 
-def _partition(row: Standing) -> dict[str, Any]:
+def _partition(row: Standing, history: History | None) -> dict[str, Any]:
     return {
         "group": row.group_id,
         "topic": row.topic,
@@ -227,6 +232,7 @@ def _partition(row: Standing) -> dict[str, Any]:
         "waits_for": list(row.waits_for),
         "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
         "pause": row.pause,
+        "handled_per_s": None if history is None else history.rate(row.key),
         "mode": row.mode,
         "workers": row.workers,
         "open": row.open,

@@ -5,7 +5,7 @@ Rates come from offsets and the database's clock, so they are right however irre
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +15,7 @@ from gapless.status.snapshot import Key, Snapshot
 
 POINT_S = 0.8  # looks closer together than this are one point of the course
 WINDOW_S = 5.0  # the rate shown is the mean over this long
+OUTLOOK_S = 10.0  # when a group has caught up is judged by the lag over this long
 POINTS_MAX = 60  # as wide as a course is ever drawn
 
 
@@ -23,6 +24,7 @@ class _Sample:
     ts_s: float
     events: int
     next_offsets: Mapping[Key, int]
+    lags: Mapping[tuple[str, str], int]
 
 
 class History:
@@ -39,6 +41,7 @@ class History:
             ts_s=snapshot.server.taken_ts.timestamp(),
             events=snapshot.events,
             next_offsets={row.key: row.next_offset for row in snapshot.partitions},
+            lags=_lags(snapshot),
         )
         samples = self._samples
         if samples and sample.ts_s <= samples[-1].ts_s:
@@ -81,13 +84,32 @@ class History:
         """Return the rate from point to point, oldest first."""
         return [_rate(then, now, key) for then, now in pairwise(self._samples)]
 
-    def _window(self) -> tuple[_Sample | None, _Sample | None]:
-        """Return the newest sample and the oldest one within WINDOW_S before it."""
+    def lags(self, group: tuple[str, str]) -> list[float | None]:
+        """Return the lag of a group in a topic from point to point, oldest first."""
+        return [sample.lags.get(group) for sample in self._samples]
+
+    def lag_per_s(self, group: tuple[str, str]) -> float | None:
+        """Return by how many events a second the lag of a group in a topic grows; None: unknown."""
+        then, now = self._window(OUTLOOK_S)
+        if then is None or now is None or group not in then.lags or group not in now.lags:
+            return None
+        return (now.lags[group] - then.lags[group]) / (now.ts_s - then.ts_s)
+
+    def _window(self, window_s: float = WINDOW_S) -> tuple[_Sample | None, _Sample | None]:
+        """Return the newest sample and the oldest one within window_s before it."""
         if len(self._samples) < 2:
             return None, None
         now = self._samples[-1]
-        recent = [s for s in self._samples if 0 < now.ts_s - s.ts_s <= WINDOW_S]
+        recent = [s for s in self._samples if 0 < now.ts_s - s.ts_s <= window_s]
         return (recent[0] if recent else self._samples[-2]), now
+
+
+def _lags(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
+    """Add the lag up by group and topic."""
+    lags: Counter[tuple[str, str]] = Counter()
+    for row in snapshot.partitions:
+        lags[row.group_id, row.topic] += row.lag
+    return lags
 
 
 def _rate(then: _Sample, now: _Sample, key: Key) -> float | None:

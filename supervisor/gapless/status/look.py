@@ -22,6 +22,7 @@ from gapless.status.snapshot import (
     TopicEnd,
 )
 from gapless.status.strangers import Squatting, Unrouted
+from gapless.status.waiting import Later
 
 R = TypeVar("R")
 
@@ -47,7 +48,9 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         changes = _ask(conn, "changes", Change)
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
+        later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
+        chunks = conn.execute(query("status", "chunks"))
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -62,8 +65,10 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             changes=tuple(changes),
             held=tuple(held),
             unrouted=tuple(unrouted),
+            later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),
+            chunks=_one(chunks)[0],
         )
 
 

@@ -1,7 +1,6 @@
 """One look at everything: frozen records, each a row of a query in sql/queries/status.sql.
 
-Ages are in seconds by the database's clock at `Server.taken_ts`. Counts that could be large stop at
-COUNT_MAX: a look costs the same however much has gone wrong.
+Ages are seconds by the database's clock at `Server.taken_ts`. Large counts stop at COUNT_MAX.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from uuid import UUID
 
 from gapless.status.standing import Key, Standing, State
 from gapless.status.strangers import Squatting, Unrouted
+from gapless.status.waiting import NOTHING_WAITS, Later
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
 
@@ -75,10 +75,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A member: one running supervisor. `owned` and `wanted` count partitions.
-
-    revoked_role: the role it is connected as, if that may take no leases any more.
-    """
+    """A member, one running supervisor; revoked_role: that of one that may take no leases."""
 
     member_id: UUID
     name: str
@@ -171,7 +168,7 @@ class Eviction:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Everything as of one moment. `place` says where the database is: name, host and port."""
+    """Everything as of one moment. `place` says where the database is; chunks are of the log."""
 
     place: str
     server: Server
@@ -186,11 +183,8 @@ class Snapshot:
     unrouted: tuple[Unrouted, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
-
-    @cached_property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups, in order, each once."""
-        return tuple(sorted({row.group_id for row in self.partitions}))
+    chunks: int = 0
+    later: Later = NOTHING_WAITS
 
     @cached_property
     def lag(self) -> int:

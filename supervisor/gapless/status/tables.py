@@ -1,121 +1,167 @@
-"""The two tables of the screen: members, and partitions with owner, epoch, lag and rate (pure)."""
+"""The tables of the console: groups, partitions, members, units set aside (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import datetime
 
-from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
+from gapless.status.groups import CURRENT_S, GroupLine
 from gapless.status.history import History
-from gapless.status.snapshot import Presence, Snapshot, Standing
-from gapless.status.view import Page
-from gapless.status.words import (
-    Glyphs,
-    age,
-    clean,
-    count,
-    counted,
-    cut,
-    fit,
-    rate,
-    shorten,
-    sparkline,
-)
+from gapless.status.layout import Cell, ScreenColumn, courses, figures, names, table, words
+from gapless.status.snapshot import Presence, Standing
+from gapless.status.view import Canvas, LetterLine, Look
+from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten
 
 WIDE = 100  # a narrower screen shows no offsets: lag says it
 NO_SESSION = " (no session)"
-COURSE_MIN = 8
-COURSE_MAX = 60
+KEY_MAX = 20
+ERROR_MIN = 12
 
-_MEMBER_STYLES = {"revoked": "bold red", "gone": "bold red", "silent": "red", "draining": "yellow"}
-_ROW_STYLES = {
-    "waiting": "cyan",
-    "moving": "cyan",
-    "starting": "cyan",
-    "lost": "red",
-    "unserved": "bold red",
-    "pausing": "yellow",
-    "paused": "yellow",
-}
+_STYLES = (
+    {"revoked": "bold red", "gone": "bold red", "silent": "red", "draining": "yellow"}
+    | {"moving": "cyan", "starting": "cyan", "lost": "red", "unserved": "bold red"}
+    | {"pausing": "yellow", "paused": "yellow", "dead": "yellow", "parked": "dim"}
+    | {"grows": "bold red", "stands": "bold red", "stopped": "bold red", "nobody": "bold red"}
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What all parts of the screen are drawn from, and how wide they may be."""
-
-    snapshot: Snapshot
-    history: History
-    has_rates: bool
-    width: int
-    glyphs: Glyphs
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether there is room for offsets, and for both names of a hand-over."""
-        return self.width >= WIDE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
-    title: str
-    width: int
-    right: bool = True
-
-
-def member_table(facts: Facts, shown: Sequence[Presence]) -> Table | Text:
-    """Draw these members."""
-    if not shown:
-        return Text("nobody is running: start gapless run", style="yellow")
-    names = [clean(member.name, facts.glyphs) for member in shown]
-    fixed = 8 + 10 + 5 + 5
-    name_width = min(max(map(cell_len, ["member", *names])), max(12, facts.width // 3))
-    table = _table(
-        _Column(title="member", width=name_width, right=False),
-        _Column(title="state", width=8, right=False),
-        _Column(title="partitions", width=10),
-        _Column(title="beat", width=5),
-        _Column(title="up", width=5),
-        _Column(title="groups", width=max(1, facts.width - name_width - fixed - 5), right=False),
-    )
-    groups_width = max(1, facts.width - name_width - fixed - 5)
-    for name, member in zip(names, shown, strict=True):
-        style = _MEMBER_STYLES.get(member.condition, "")
-        table.add_row(
-            Text(shorten(name, name_width, facts.glyphs), style=style),
-            Text(member.condition, style=style),
-            _load(member),
-            Text(age(member.beat_s), style="red" if member.beat_s > member.ttl_s else ""),
-            age(member.up_s),
-            Text(cut(_groups(member), groups_width, facts.glyphs), style="dim"),
-        )
-    return table
+def group_table(
+    look: Look, lines: Sequence[GroupLine], canvas: Canvas, chosen: int | None = None
+) -> list[Text]:
+    """Draw groups: what has to be seen first survives on the narrowest screen."""
+    glyphs = canvas.glyphs
+    marked = [("! " if line.stopped else "") + clean(line.name, glyphs) for line in lines]
+    columns = [
+        names(
+            "group",
+            [
+                (name, "red" if line.stopped else "")
+                for name, line in zip(marked, lines, strict=True)
+            ],
+            [*marked, *(clean(line.name, glyphs) for line in look.groups)],
+        ),
+        figures("lag", [_lag(line.lag) for line in lines], 5, 1),
+        figures("oldest", [_when(line.lag, age(line.lag_s)) for line in lines], 6, 2),
+        figures("catch up", [_styled(_catch_up(line, glyphs)) for line in lines], 8, 3),
+        figures("members", [_members(line) for line in lines], 7, 7),
+        figures("dead", [_tally(line.dead_letters) for line in lines], 5, 4),
+        figures("waiting", [_tally(line.waiting + line.parked) for line in lines], 7, 6),
+    ]
+    if look.history is not None:
+        rates = [(rate(line.handled_per_s, glyphs), _faint(line.handled_per_s)) for line in lines]
+        columns.insert(3, figures("ev/s", rates, 5, 5))
+        columns.append(courses([line.lags for line in lines], glyphs, 8))
+    return table(columns, canvas, chosen)
 
 
-def partition_table(facts: Facts, page: Page) -> Table | Text:
-    """Draw a page of partitions."""
-    if not page.rows:
-        return Text("no group consumes anything yet", style="yellow")
-    names = [("! " if row.error else "") + row.name for row in page.rows]
-    owners = [_owner(row, facts) for row in page.rows]
-    columns = _columns(facts)
-    widths = [column.width for column in columns]
-    table = _table(*columns)
-    for name, owner, row in zip(names, owners, page.rows, strict=True):
-        cells: list[Text | str] = [
-            Text(shorten(name, widths[0], facts.glyphs), style="red" if row.error else ""),
-            Text(shorten(owner, widths[1], facts.glyphs), style=_ROW_STYLES.get(row.state, "")),
-            count(row.epoch),
-            *([str(row.next_offset), str(row.last_offset + 1)] if facts.is_wide else []),
-            Text(count(row.lag), style="bold" if row.lag else "dim"),
-            Text(age(row.lag_s), style="" if row.lag else "dim"),
-            *(_rate(facts, row, widths[-2]) if facts.has_rates else []),
-            Text(counted(row.dead_letters), style="yellow" if row.dead_letters else "dim"),
+def _catch_up(line: GroupLine, glyphs: Glyphs) -> str:
+    """Say when a group has caught up, as things go, or why it does not."""
+    if line.outlook or line.lag == 0:
+        return line.outlook or glyphs.dash
+    if line.catch_up_s is None:
+        return "<1s" if line.lag_s < CURRENT_S else "?"
+    return age(line.catch_up_s)
+
+
+def partition_table(
+    look: Look,
+    rows: Sequence[Standing],
+    canvas: Canvas,
+    chosen: int | None = None,
+    *,
+    of_one_group: bool = False,
+) -> list[Text]:
+    """Draw partitions of one group, by their numbers and with their errors, or of several."""
+    is_wide = canvas.width >= WIDE
+    history = look.history
+    everything = look.snapshot.partitions
+    columns = [
+        _partition_names(rows, everything, canvas.glyphs, of_one_group=of_one_group),
+        names(
+            "owner",
+            [(_owner(row, canvas), _STYLES.get(row.state, "")) for row in rows],
+            [_owner(row, canvas) for row in everything],
+            rank=3,
+        ),
+        figures("epoch", [(count(row.epoch), "") for row in rows], 5, 6),
+        figures("lag", [_lag(row.lag) for row in rows], 5, 1),
+        figures("oldest", [_when(row.lag, age(row.lag_s)) for row in rows], 6, 2),
+        figures("dead", [_tally(row.dead_letters) for row in rows], 5, 4),
+    ]
+    if is_wide:
+        width = max((len(str(row.last_offset + 1)) for row in everything), default=1)
+        columns[3:3] = [
+            figures("offset", [(str(row.next_offset), "") for row in rows], width, 7),
+            figures("log end", [(str(row.last_offset + 1), "") for row in rows], width, 8),
         ]
-        table.add_row(*cells)
-    return table
+    if history is not None:
+        rates = [(rate(per_s, canvas.glyphs), _faint(per_s)) for per_s in _rates(history, rows)]
+        columns.insert(-1, figures("ev/s", rates, 5, 5))
+    if of_one_group and any(row.error for row in rows):
+        errors = [(clean(row.error or "", canvas.glyphs), "red") for row in rows]
+        columns.append(words("error", errors, ERROR_MIN, 3))
+    elif history is not None:
+        columns.append(courses([history.course(row.key) for row in rows], canvas.glyphs, 9))
+    return table(columns, canvas, chosen)
+
+
+def _partition_names(
+    rows: Sequence[Standing], everything: Sequence[Standing], glyphs: Glyphs, *, of_one_group: bool
+) -> ScreenColumn:
+    def name(row: Standing) -> str:
+        text = str(row.partition_id) if of_one_group else clean(row.name, glyphs)
+        return f"! {text}" if row.error else text
+
+    cells = [(name(row), "red" if row.error else "") for row in rows]
+    return names("partition", cells, ["! " + name(row) for row in everything])
+
+
+def member_table(members: Sequence[Presence], canvas: Canvas) -> list[Text]:
+    """Draw members."""
+    glyphs = canvas.glyphs
+    called = [clean(member.name, glyphs) for member in members]
+    states = [member.condition for member in members]
+    groups = [(clean(_groups(member), glyphs), "dim") for member in members]
+    beats = [
+        (age(member.beat_s), "red" if member.beat_s > member.ttl_s else "") for member in members
+    ]
+    styled = [(name, _STYLES.get(state, "")) for name, state in zip(called, states, strict=True)]
+    return table(
+        [
+            names("member", styled, called),
+            words("state", [_styled(state) for state in states], 8, 1),
+            figures("partitions", [(_load(member), "") for member in members], 10, 2),
+            figures("beat", beats, 5, 3),
+            figures("up", [(age(member.up_s), "") for member in members], 5, 4),
+            words("groups", groups, 6, 5),
+        ],
+        canvas,
+    )
+
+
+def letter_table(
+    letters: Sequence[LetterLine], now: datetime, canvas: Canvas, chosen: int | None = None
+) -> list[Text]:
+    """Draw what was set aside in a partition."""
+    glyphs = canvas.glyphs
+    ages = [age(max(0.0, (now - each.failed_ts).total_seconds())) for each in letters]
+    keys = [shorten(clean(each.key or glyphs.dash, glyphs), KEY_MAX, glyphs) for each in letters]
+    digits = max((len(str(each.offset)) for each in letters), default=1)
+    return table(
+        [
+            figures("offset", [(str(each.offset), "") for each in letters], digits, 0),
+            words("state", [_styled(each.state) for each in letters], 7, 1),
+            figures("failed", [(each, "") for each in ages], 6, 2),
+            figures("attempts", [(count(each.attempts), "") for each in letters], 8, 5),
+            figures("events", [(count(each.events), "") for each in letters], 6, 6),
+            words("key", [(key, "") for key in keys], 6, 4),
+            words("error", [(clean(each.error, glyphs), "red") for each in letters], 8, 3),
+        ],
+        canvas,
+        chosen,
+    )
 
 
 def fold(hidden: Sequence[Standing], glyphs: Glyphs) -> Text:
@@ -125,93 +171,51 @@ def fold(hidden: Sequence[Standing], glyphs: Glyphs) -> Text:
     return Text(f"{glyphs.ellipsis} {len(hidden)} more, {lag}", style="dim")
 
 
-def _columns(facts: Facts) -> list[_Column]:
-    """Choose the columns and their widths; names and the course share what the figures leave.
-
-    Measured on everything, shown or not, so that the columns stand still from look to look.
-    """
-    offsets: list[_Column] = []
-    if facts.is_wide:
-        digits = max(len(str(row.last_offset + 1)) for row in facts.snapshot.partitions)
-        offsets = [
-            _Column(title="offset", width=max(6, digits)),
-            _Column(title="log end", width=max(7, digits)),
-        ]
-    fixed = [
-        _Column(title="epoch", width=5),
-        *offsets,
-        _Column(title="lag", width=5),
-        _Column(title="behind", width=6),
-        *([_Column(title="ev/s", width=5)] if facts.has_rates else []),
-    ]
-    dead = _Column(title="dead", width=5)
-    least = COURSE_MIN + 1 if facts.has_rates else 0
-    room = facts.width - sum(column.width + 1 for column in [*fixed, dead]) - least - 2
-    partitions = ["! " + row.name for row in facts.snapshot.partitions]
-    needs = [max(map(cell_len, partitions)), _owner_width(facts)]
-    name_width, owner_width = fit(needs, room)
-    course = min(COURSE_MAX, COURSE_MIN + max(0, room - name_width - owner_width))
-    return [
-        _Column(title="partition", width=name_width, right=False),
-        _Column(title="owner", width=owner_width, right=False),
-        *fixed,
-        *([_Column(title="", width=course)] if facts.has_rates else []),
-        dead,
-    ]
+def _lag(lag: int) -> Cell:
+    return count(lag), "bold" if lag else "dim"
 
 
-def _table(*columns: _Column) -> Table:
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", collapse_padding=True
-    )
-    for column in columns:
-        table.add_column(
-            column.title,
-            width=column.width,
-            justify="right" if column.right else "left",
-            no_wrap=True,
-            overflow="crop",
-        )
-    return table
+def _when(lag: int, text: str) -> Cell:
+    return text, "" if lag else "dim"
 
 
-def _owner(row: Standing, facts: Facts) -> str:
+def _tally(number: int) -> Cell:
+    return counted(number), "yellow" if number else "dim"
+
+
+def _faint(per_s: float | None) -> str:
+    return "" if per_s else "dim"
+
+
+def _styled(word: str) -> Cell:
+    return word, _STYLES.get(word, "")
+
+
+def _members(line: GroupLine) -> Cell:
+    return str(line.members), "" if line.members else "bold red"
+
+
+def _rates(history: History, rows: Sequence[Standing]) -> list[float | None]:
+    return [history.rate(row.key) for row in rows]
+
+
+def _owner(row: Standing, canvas: Canvas) -> str:
     """Say who works on a partition, or what is being done about it."""
-    owner = clean(row.owner or "evicted", facts.glyphs)
-    target = clean(row.target or "nobody", facts.glyphs)
-    arrow = facts.glyphs.arrow
+    glyphs, is_wide = canvas.glyphs, canvas.width >= WIDE
+    owner = clean(row.owner or "evicted", glyphs)
+    target = clean(row.target or "nobody", glyphs)
+    arrow = glyphs.arrow
     return {
         "working": owner,
         "waiting": f"{owner} after {', '.join(map(str, row.waits_for))}",
-        "moving": f"{owner} {arrow} {target}" if facts.is_wide else f"{arrow} {target}",
+        "moving": f"{owner} {arrow} {target}" if is_wide else f"{arrow} {target}",
         "starting": f"{arrow} {target}",
-        "lost": f"{owner}{NO_SESSION}" if facts.is_wide else f"({owner})",
+        "lost": f"{owner}{NO_SESSION}" if is_wide else f"({owner})",
         "unserved": "nobody",
         "pausing": owner,
         "paused": "paused",
         "shared": f"{row.workers} worker{'s' if row.workers != 1 else ''}",
     }[row.state]
-
-
-def _owner_width(facts: Facts) -> int:
-    """Return the width that any owner needs, with room for a hand-over."""
-    names = [row.owner or "evicted" for row in facts.snapshot.partitions]
-    names += [member.name for member in facts.snapshot.members]
-    longest = max(cell_len(clean(name, facts.glyphs)) for name in names)
-    arrow = len(facts.glyphs.arrow)
-    if facts.is_wide:
-        return longest + max(longest + arrow + 2, len(NO_SESSION))
-    return longest + arrow + 1
-
-
-def _rate(facts: Facts, row: Standing, width: int) -> list[Text]:
-    """Return the cells of the rate and its course."""
-    per_s = facts.history.rate(row.key)
-    course = sparkline(facts.history.course(row.key), width, facts.glyphs)
-    return [
-        Text(rate(per_s, facts.glyphs), style="" if per_s else "dim"),
-        Text(course, style="green"),
-    ]
 
 
 def _load(member: Presence) -> str:

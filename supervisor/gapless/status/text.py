@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
 
 from gapless.status.document import to_document
-from gapless.status.render import Screen
+from gapless.status.draw import draw
+from gapless.status.lines import SEQUENCER
 from gapless.status.snapshot import Snapshot
-from gapless.status.words import PLAIN, age, clean, counted
+from gapless.status.view import Canvas, ConsoleState, Look
+from gapless.status.words import age, clean, counted
 
 GAP = "  "
 _NUMBERS = frozenset(
@@ -26,14 +26,15 @@ _NUMBERS = frozenset(
 Row = Sequence[object]
 
 
-def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
+def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
     """Return the snapshot as unstyled tables.
 
-    width: of the terminal, names give way to fit it. None (a pipe) cuts nothing, has a column for
-    each value and a dash for each missing one, for awk.
+    canvas: of a terminal, for what the live console shows at its first look. None (a pipe) cuts
+    nothing, has a line for each partition, a column for each value and a dash for each missing
+    one, for awk.
     """
-    if width is not None:
-        return _fitted(snapshot, width)
+    if canvas is not None:
+        return _fitted(snapshot, canvas)
     document = to_document(snapshot)
     parts = [
         _heading(snapshot),
@@ -63,14 +64,10 @@ def to_text(snapshot: Snapshot, *, width: int | None = None) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _fitted(snapshot: Snapshot, width: int) -> str:
-    """Return the screen of the live console as it is at one look, in signs any terminal has."""
-    screen = Console(
-        file=io.StringIO(), width=width, color_system=None, force_terminal=False, _environ={}
-    )
-    with screen.capture() as capture:
-        screen.print(Screen(snapshot=snapshot, history=None, glyphs=PLAIN))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
+    state = ConsoleState(has_keys=False, way_out="")
+    lines = draw(Look(snapshot=snapshot), state, canvas)
+    return "".join(f"{line.plain.rstrip()}\n" for line in lines)
 
 
 def _heading(snapshot: Snapshot) -> str:
@@ -84,7 +81,7 @@ def _heading(snapshot: Snapshot) -> str:
     lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}"
     if snapshot.waiting or snapshot.parked:
         lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
-    return f"{place}, {at}\nsequencer {sequencer.state}, pending {waiting}, {lag}\n"
+    return f"{place}, {at}\nsequencer {SEQUENCER[sequencer.state]}, pending {waiting}, {lag}\n"
 
 
 def _why(row: dict[str, Any]) -> str | None:

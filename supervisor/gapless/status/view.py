@@ -1,97 +1,173 @@
-"""What the person at the keyboard wants to see, and what of it has room (pure)."""
+"""What there is to show, which page of it somebody looks at, and the rows of that page (pure).
+
+Four pages, one below the other: all groups, a group's partitions, a partition with what was set
+aside there, one unit that was set aside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
 from typing import Literal
 
+from gapless.status.groups import CURRENT_S, GroupLine, group_lines, laggards_first
 from gapless.status.history import History
 from gapless.status.snapshot import Snapshot, Standing
+from gapless.status.words import UNICODE, Glyphs, wrapped
 
-Sort = Literal["auto", "lag", "partition", "rate"]
-_SORT_KEYS: dict[str, Sort] = {"l": "lag", "p": "partition", "r": "rate"}
+At = tuple[str | int, ...]
+"""A row, and the page behind it: () all, (group, topic), (…, partition), (…, first offset)."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Order, filter and page. `auto`: by partition while all fit, else the laggiest first."""
-
-    sort: Sort = "auto"
-    group_id: str | None = None
-    page: int = 0
-
-    def press(self, key: str, groups: Sequence[str]) -> View:
-        """Return the view after a key: l, p, r sort; f next group; blank next page."""
-        if key in _SORT_KEYS:
-            return replace(self, sort=_SORT_KEYS[key], page=0)
-        if key == "f":
-            choices = [None, *groups]
-            at = choices.index(self.group_id) if self.group_id in choices else 0
-            return replace(self, group_id=choices[(at + 1) % len(choices)], page=0)
-        if key == " ":
-            return replace(self, page=self.page + 1)
-        return self
-
-    def filter(self, snapshot: Snapshot) -> list[Standing]:
-        """Return the partitions of the chosen group, by group, topic and number."""
-        return [row for row in snapshot.partitions if self.group_id in (None, row.group_id)]
+Sort = Literal["lag", "name", "rate"]
+SORTS: tuple[Sort, ...] = ("lag", "name", "rate")
+UNIT_DEPTH = 4  # the length of At that names a unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The rows that are shown, in order, and those that are not."""
+class LetterLine:
+    """A unit that was set aside, in a list; offset is its first, failed_ts when it failed last."""
 
-    rows: Sequence[Standing]
-    hidden: Sequence[Standing]
+    offset: int
+    events: int
+    state: str
+    attempts: int
+    failed_ts: datetime
+    key: str | None
+    error: str
 
 
-def arrange(snapshot: Snapshot, history: History, view: View, room: int | None) -> Page:
-    """Filter, sort and fold: `room` lines, of which the last says what is hidden, if anything is.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolePage:
+    """A page: `at` names what it is about. chosen: a row of it, None is the first one.
 
-    Sorted by lag, rows in trouble come first, so that no fold hides one.
+    filter: rows have this in them. scroll: how many lines of a text were passed.
     """
-    rows = view.filter(snapshot)
-    fits = room is None or len(rows) <= room
-    if view.sort == "lag" or (view.sort == "auto" and not fits):
-        rows.sort(key=lambda row: (not row.is_troubled, -row.lag, -(row.lag_s or 0.0)))
-    elif view.sort == "rate":
-        rows.sort(key=lambda row: -(history.rate(row.key) or 0.0))
-    if room is None or fits:
-        return Page(rows=rows, hidden=[])
-    size = max(1, room - 1)
-    pages = -(-len(rows) // size)
-    first = view.page % pages * size
-    return Page(rows=rows[first : first + size], hidden=[*rows[:first], *rows[first + size :]])
+
+    at: At = ()
+    chosen: At | None = None
+    filter: str = ""
+    scroll: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """How many lines each part of the screen would like, without headings."""
+class ConsoleState:
+    """The pages from the first to the one shown, and what is being typed or asked.
 
-    members: int
-    partitions: int
-    errors: int
-    news: int
-
-
-def share(height: int, wanted: Shares) -> Shares:
-    """Share `height` lines of content among the parts of the screen.
-
-    The partitions come first, but errors and news keep a few lines each, and members a quarter.
+    asked: the unit of which it is asked whether to redrive it. wish: the unit that is to be
+    redriven. said: what came of a key. way_out: how the console ends, in words. stays: `q` does not
+    end it. has_keys: somebody can press some.
     """
-    members = min(wanted.members, max(2, height // 4))
-    errors = min(wanted.errors, max(2, height // 10))
-    news = min(wanted.news, max(2, height // 5))
-    partitions = min(wanted.partitions, max(1, height - members - errors - news))
-    spare = height - members - errors - news - partitions
-    more_members = min(wanted.members - members, max(0, spare))
-    spare -= more_members
-    more_errors = min(wanted.errors - errors, max(0, spare))
-    spare -= more_errors
-    return Shares(
-        members=members + more_members,
-        partitions=partitions,
-        errors=errors + more_errors,
-        news=min(wanted.news, news + max(0, spare)),
-    )
+
+    pages: tuple[ConsolePage, ...] = (ConsolePage(),)
+    sort: Sort = "lag"
+    mode: Literal["look", "filter", "help"] = "look"
+    asked: At | None = None
+    wish: At | None = None
+    said: str | None = None
+    way_out: str = "q quit"
+    stays: bool = False
+    has_keys: bool = True
+    has_quit: bool = False
+
+    @property
+    def page(self) -> ConsolePage:
+        """The page that is shown."""
+        return self.pages[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """All there is to show: one look at the database, and what the looks before it tell.
+
+    history: None is a single look, without rates. letters, text: of the partition and of the unit
+    that `letters_at` and `text_at` name. trouble: why there is no newer look.
+    """
+
+    snapshot: Snapshot
+    history: History | None = None
+    letters_at: At = ()
+    letters: Sequence[LetterLine] = ()
+    text_at: At = ()
+    text: str = ""
+    trouble: str | None = None
+    groups: Sequence[GroupLine] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", group_lines(self.snapshot, self.history))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canvas:
+    """Where it is drawn: columns, lines (None: as many as it takes), signs, time zone."""
+
+    width: int
+    height: int | None = None
+    glyphs: Glyphs = UNICODE
+    time_zone: tzinfo | None = None
+
+
+def group_rows(look: Look, state: ConsoleState) -> list[GroupLine]:
+    """Return the groups of the first page, as they were sorted and filtered."""
+    lines = [line for line in look.groups if _has(state.pages[0].filter, line.name, line.mode)]
+    if state.sort == "name":
+        return lines
+    if state.sort == "rate":
+        return sorted(lines, key=lambda line: -(line.handled_per_s or 0.0))
+    return laggards_first(lines)
+
+
+def partition_rows(look: Look, state: ConsoleState) -> list[Standing]:
+    """Return the partitions of the page's group, of all groups on the first page."""
+    at, wanted = state.page.at, state.page.filter
+    rows = [
+        row
+        for row in look.snapshot.partitions
+        if row.key[: len(at)] == at
+        and _has(wanted, row.name, row.state, row.owner or "", row.error or "")
+    ]
+    if state.sort == "rate" and look.history is not None:
+        rate = look.history.rate
+        return sorted(rows, key=lambda row: -(rate(row.key) or 0.0))
+    return rows if state.sort == "name" else sorted(rows, key=_urgency)
+
+
+def letter_rows(look: Look, state: ConsoleState) -> list[LetterLine]:
+    """Return what was set aside in the page's partition, newest failure first."""
+    if look.letters_at != state.page.at:
+        return []
+    wanted = state.page.filter
+    return [
+        row for row in look.letters if _has(wanted, str(row.offset), row.state, row.key, row.error)
+    ]
+
+
+def row_names(look: Look, state: ConsoleState) -> list[At]:
+    """Return what the rows of the page that is shown are called, in order."""
+    at = state.page.at
+    if not at:
+        return [line.key for line in group_rows(look, state)]
+    if len(at) == 2:
+        return [row.key for row in partition_rows(look, state)]
+    return [(*at, row.offset) for row in letter_rows(look, state)]
+
+
+def chosen_index(names: Sequence[At], page: ConsolePage) -> int:
+    """Return which row is chosen; it stays with its row, wherever that moves."""
+    return names.index(page.chosen) if page.chosen in names else 0
+
+
+def text_lines(look: Look, state: ConsoleState, canvas: Canvas) -> list[str]:
+    """Return the text of a unit in lines that fit."""
+    return wrapped(look.text if look.text_at == state.page.at else "", canvas.width, canvas.glyphs)
+
+
+def _urgency(row: Standing) -> tuple[bool, int, bool, int]:
+    """Sort as laggards_first() does; an event that is missing has no age, and is behind."""
+    is_behind = row.lag_s is None or row.lag_s >= CURRENT_S
+    lag = row.lag if is_behind else 0
+    return (row.error is None, -lag, not row.is_troubled, -row.dead_letters)
+
+
+def _has(wanted: str, *texts: str | None) -> bool:
+    return not wanted or any(wanted.lower() in (text or "").lower() for text in texts)

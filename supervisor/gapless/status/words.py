@@ -136,3 +136,30 @@ def sparkline(points: Sequence[float | None], width: int, glyphs: Glyphs) -> str
         else:
             drawn += glyphs.sparks[max(1, round(point / top * steps))]
     return drawn.rjust(width)
+
+
+def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
+    """Break lines that are wider than `width` cells, anywhere: what is in them may have no blanks.
+
+    A tab is four blanks; nothing of the text is left out but what could drive the terminal.
+    """
+    width = max(1, width)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines += _pieces(clean(line.replace("\t", "    "), glyphs), width)
+    return lines
+
+
+def _pieces(line: str, width: int) -> list[str]:
+    """Cut a line into pieces that fit; one pass, for a payload may be long."""
+    if line.isascii():
+        return [line[n : n + width] for n in range(0, len(line), width)] or [""]
+    pieces, used = [""], 0
+    for character in line:
+        cells = cell_len(character)
+        if used + cells > width:
+            pieces.append("")
+            used = 0
+        pieces[-1] += character
+        used += cells
+    return pieces

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from uuid import UUID
@@ -14,12 +13,15 @@ from gapless.consume.user.handler import Handler
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
+from gapless.telemetry import meter
+from gapless.telemetry.meter import Meters
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.loop import run_worker
-from gapless.worker.pool import Pools, Run
+from gapless.worker.pool import Pools, Run, Served
 from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
+from gapless.worker.retries import Backoff
 from gapless.worker.roster import Roster, Worker
 from gapless.worker.sequencer import run_sequencer
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
@@ -27,26 +29,10 @@ from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
 log = logging.getLogger("gapless.supervisor")
 
 SLOTS = 4096
-BACKOFF_S_MAX = 5.0
 STEADY_AFTER_S = 10.0  # a child that lived this long begins anew with the shortest backoff
 # A child at rest says every second that it lives; one that was stopped or hangs does not.
 SILENCE_S_MAX = 5.0  # and the time to connect
 SEQUENCING_S_MAX = 600.0  # one run of the sequencer, over a backlog of 100 million events
-
-
-@dataclass(slots=True)
-class _Backoff:
-    failures: int = 0
-    due_s: float = 0.0
-
-    def note(self, *, steady: bool) -> None:
-        """Count a failure: the first restart is immediate, the next ones wait longer and longer.
-
-        steady: the child had lived long, or got on, before it failed: that counts as the first.
-        """
-        self.failures = 1 if steady else self.failures + 1
-        wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
-        self.due_s = monotonic() + wait
 
 
 class Children:
@@ -58,7 +44,9 @@ class Children:
         settings: Settings,
         supervisor_pid: int,
         private_fds: Callable[[], list[int]],
+        meters: Meters,
     ) -> None:
+        self._meters = meters
         self._dsn = dsn
         self._settings = settings
         self._supervisor_pid = supervisor_pid
@@ -69,8 +57,8 @@ class Children:
         # A process died at work on them: served alone, so that a poison takes down no others (I8).
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
-        self.pools = Pools(self, self._board, dsn, settings, supervisor_pid)
-        self._backoffs: dict[object, _Backoff] = {}
+        self.pools = Pools(self, (self._board, meters), dsn, settings, supervisor_pid)
+        self._backoffs: dict[Served | None, Backoff] = {}
         self._ended = False
         self._ends: dict[Partition, str] = {}  # how the last worker at a partition died, in words
 
@@ -110,9 +98,10 @@ class Children:
             statement_timeout_ms=settings.statement_timeout_ms,
             zombie_after_s=settings.zombie_after_ms / 1000,
         )
-        board = self._board
+        board, meters = self._board, self._meters
 
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
+            meter.use(meters.meter(slot))
             run_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
 
         child = self.fork(partition, f"worker {partition}", run)
@@ -152,9 +141,10 @@ class Children:
             dead_letter_retention_s=settings.dead_letter_retention_s,
             audit_retention_s=settings.audit_retention_s,
         )
-        board = self._board
+        board, meters = self._board, self._meters
 
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
+            meter.use(meters.meter(slot))
             run_sequencer(spec(slot=slot, close_fds=close_fds), pipe, board)
 
         self._sequencer = self.fork(None, "sequencer", run)
@@ -164,6 +154,10 @@ class Children:
     def filenos(self) -> list[int]:
         """Return what is readable when a worker has news."""
         return [worker.child.news.fileno() for worker in self._roster.workers]
+
+    def descriptors(self) -> list[int]:
+        """Return the descriptors of all children, which no other child may keep."""
+        return [fd for child in self._children() for fd in child.descriptors()]
 
     def watch(self) -> None:
         """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
@@ -197,17 +191,18 @@ class Children:
         sequencer = [self._sequencer] if self._sequencer else []
         return [*workers, *self.pools.children, *sequencer]
 
-    def fork(self, who: object, name: str, run: Run) -> Child | None:
+    def fork(self, who: Served | None, name: str, run: Run) -> Child | None:
         """Fork a child, unless its backoff says not yet, or the machine refuses."""
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
         slot = self._free_slots.pop()
         self._board.clear(slot)
+        self._meters.take(slot, *((who.group_id, who.topic) if who else ()))
         close_fds = self._fds_to_close()
         try:
             return Child.fork(name, slot, lambda pipe: run(pipe, slot, close_fds))
         except OSError as error:  # too many processes or open files
-            self._free_slots.append(slot)
+            self._free(slot)
             self._backoff(who).note(steady=False)
             log.error("%s: cannot be forked, will try again: %s", name, error)  # noqa: TRY400
             return None
@@ -218,13 +213,13 @@ class Children:
         if code is None:
             self._kill_if_stuck(child, work_ms_max)
         else:
-            self._free_slots.append(child.slot)
+            self._free(child.slot)
         return code
 
-    def failed(self, who: object, child: Child) -> None:
+    def failed(self, who: Served, child: Child) -> None:
         """Note that a child ended unasked: the next one of its kind may have to wait."""
         self._ended = True
-        self._backoff(who).note(steady=self._is_steady(child))
+        self._failed(who, steady=self._is_steady(child))
 
     def _watch_worker(self, worker: Worker) -> None:
         child = worker.child
@@ -253,7 +248,11 @@ class Children:
     def _note_end(self, ended: Ended, *, steady: bool) -> None:
         self._ended = True
         if ended.unasked:
-            self._backoff(ended.partition).note(steady=steady)
+            self._failed(ended.partition, steady=steady)
+
+    def _failed(self, who: Served, *, steady: bool) -> None:
+        self._meters.own(who.group_id, who.topic, "restart")
+        self._backoff(who).note(steady=steady)
 
     def _reunite(self, worker: Worker) -> None:
         """Let a partition that has given no more trouble be served with others again."""
@@ -289,11 +288,12 @@ class Children:
             log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
             child.kill("it was stopped, or hung")
 
-    def _backoff(self, who: object) -> _Backoff:
-        return self._backoffs.setdefault(who, _Backoff())
+    def _free(self, slot: int) -> None:
+        self._free_slots.append(slot)
+        self._meters.give_back(slot)
+
+    def _backoff(self, who: Served | None) -> Backoff:
+        return self._backoffs.setdefault(who, Backoff())
 
     def _fds_to_close(self) -> tuple[int, ...]:
-        return (
-            *self._private_fds(),
-            *(fd for child in self._children() for fd in child.descriptors()),
-        )
+        return (*self._private_fds(), *self.descriptors())

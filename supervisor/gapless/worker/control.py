@@ -22,10 +22,12 @@ from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.lease.room import missing_grant, require_room
+from gapless.lease.room import Own, missing_grant, own_sessions, require_room
+from gapless.log.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, create_topic, find_topic, missing
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
+from gapless.worker.declared import apply_schedules
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
 from gapless.worker.subscribe import subscription_of
@@ -48,6 +50,7 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
+    schedules: tuple[Schedule, ...] = ()
 
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:
@@ -77,6 +80,7 @@ class Control:
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
         self._cut_off = CutOff()
+        self._sessions = own_sessions(is_measured=plan.settings.metrics is not None)
         self._rhythm = Rhythm(
             beat_every_s=plan.settings.heartbeat_ms / 1000,
             look_every_s=plan.settings.presence_poll_ms / 1000,
@@ -112,14 +116,15 @@ class Control:
 
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
+        apply_schedules(conn, self._plan.schedules)
         self._require_topics(conn)
         require_room(
             conn,
             [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
-            queue_workers=sum(terms.workers for *_, terms in self._plan.queues),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
             total_partitions=settings.total_partitions,
+            own=Own(self._sessions, sum(terms.workers for *_, terms in self._plan.queues)),
         )
         warning = missing_grant(conn)
         if warning is not None:
@@ -252,7 +257,7 @@ class Control:
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""
         topic = find_topic(conn, name)
-        if topic is not None and not self._plan.asks_partitions:
+        if topic is not None and (name == TOPIC or not self._plan.asks_partitions):
             return topic
         wanted = self._settings.total_partitions
         keep_s = self._settings.retention_s
@@ -275,6 +280,7 @@ class Control:
             name=settings.name_for_people(),
             capacity=settings.capacity,
             partitions_per_worker=settings.partitions_per_worker,
+            sessions=self._sessions,
         )
         if self._draining:
             self._member.drain()

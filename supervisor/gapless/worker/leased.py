@@ -18,6 +18,7 @@ from gapless.db.connect import is_revoked, is_transient
 from gapless.errors import GaplessError
 from gapless.keys import Partition
 from gapless.lease import hold
+from gapless.logs import has_turn
 from gapless.worker.service import Service, Shared
 from gapless.worker.spec import ExitCode
 from gapless.worker.states import State, Waiting, Working
@@ -77,6 +78,7 @@ class Leased:
         Raises psycopg.OperationalError when the session is lost.
         """
         service = self._service
+        has_turn(self.partition)
         try:
             if service.is_dropped and not self.going_on:
                 return self._let_go()

@@ -17,6 +17,7 @@ import psycopg
 from setproctitle import setproctitle
 
 from gapless.errors import GaplessError, one_line
+from gapless.telemetry.spans import flush
 from gapless.worker.spec import ChildSpec, ExitCode
 
 log = logging.getLogger("gapless.worker")
@@ -65,6 +66,7 @@ def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
 
 def leave(code: ExitCode) -> NoReturn:
     """End this process at once: nothing it shares with its parent is closed or cleaned up."""
+    flush()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

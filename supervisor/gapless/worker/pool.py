@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -16,6 +16,8 @@ from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
 from gapless.db.queries import query
 from gapless.settings import Settings
+from gapless.telemetry import meter
+from gapless.telemetry.meter import Meters
 from gapless.worker.board import Board
 from gapless.worker.child import Child
 from gapless.worker.queue_worker import run_queue_worker
@@ -29,12 +31,32 @@ DEATH_PATIENCE_S = 30.0
 Run = Callable[[Pipe, int, tuple[int, ...]], None]
 
 
+class Served(Hashable, Protocol):
+    """What a child is forked for: a partition, or a queue."""
+
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServedQueue:
+    """What all workers of one handler serve; topic: all of its topics, with commas."""
+
+    group_id: str
+    topic: str
+
+    def __str__(self) -> str:
+        return f"queue worker {self.group_id}/{self.topic}"
+
+
 class Forks(Protocol):
     """What forks and reaps: Children."""
 
-    def fork(self, who: object, name: str, run: Run) -> Child | None: ...
+    def fork(self, who: Served | None, name: str, run: Run) -> Child | None: ...
     def reap(self, child: Child, work_ms_max: float) -> int | None: ...
-    def failed(self, who: object, child: Child) -> None: ...
+    def failed(self, who: Served, child: Child) -> None: ...
 
 
 @dataclass(slots=True)
@@ -72,25 +94,24 @@ class Death:
 class _Pool:
     """The workers of one handler, by what they are called."""
 
-    group_id: str
+    queue: ServedQueue
     handler: Handler
     terms: Terms
     workers: dict[str, Child] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"queue worker {self.group_id}/{','.join(self.terms.topics)}"
 
 
 class Pools:
     """All workers of queue groups."""
 
-    def __init__(self, forks: Forks, board: Board, dsn: str, settings: Settings, pid: int) -> None:
+    def __init__(
+        self, forks: Forks, shared: tuple[Board, Meters], dsn: str, settings: Settings, pid: int
+    ) -> None:
         self._forks = forks
-        self._board = board
+        self._board, self._meters = shared
         self._dsn = dsn
         self._settings = settings
         self._supervisor_pid = pid
-        self._pools: dict[tuple[str, str], _Pool] = {}
+        self._pools: dict[ServedQueue, _Pool] = {}
         self.deaths: list[Death] = []
 
     @property
@@ -102,7 +123,8 @@ class Pools:
     def keep(self, queues: Iterable[tuple[str, Handler, Terms]]) -> None:
         """Fork what is missing, as far as backoffs allow."""
         for group_id, handler, terms in queues:
-            pool = self._pools.setdefault((group_id, terms.topic), _Pool(group_id, handler, terms))
+            queue = ServedQueue(group_id, ",".join(terms.topics))
+            pool = self._pools.setdefault(queue, _Pool(queue, handler, terms))
             while len(pool.workers) < terms.workers and self._start(pool):
                 pass
 
@@ -128,19 +150,20 @@ class Pools:
             supervisor_pid=self._supervisor_pid,
             wait_period_s=self._settings.wait_period_ms / 1000,
             connect_timeout_s=self._settings.connect_timeout_s,
-            group_id=pool.group_id,
+            group_id=pool.queue.group_id,
             worker=worker,
             handler=pool.handler,
             terms=pool.terms,
             max_processing_ms=self._settings.max_processing_ms,
             statement_timeout_ms=self._settings.statement_timeout_ms,
         )
-        board = self._board
+        board, meters = self._board, self._meters
 
         def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
+            meter.use(meters.meter(slot))
             run_queue_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
 
-        child = self._forks.fork(str(pool), str(pool), run)
+        child = self._forks.fork(pool.queue, str(pool.queue), run)
         if child is None:
             return False
         pool.workers[worker] = child
@@ -149,8 +172,8 @@ class Pools:
     def _note_end(self, pool: _Pool, worker: str, child: Child, code: int) -> None:
         if code == ExitCode.DRAINED and child.draining:
             return
-        log.warning("%s ended: %s", pool, child.explain(code))
-        self._forks.failed(str(pool), child)
+        log.warning("%s ended: %s", pool.queue, child.explain(code))
+        self._forks.failed(pool.queue, child)
         lease_no, first_offset, last_offset = self._board.held(child.slot)
         is_outside = pool.terms.delivery == "at-least-once"
         if lease_no or is_outside:

@@ -1,12 +1,34 @@
-"""Waits that grow from one failure to the next, with jitter, until something succeeds."""
+"""Waits that grow from one failure to the next, until something succeeds."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from time import monotonic
+
 import tenacity
+
+BACKOFF_S_MAX = 5.0
+
+
+@dataclass(slots=True)
+class Backoff:
+    """When the next one of children that end unasked may be forked: due_s (monotonic)."""
+
+    failures: int = 0
+    due_s: float = 0.0
+
+    def note(self, *, steady: bool) -> None:
+        """Count a failure: the first restart is immediate, the next ones wait longer and longer.
+
+        steady: the child had lived long, or got on, before it failed: that counts as the first.
+        """
+        self.failures = 1 if steady else self.failures + 1
+        wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
+        self.due_s = monotonic() + wait
 
 
 class Retries:
-    """Counts the failures in a row; no wait is longer than `wait_s_max`."""
+    """Counts the failures in a row; waits have jitter, and none is longer than `wait_s_max`."""
 
     def __init__(self, wait_s_max: float) -> None:
         self._wait_s = tenacity.wait_random_exponential(multiplier=0.05, max=wait_s_max)

@@ -14,6 +14,7 @@ from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
+from gapless.log.later import Promoter
 from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
@@ -28,6 +29,7 @@ from gapless.log.sequence import (
     wake_up,
 )
 from gapless.log.topics import count_unrouted
+from gapless.telemetry.meter import current
 from gapless.worker.board import Board
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
@@ -137,6 +139,7 @@ class _Turn:
         self._spec = spec
         self._pipe = pipe
         self._board = board
+        self._later = Promoter()
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
@@ -147,7 +150,7 @@ class _Turn:
     def take(self) -> None:
         self._chunks()
         began_s = monotonic()
-        sequenced = self._sequence()
+        sequenced = self._sequence(promotes=self._later.is_due())
         is_asleep = not sequenced and try_sleep(self._conn)
         if is_asleep:
             began_s, sequenced = self._sleep()
@@ -168,12 +171,20 @@ class _Turn:
         rest_s = min(runs * run_s, most_s)
         readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
 
-    def _sequence(self) -> int:
+    def _sequence(self, *, promotes: bool) -> int:
+        """Give offsets; then, perhaps, to what is due now. What waited first is never kept back."""
         self._board.begin(self._spec.slot)
+        began_s = monotonic()
         try:
-            return sequence(self._conn)
+            sequenced = sequence(self._conn)
+            if promotes and self._later.promote(self._conn):
+                sequenced += sequence(self._conn)
         finally:
             self._board.rest(self._spec.slot)
+        counts = current() if sequenced else None
+        if counts is not None:
+            counts.took("sequence", monotonic() - began_s)
+        return sequenced
 
     def _sleep(self) -> tuple[float, int]:
         """Sleep until notified; return when the last run began, and how many events it found.
@@ -183,10 +194,11 @@ class _Turn:
         hit("sequencer.asleep")
         try:
             heard(self._conn)  # of what the next run finds
-            began_s, sequenced = monotonic(), self._sequence()
-            if not sequenced and wait(self._conn, self._sleep_s, self._pipe.fileno()):
+            began_s, sequenced = monotonic(), self._sequence(promotes=True)
+            sleep_s = self._later.wait_s(self._sleep_s)
+            if not sequenced and wait(self._conn, sleep_s, self._pipe.fileno()):
                 # Before anything else: somebody waits for it, and is told so by notifying in vain.
-                began_s, sequenced = monotonic(), self._sequence()
+                began_s, sequenced = monotonic(), self._sequence(promotes=True)
         finally:
             wake_up(self._conn)
         hit("sequencer.awake")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from socket import socket
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -99,3 +100,16 @@ class SequencerSpec(ChildSpec):
     retention_check_s: int
     dead_letter_retention_s: int
     audit_retention_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExporterSpec(ChildSpec):
+    """What an exporter needs.
+
+    groups: (topic, group) that its supervisor serves. silence_s_max: so long may its loop take.
+    """
+
+    listening: socket
+    groups: frozenset[tuple[str, str]]
+    silence_s_max: float
+    standstill_s: float

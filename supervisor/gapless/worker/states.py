@@ -23,6 +23,8 @@ from gapless.consume.verdict.patience import Patience
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.keys import Assignment
 from gapless.lease import hold
+from gapless.logs import owns
+from gapless.telemetry.meter import Event, current
 from gapless.worker.brake import Brake
 from gapless.worker.service import Service
 from gapless.worker.spec import ExitCode
@@ -112,7 +114,9 @@ class Installing:
             service.report(assignment, None)
         if held is None:
             return _fenced(service)
+        owns(assignment)
         log.info("%s: acquired, epoch %s", service.partition, assignment.epoch)
+        _count("takeover")
         service.due_s = monotonic()
         return Working(service, assignment, is_unclean=held.unclean)
 
@@ -220,5 +224,12 @@ class Working:
 
 def _fenced(service: Service) -> ExitCode:
     log.warning("%s: fenced: another owner took over", service.partition)
+    _count("fenced")
     hold.unlock(service.shared.conn, service.lease_no)
     return ExitCode.FENCED
+
+
+def _count(event: Event) -> None:
+    counts = current()
+    if counts is not None:
+        counts.happened(event)

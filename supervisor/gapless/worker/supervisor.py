@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from socket import socket
 from time import monotonic
 from typing import Protocol
 
@@ -20,9 +21,11 @@ from gapless.db.listen import readable
 from gapless.errors import ConnectError, UsageError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
+from gapless.log.schedules import Schedule
 from gapless.settings import Settings
 from gapless.worker.children import Children
 from gapless.worker.control import Control, Plan
+from gapless.worker.exporter.keep import ExporterKeeper
 from gapless.worker.pool import DEATH_LOOK_S
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
@@ -48,12 +51,18 @@ class Observer(Protocol):
 
 
 def make_plan(
-    settings: Settings, dsn: str, handlers: Sequence[Handler], *, asks_partitions: bool = True
+    settings: Settings,
+    dsn: str,
+    handlers: Sequence[Handler],
+    *,
+    asks_partitions: bool = True,
+    schedules: Sequence[Schedule] = (),
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
     asks_partitions: refuse a topic with another number than total_partitions, and make the topic
     of the settings if nobody made it.
+    schedules: made known at the start, beside those that the handlers declare.
 
     Raises UsageError for a handler without a group, two for the same group and topic, or one that
     keeps the order of a group's events and one that does not.
@@ -85,6 +94,7 @@ def make_plan(
         handlers=chosen,
         terms=terms,
         asks_partitions=asks_partitions,
+        schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
     )
 
 
@@ -102,15 +112,23 @@ def _require_one_mode(handlers: Mapping[tuple[str, str], Handler]) -> None:
 
 
 class Supervisor:
-    """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained."""
+    """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained.
 
-    def __init__(self, plan: Plan, observer: Observer | None = None) -> None:
+    metrics: a socket that listens, where what is measured can be read; None: nowhere.
+    """
+
+    def __init__(
+        self, plan: Plan, observer: Observer | None = None, metrics: socket | None = None
+    ) -> None:
         self._plan = plan
         self._settings = plan.settings
         self._observer = observer
         self._signals = SignalQueue()
         self._control = Control(plan)
-        self._children = Children(plan.dsn, plan.settings, os.getpid(), self._private_fds)
+        self._exporter = ExporterKeeper(plan, metrics, self._fds_of_others)
+        self._children = Children(
+            plan.dsn, plan.settings, os.getpid(), self._private_fds, self._exporter.meters
+        )
         self._ready: set[int] = set()  # lease_no of partitions whose next worker waits
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
@@ -125,6 +143,7 @@ class Supervisor:
         """
         with self._signals:
             try:
+                self._exporter.turn(None, drains=False)
                 if not join_when_there(self._control, self._plan, self._rest):
                     self._stopping_since_s = monotonic()
                 while not (self._stopping_since_s is not None and self._children.is_empty()):
@@ -132,6 +151,7 @@ class Supervisor:
                 self._control.leave()
             finally:
                 self._children.kill_all()
+                self._exporter.end()
         log.info("supervisor: drained")
         return 0
 
@@ -139,6 +159,7 @@ class Supervisor:
         """Sleep before the database is there; False when asked to stop."""
         if self._observer is not None:
             self._observer.tick()
+        self._exporter.turn(None, drains=False)
         readable(max(0.0, seconds), *self._signals.filenos())
         return not self._signals.take()
 
@@ -156,6 +177,8 @@ class Supervisor:
             self._children.drain_all()
         if self._observer is not None:
             self._observer.tick()
+        member_id = self._control.member.member_id if self._control.is_member else None
+        self._exporter.turn(member_id, drains=self._stopping_since_s is not None)
 
     def _wait(self) -> None:
         """Sleep until a signal, a notification, a child's end, or the next thing that is due."""
@@ -256,6 +279,13 @@ class Supervisor:
                 self._children.start(leases[action.partition], me, handler, terms)
 
     def _private_fds(self) -> list[int]:
+        return [*self._own_fds(), *self._exporter.filenos()]
+
+    def _fds_of_others(self) -> list[int]:
+        """Return what the exporter must not keep."""
+        return [*self._own_fds(), *self._children.descriptors()]
+
+    def _own_fds(self) -> list[int]:
         return [
             *self._signals.filenos(),
             *self._signals.private_fds(),

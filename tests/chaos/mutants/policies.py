@@ -24,7 +24,7 @@ POLICIES = (
         caught_as=frozenset({"parked behind nobody"}),
         edits=(
             Edit(
-                file="finish_letter",
+                file="close_letter",
                 old="  perform gapless.release_keys(_group_id, _topic_id, _partition_id, _first_offset);",
             ),
         ),

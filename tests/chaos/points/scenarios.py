@@ -139,6 +139,7 @@ ELSEWHERE = {
     "sink": "stage/spark/test_sink.py",
     "pipeline": "spark/test_pipeline.py",
     "retention": "stage/worker/test_retention.py",
+    "later": "stage/later/test_worker.py",
 }
 PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
 

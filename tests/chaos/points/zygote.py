@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import gapless.consume.drive
-import gapless.worker.children
+import gapless.worker.retries
 import gapless.worker.sequencer
 from chaos.app import make_handler
 from chaos.history import Writer
@@ -106,7 +106,7 @@ def _live(dsn: str, folder: Path, wanted: dict[str, Any]) -> NoReturn:
 
 def supervise(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:
     gapless.worker.sequencer.STANDSTILL_S_MAX = STANDSTILL_S_MAX
-    gapless.worker.children.BACKOFF_S_MAX = BACKOFF_S_MAX
+    gapless.worker.retries.BACKOFF_S_MAX = BACKOFF_S_MAX
     gapless.consume.drive.GOES_ON_S = GOES_ON_S
     settings = Settings(instance_name=wanted["name"], **wanted["settings"])
     return Supervisor(make_plan(settings, dsn, [make_handler("g", "t")])).run()

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.cli.entries import cut_to
 from gapless.errors import UsageError
 from gapless.log.event import NewEvent
 from gapless.ops.load import lines as lines_module
 from gapless.ops.load.batches import Batches
 from gapless.ops.load.lines import JsonLine, JsonLines, LineShape, parse_line
-from gapless.ops.text import plain, safe_json
+from gapless.ops.text import cut_to, plain, safe_json
 from support.examples import examples
 
 text = st.text(st.characters(exclude_categories=["Cs"]))

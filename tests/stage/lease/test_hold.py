@@ -171,6 +171,31 @@ def test_only_a_lost_owners_session_is_broken(cast: Cast) -> None:
     assert b.beat()
 
 
+def test_lock_and_lease_are_taken_together_or_not_at_all(cast: Cast) -> None:
+    """Who is not the target makes way: the lock it found free is free for the one who is."""
+    a, b = cast.member("a"), cast.member("b")
+    cast.conn.execute(MOVE, [a.member_id])
+    session, other = cast.session(), cast.session()
+    assert hold.try_take(other, cast.lease_no(), cast.partition(), b.member_id) is None
+    taken = hold.try_take(session, cast.lease_no(), cast.partition(), a.member_id)
+    assert taken is not None
+    cast.conn.execute(MOVE, [b.member_id])
+    assert hold.try_take(other, cast.lease_no(), cast.partition(), b.member_id) is None
+    assert hold.install(session, taken) is not None, "the owner, which holds the lock, still is it"
+
+
+def test_the_target_takes_nothing_while_another_session_has_the_lock(cast: Cast) -> None:
+    """Its handler may be running: one at a time, whatever the lease says."""
+    a = cast.member("a")
+    cast.conn.execute(MOVE, [a.member_id])
+    session, other = cast.session(), cast.session()
+    assert hold.lock(other, cast.lease_no())
+    assert hold.try_take(session, cast.lease_no(), cast.partition(), a.member_id) is None
+    assert cast.lease("owner") is None
+    hold.unlock(other, cast.lease_no())
+    assert hold.try_take(session, cast.lease_no(), cast.partition(), a.member_id) is not None
+
+
 def test_waiting_for_a_lock_is_limited(cast: Cast) -> None:
     """A session that waits holds back vacuum, whatever else happens."""
     a = cast.member("a")

@@ -203,10 +203,10 @@ def test_in_sql(conn: Connection[Any], topic: Topic) -> None:
     assert _value(conn, "select gapless.publish('outbox', '2', 'k', dedupe_key => 'a')") == first
     message_id = _value(conn, "select id from gapless.outbox_message_t")
     statement = "select * from gapless.publish_once('outbox', '3', %s, key => 'k')"
-    assert conn.execute(statement, ["a"]).fetchall() == [(first, message_id, True)]
+    assert conn.execute(statement, ["a"]).fetchall() == [(first, message_id, True, None)]
     new = conn.execute(statement, ["b"]).fetchone()
     assert new is not None
-    assert new[1:] == (_value(conn, "select max(id) from gapless.outbox_message_t"), False)
+    assert new[1:] == (_value(conn, "select max(id) from gapless.outbox_message_t"), False, None)
     rows = conn.execute(
         "select message_id is null, duplicate from gapless.publish_each('outbox',"
         " array['1', '2', '3'], dedupe_keys => array['a', null, 'c'])"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import fields, is_dataclass
 from inspect import getdoc, isclass, isfunction
 from pathlib import Path
@@ -175,3 +177,41 @@ def test_to_import_it_needs_nothing(tmp_path: Path) -> None:
         env=os.environ,
     )
     assert (done.stdout, done.stderr) == (b"[]\n", b"")
+
+
+@pytest.mark.slow
+def test_the_embedded_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at before it is there, started, used, and stopped twice."""
+    folder = Path(tempfile.mkdtemp(prefix="gapless-ops-", dir="/tmp"))
+    folder.chmod(0o755)  # root's server runs as nobody
+    monkeypatch.setenv("GAPLESS_HOME", str(folder))
+    before = ops.show_server()
+    assert (before.running, before.version, before.url) == (False, None, None)
+    with pytest.raises(UsageError, match="name"):
+        ops.show_server("../x")
+    try:
+        started = ops.start_server()
+        assert (started.running, started.stays) == (True, True)
+        assert started.url is not None
+        with psycopg.connect(started.url) as conn:
+            assert conn.info.dbname == "gapless"
+        assert ops.show_server() == started
+    finally:
+        assert ops.stop_server()
+    assert not ops.stop_server()
+    assert not ops.show_server().running
+    shutil.rmtree(folder)
+
+
+def test_any_error_is_one_line(conn: Connection, orders: None) -> None:
+    """The database's error, with what grants the right that is missing; and our own."""
+    conn.execute("set role gapless_producer")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
+        ops.pause(conn, ops.GroupPlace.parse("billing"))
+    conn.execute("reset role")
+    said = ops.explain(refused.value, "the night shift")
+    assert said.text.startswith("the night shift: permission denied for ")
+    assert said.text.endswith(": grant it gapless_operator")
+    assert said.exit_code == 2
+    assert ops.explain(UsageError("no\nsuch")) == ops.Explained("no such", 2)
+    assert ops.explain(MemoryError()) == ops.Explained("out of memory", 1)

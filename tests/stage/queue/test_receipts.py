@@ -58,6 +58,21 @@ class TestOneHolder:
             queue.call(conn, "reject", old, "late")
         assert queue.call(conn, "acknowledge", new) == 1
 
+    def test_nor_for_a_unit_that_was_set_aside(self, conn: Connection) -> None:
+        queue = make(conn, events=1, block=4)
+        receipt = queue.reserve(conn)[0][0]
+        conn.execute("select gapless.release('sender', 'mails', %s, delay => '1 h')", [receipt])
+        due = "update gapless.dead_letter set next_attempt_ts = clock_timestamp()"
+        conn.execute(due)
+        old = queue.reserve(conn)[0][0]
+        conn.execute(due)  # its time runs out
+        new = queue.reserve(conn)[0][0]
+        for function in ("acknowledge", "release", "extend"):
+            with pytest.raises(psycopg.Error) as refused:
+                queue.call(conn, function, old)
+            assert refused.value.sqlstate == "GL003"
+        assert queue.call(conn, "acknowledge", new) == 1
+
     def test_an_answer_that_is_not_committed_holds_its_event(
         self, conn: Connection, open_session: Sessions
     ) -> None:
@@ -238,6 +253,7 @@ class TestDeaths:
     def test_a_worker_that_died_is_noted_and_its_events_come_one_by_one(
         self, queue: Queue, conn: Connection, open_session: Sessions
     ) -> None:
+        conn.execute("set statement_timeout = '10 s'")
         one = open_session()
         one.execute("begin")
         taken = queue.take(one)

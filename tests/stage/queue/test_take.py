@@ -27,6 +27,18 @@ class TestOneHolder:
         two.execute("rollback")
         one.execute("rollback")
 
+    def test_two_with_the_same_hint_do_not_wait_for_each_other(
+        self, queue: Queue, open_session: Sessions
+    ) -> None:
+        one, two = open_session(), open_session()
+        two.execute("set statement_timeout = '5 s'")
+        one.execute("begin")
+        two.execute("begin")
+        assert queue.take(one, 1).events == _names(1, 4)
+        assert queue.take(two, 1).events == _names(5, 8)
+        two.execute("rollback")
+        one.execute("rollback")
+
     def test_what_was_rolled_back_is_taken_again(
         self, queue: Queue, conn: Connection, open_session: Sessions
     ) -> None:
@@ -111,6 +123,18 @@ class TestParts:
         publish(conn, "mails", 23, 26)
         assert queue.work(conn, 23).events == _names(23, 24), "the rest of the block"
         assert queue.work(conn, 25).events == _names(25, 26)
+
+    def test_a_pass_that_finds_nothing_keeps_no_lock_of_what_comes_next(
+        self, queue: Queue, conn: Connection, open_session: Sessions
+    ) -> None:
+        for n in range(5):
+            queue.work(conn, n * 4 + 1)
+        one = open_session()
+        one.execute("begin")
+        assert queue.take(one).outcome == "idle"
+        publish(conn, "mails", 21, 24)
+        assert queue.work(conn).events == _names(21, 24)
+        one.execute("rollback")
 
     def test_a_claim_goes_on_over_small_segments(self, queue: Queue, conn: Connection) -> None:
         for n in range(21, 25):

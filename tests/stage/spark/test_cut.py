@@ -14,7 +14,7 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.options import read_options
-from gapless.spark.place import cut, earliest, find_ends, latest, settle
+from gapless.spark.place import cut, earliest, find_ends, latest, wait_for_offsets
 from support.log import placed
 
 Cut = dict[tuple[int, int], int]
@@ -116,7 +116,7 @@ def test_as_many_as_are_allowed_are_taken_at_once(
 
 def test_settle_sequences_when_nobody_does(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", {}, key="a")
-    settle(conn)
+    wait_for_offsets(conn)
     options = read_options({"url": dsn, "subscribe": "outbox"})
     ends = find_ends(conn, options)
     assert sum(end.next_offset - 1 for end in ends) == 1

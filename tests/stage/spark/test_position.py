@@ -15,7 +15,7 @@ from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.options import read_options
 from gapless.spark.pipeline import position
 from gapless.spark.pipeline.document import Pipeline, TargetSpec
-from gapless.spark.place import find_ends, record_position, settle
+from gapless.spark.place import find_ends, record_position, wait_for_offsets
 from support.group import owner
 from support.servers import until
 
@@ -36,9 +36,9 @@ def registered(conn: Connection, topic: Topic) -> Connection:
     for n in range(12):
         publish(conn, "outbox", {"n": n}, key=str(n))
     with pytest.raises(UsageError, match='"elsewhere" does not exist'):
-        position.register(conn, PIPELINE)
+        position.register_pipeline(conn, PIPELINE)
     ensure_topic(conn, "elsewhere", partitions=1)
-    position.register(conn, PIPELINE)
+    position.register_pipeline(conn, PIPELINE)
     return conn
 
 
@@ -70,10 +70,10 @@ def test_files_that_are_written_down_are_kept(registered: Connection) -> None:
 
 
 def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
-    position.lock(registered, "p")
+    position.lock_pipeline(registered, "p")
     with connect(dsn, role="test") as other:
         with pytest.raises(UsageError, match="running already"):
-            position.lock(other, "p")
+            position.lock_pipeline(other, "p")
         (standing,) = position.standings(other)
         assert standing.runs
 
@@ -85,8 +85,8 @@ def test_the_next_run_waits_for_the_end_of_the_last(
     monkeypatch.setattr(position, "ENDS_MS", 60_000)
     waits = "select exists (select from pg_locks where not granted and pid = %s)"
     with connect(dsn, role="test") as last, ThreadPoolExecutor() as pool:
-        position.lock(last, "p")
-        following = pool.submit(position.lock, registered, "p")
+        position.lock_pipeline(last, "p")
+        following = pool.submit(position.lock_pipeline, registered, "p")
         waiter = registered.info.backend_pid
         assert until(lambda: last.execute(waits, (waiter,)).fetchone() == (True,))
         last.close()
@@ -95,7 +95,7 @@ def test_the_next_run_waits_for_the_end_of_the_last(
 
 def test_a_handlers_group_is_not_moved(conn: Connection, dsn: str, topic: Topic) -> None:
     publish(conn, "outbox", {}, key="a")
-    settle(conn)
+    wait_for_offsets(conn)
     ends = find_ends(conn, read_options({"url": dsn, "subscribe": "outbox"}))
     at = {"outbox": {end.partition_id: end.next_offset for end in ends}}
     record_position(conn, "query", at)

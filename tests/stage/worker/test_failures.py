@@ -111,7 +111,7 @@ def test_how_its_worker_ended_is_in_the_letter(
 
 def test_a_killer_among_the_retries(fleet: Fleet) -> None:
     """It fails first, then kills its worker: known by its tries, and the others are retried."""
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     fleet.start("a", patch=soon, max_crashes=2, **AGAIN)
     fleet.until_owners(a=4)
     again: dict[str, object] = {"attempts": [1, 1], "raise": "not yet"}
@@ -129,7 +129,7 @@ def test_killed_at_every_point_of_a_retry(
 ) -> None:
     """Every worker handles one of them and is killed at the next: all are handled, each once."""
     monkeypatch.setenv("GAPLESS_FAILPOINTS", f"{point}=kill@2")
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     fleet.start("a", patch=soon, max_crashes=50, **PARK)
     fleet.until_owners(a=4)
     again: dict[str, object] = {"attempts": [1, 1], "raise": "not yet"}
@@ -142,7 +142,7 @@ def test_killed_at_every_point_of_a_retry(
 
 def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
     quick: dict[str, object] = {
-        "gapless.worker.children.BACKOFF_S_MAX": 0.1,
+        "gapless.worker.retries.BACKOFF_S_MAX": 0.1,
         "gapless.worker.brake.BRAKE_S_MAX": 0.01,
     }
     a = fleet.start("a", patch=quick, max_crashes=100)
@@ -173,7 +173,7 @@ def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
 
 
 def test_park_key_keeps_the_order_over_kills_and_hand_overs(fleet: Fleet) -> None:
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     a = fleet.start("a", patch=soon, **PARK)
     fleet.until_owners(a=4)
     keys = [k for k in (f"k{n}" for n in range(200)) if _partition(fleet, k) == 0][:5]
@@ -208,7 +208,7 @@ def _publish(fleet: Fleet, key: str, payload: dict[str, object]) -> None:
 
 def test_at_least_once_over_kills(fleet: Fleet) -> None:
     """Every unit is called and its end written down; only those in hand at a kill are repeated."""
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     a = fleet.start("a", patch=soon, delivery="at-least-once", concurrency=3, max_crashes=50)
     fleet.until_owners(a=4)
     keys = [k for k in (f"k{n}" for n in range(200)) if _partition(fleet, k) == 0][:5]
@@ -234,7 +234,7 @@ def test_at_least_once_over_kills(fleet: Fleet) -> None:
 
 
 def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     settings = {"delivery": "at-least-once", "concurrency": 3, "max_crashes": 2}
     fleet.start("a", patch=soon, max_processing_ms=2000, **settings)
     fleet.until_owners(a=4)
@@ -250,7 +250,7 @@ def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
 @pytest.mark.long
 def test_at_least_once_a_call_that_hangs_is_found_while_others_go_on(fleet: Fleet) -> None:
     """It is its own time that counts, not that since any call ended."""
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     settings = {"delivery": "at-least-once", "concurrency": 2, "max_crashes": 2}
     fleet.start("a", patch=soon, max_processing_ms=2000, **settings)
     fleet.until_owners(a=4)

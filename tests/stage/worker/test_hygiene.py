@@ -12,7 +12,7 @@ from signal import SIGKILL, SIGTERM
 from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
 
-SOON = {"gapless.worker.children.BACKOFF_S_MAX": 0.1}
+SOON = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
 
 
 def descriptors(pid: int) -> Counter[str]:

@@ -27,7 +27,7 @@ $$ begin raise exception 'what is of gapless is broken' using errcode = 'XX001';
 def test_a_deadly_unit_is_dead_lettered_and_its_neighbours_are_handled(
     fleet: Fleet, name: str, record_property: pytest.RecordProperty
 ) -> None:
-    soon = {"gapless.worker.children.BACKOFF_S_MAX": 0.1} if "session" in name else {}
+    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1} if "session" in name else {}
     fleet.start("a", max_processing_ms=400, patch=soon)
     fleet.until_owners(a=4)
     since = fleet.now()

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from gapless.db.connect import connect
+from gapless.worker.session_loop import Opening
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries, handovers
 
 MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
+
+
+def test_a_session_of_handlers_is_guarded(dsn: str) -> None:
+    """A transaction left idle for longer than a turn may take ends, and its locks with it."""
+    opening = Opening(
+        connect=lambda: connect(dsn, role="guarded"), max_processing_ms=60_000, patience_s=1.0
+    )
+    for limit_ms, statement in ((None, "0"), (7_000, "7s")):
+        with replace(opening, statement_timeout_ms=limit_ms).open() as conn:
+            said = [
+                conn.execute(f"show {name}").fetchone()
+                for name in ("idle_in_transaction_session_timeout", "statement_timeout")
+            ]
+        assert said == [("65s",), (statement,)]
 
 
 @pytest.mark.parametrize("whose", ["supervisor", "worker%", "sequencer", "%"])

@@ -8,9 +8,9 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.embedded.account import server_account
 from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
+from gapless.db.postgres.account import server_account
 from stage.worker.fleet import Fleet, until
 
 WAITS = "cannot connect to PostgreSQL"

@@ -53,7 +53,7 @@ def _change(
             if args.places
             else list_units(conn, filter_of(args))
         )
-        if args.dry_run or not (args.places or args.yes):
+        if args.dry_run or not (args.places or args.apply):
             return _would(args, verb, units)
         with Steps(verb, len(units), "; the same again does the rest") as steps:
             places = [unit.place for unit in units]

@@ -8,7 +8,7 @@ from gapless.cli.dlq.change import discard_chosen, redrive_chosen
 from gapless.cli.dlq.filters import add_filters
 from gapless.cli.dlq.show import print_list, print_one
 from gapless.cli.dlq.transfer import export, import_
-from gapless.cli.parser import Parser, add_json, whole
+from gapless.cli.parser import Parser, add_confirm, add_verb, whole
 from gapless.cli.place import event_place
 from gapless.ops.dlq.find import OPEN
 
@@ -30,8 +30,7 @@ examples:
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list the newest units (also without a verb)")
-    listing.set_defaults(act=print_list)
+    listing = add_verb(verbs, "list", print_list, "list the newest units (also without a verb)")
     add_filters(listing, states=OPEN)
     listing.add_argument(
         "--limit",
@@ -40,16 +39,13 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="at most N, newest failure first (default: 20)",
     )
-    add_json(listing)
-    showing = verbs.add_parser("show", help="show one with payload, error and what waits behind it")
-    showing.set_defaults(act=print_one)
+    about = "show one with payload, error and what waits behind it"
+    showing = add_verb(verbs, "show", print_one, about)
     showing.add_argument("place", type=event_place, metavar="PLACE", help="as in the list")
-    add_json(showing)
-    redriving = verbs.add_parser("redrive", help="have units handled again, in order, once")
-    redriving.set_defaults(act=redrive_chosen)
-    _add_choice(redriving, states=("dead",))
-    discarding = verbs.add_parser("discard", help="give units up; what is parked behind follows")
-    discarding.set_defaults(act=discard_chosen)
+    about = "have units handled again, in order, once"
+    _add_choice(add_verb(verbs, "redrive", redrive_chosen, about), states=("dead",))
+    about = "give units up; what is parked behind follows"
+    discarding = add_verb(verbs, "discard", discard_chosen, about)
     _add_choice(discarding, states=("dead",))
     discarding.add_argument("--reason", required=True, metavar="TEXT", help="for the record")
     _add_transfers(verbs)
@@ -61,9 +57,8 @@ def _add_choice(parser: argparse.ArgumentParser, *, states: tuple[str, ...]) -> 
     )
     add_filters(parser, states=states)
     parser.add_argument("--all", action="store_true", help=f"all that are {states[0]}")
-    parser.add_argument("--yes", action="store_true", help="do it, for a filter or --all")
+    add_confirm(parser, "do it, for a filter or --all")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    add_json(parser)
 
 
 def _add_transfers(verbs: argparse._SubParsersAction[Parser]) -> None:
@@ -71,11 +66,9 @@ def _add_transfers(verbs: argparse._SubParsersAction[Parser]) -> None:
     exporting.set_defaults(act=export)
     exporting.add_argument("file", nargs="?", default="-", help="a new file (default: - is stdout)")
     add_filters(exporting, states=OPEN)
-    importing = verbs.add_parser("import", help="put exported units back, mended or not")
-    importing.set_defaults(act=import_)
+    importing = add_verb(verbs, "import", import_, "put exported units back, mended or not")
     importing.add_argument("file", nargs="?", default="-", help="JSON lines (default: - is stdin)")
     importing.add_argument(
         "--publish", action="store_true", help="publish their events anew instead, for all groups"
     )
     importing.add_argument("--dry-run", action="store_true", help="only read and check the lines")
-    add_json(importing)

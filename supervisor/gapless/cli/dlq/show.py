@@ -32,22 +32,26 @@ def print_one(args: argparse.Namespace) -> int:
     """Print one unit."""
     with open_connection(args, "dlq") as conn:
         found = show_unit(conn, args.place)
-    unit, events = found.unit, found.events
     if args.json:
         say(_details_json(found))
         return 0
-    ahead = _place(unit, found.ahead) if found.ahead else "?"
-    for line in _facts(unit, found.behind, ahead):
+    for line in unit_lines(found):
         say(line)
-    for each in found.same_transaction:
-        say(_fact("elsewhere", plain(str(each))))
-    for event in events:
-        _print_event(event, alone=len(events) == 1)
-    if unit.events > len(events):
-        say(f"\n... and {quantity(unit.events - len(events), 'more event')}")
-    say("\nerror" + (f" (SQLSTATE {unit.sqlstate})" if unit.sqlstate else ""))
-    say(_indented("\n".join(plain(line) for line in unit.exception.splitlines())))
     return 0
+
+
+def unit_lines(found: DlqDetails) -> Iterator[str]:
+    """Yield what is known of a unit, harmless on a terminal; a line may hold line breaks."""
+    unit, events = found.unit, found.events
+    yield from _facts(unit, found.behind, _place(unit, found.ahead) if found.ahead else "?")
+    for each in found.same_transaction:
+        yield _fact("elsewhere", plain(str(each)))
+    for event in events:
+        yield from _event(event, alone=len(events) == 1)
+    if unit.events > len(events):
+        yield f"\n... and {quantity(unit.events - len(events), 'more event')}"
+    yield "\nerror" + (f" (SQLSTATE {unit.sqlstate})" if unit.sqlstate else "")
+    yield _indented("\n".join(plain(line) for line in unit.exception.splitlines()))
 
 
 def _details_json(found: DlqDetails) -> str:
@@ -98,19 +102,19 @@ def _state(unit: DlqUnit, ahead: str) -> str:
     return unit.state
 
 
-def _print_event(event: DlqEvent, *, alone: bool) -> None:
+def _event(event: DlqEvent, *, alone: bool) -> Iterator[str]:
     if not alone:
-        say(f"\nevent at offset {event.offset}")
+        yield f"\nevent at offset {event.offset}"
     for name in ("key", "event_type", "host_id", "user_id"):
         value = getattr(event, name)
         if value is not None:
-            say(_fact(name, cell(value)))
-    say(_fact("published", f"{stamp(event.published)} (message_id {event.message_id})"))
+            yield _fact(name, cell(value))
+    yield _fact("published", f"{stamp(event.published)} (message_id {event.message_id})")
     for name in _JSON_FIELDS:
         text = getattr(event, name)
         if text is not None:
-            say(f"\n{name}")
-            say(_indented(_pretty(text)))
+            yield f"\n{name}"
+            yield _indented(_pretty(text))
 
 
 def _place(unit: DlqUnit, other: ParkedAhead | ParkedBehind) -> str:

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
-from gapless.cli.parser import add_json, whole
+from gapless.cli.parser import add_confirm, add_json, whole
 from gapless.cli.place import point
 from gapless.cli.progress import Steps
 from gapless.cli.replay.report import print_plan, print_result, print_trial
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="of the scratch group (default: replay- and four digits)")
     parser.add_argument("--keep", action="store_true", help="keep the scratch group when done")
     parser.add_argument("--batch-size", type=int, metavar="N", help="events per claim")
-    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help="do it")
+    add_confirm(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="call the handler for all of it, and roll it back"
     )

@@ -11,6 +11,7 @@ from gapless.consume.session import run, run_before
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.keys import Partition, partition_params
+from gapless.telemetry.spans import verdict
 
 
 def set_aside(
@@ -29,6 +30,7 @@ def set_aside(
     run_before(conn, "lift_timeout")
     run(conn, "set_aside", params)
     run(conn, "put_timeout_back")
+    verdict(failure.error, fate.state, failure.attempts)
 
 
 def settle_parked(

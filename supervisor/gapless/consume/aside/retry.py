@@ -27,10 +27,10 @@ from gapless.consume.session import (
     transaction,
 )
 from gapless.consume.unit import Source, Unit
-from gapless.consume.user.call import UnitFailedError, call, call_outside
+from gapless.consume.user.call import call, call_outside
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict, judge
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
@@ -38,6 +38,7 @@ from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows
+from gapless.telemetry import spans
 
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
@@ -169,6 +170,7 @@ def _finish(job: Job, first_offset: int, claimed: _Claimed) -> None:
 
 
 def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
+    spans.verdict(failure.error, verdict.state, failure.attempts)
     if verdict.state == "skip":
         return _skip(job, first_offset)
     state: Outcome = "dead" if verdict.state == "dead" else "waiting"

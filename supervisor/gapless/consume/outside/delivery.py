@@ -32,6 +32,7 @@ from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
+from gapless.telemetry import spans
 
 
 def forget_deliveries(conn: Connection[Any], assignment: Assignment) -> None:
@@ -181,6 +182,8 @@ class Outside:
         """Do with a unit whose call failed what the policy says; tell whether it is passed."""
         assert isinstance(failure.error, BaseException)
         verdict = judge(self._job.terms.policy, failure.error, failure.attempts)
+        if verdict.state in ("block", "skip"):  # else set_aside() says it
+            spans.verdict(failure.error, verdict.state, failure.attempts)
         if verdict.state == "block":
             note.blocked = self._job.blocked(first, failure.error)
             return False

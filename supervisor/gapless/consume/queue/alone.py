@@ -15,10 +15,10 @@ from gapless.consume.job import STATES, Step
 from gapless.consume.queue.place import Place
 from gapless.consume.queue.receipts import Reserved, acknowledge, begin_reserved, fail, give_back
 from gapless.consume.session import TransactionBrokenError, allow_commit, transaction
-from gapless.consume.user.call import UnitFailedError, call
+from gapless.consume.user.call import call
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import ReceiptError

@@ -27,9 +27,9 @@ from gapless.consume.session import (
     transaction,
 )
 from gapless.consume.unit import Unit
-from gapless.consume.user.call import UnitFailedError, call_each
+from gapless.consume.user.call import call_each
 from gapless.consume.user.chain import learn
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
 

@@ -25,6 +25,7 @@ from gapless.failpoints import hit
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch
+from gapless.telemetry.meter import UNTIMED, in_use, timed
 
 EVENTS_MAX = 2000
 BYTES_MAX = 4 << 20  # of payloads; guessed from the batch before
@@ -63,7 +64,8 @@ class Backlog:
         at_once = min(FETCH_EVENTS, terms.stream_above_events)
         most = 0 if self.events else at_once
         wanted = Wanted(batch_size, most, terms.group_by, self.events, self.place)
-        claimed = claim(conn, assignment, wanted)
+        with timed("claim") if in_use else UNTIMED:
+            claimed = claim(conn, assignment, wanted)
         if claimed.outcome != "claimed":
             return claimed, ()
         hit("step.claimed")

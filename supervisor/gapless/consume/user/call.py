@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any, NoReturn
@@ -20,11 +21,14 @@ from gapless.consume.session import (
 from gapless.consume.unit import Unit
 from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.user.watch import watch, watched
+from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.wish import WISHES
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 from gapless.log.cause import Handling, handling
+from gapless.telemetry.meter import in_use
+from gapless.telemetry.spans import TRACING
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
 _WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
@@ -32,15 +36,6 @@ ENDED = "the handler ended the transaction it was given: it must not COMMIT or R
 
 _IN_TRANSACTION = int(TransactionStatus.INTRANS)  # so: neither broken, closed, aborted nor busy
 _NO_PIPELINE = int(PipelineStatus.OFF)
-
-
-class UnitFailedError(Exception):
-    """The handler refused a unit; `error` is what it raised. at: the unit's number, if known."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error = error
-        self.at: int | None = None
 
 
 def call_each(
@@ -52,8 +47,9 @@ def call_each(
     at = 0
     now = Handling()
     token = handling.set(now)
+    seen = watch() if in_use or TRACING in sys.modules else None
     try:
-        for at, unit in numbered:  # noqa: B007 - read when one raised
+        for at, unit in numbered if seen is None else seen.each(numbered):  # noqa: B007 - read when one raised
             now.origin = unit
             if tells:
                 tell(conn, unit)
@@ -74,6 +70,8 @@ def call_each(
         failed.at = at
         raise
     finally:
+        if seen is not None:
+            seen.close(sys.exception())
         handling.reset(token)
 
 
@@ -85,12 +83,13 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """
     if handler.habits.publishes:
         tell(conn, work)
-    try:
-        with handled(work):
-            result = handler.function(work, conn)
-    except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-        _blame(error, conn, handler)
-    _require_good(result, conn)
+    with watched(work):
+        try:
+            with handled(work):
+                result = handler.function(work, conn)
+        except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+            _blame(error, conn, handler)
+        _require_good(result, conn)
     if handler.habits.sets:
         restore_settings(conn)
 
@@ -125,7 +124,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
     """
     began = perf_counter()
     try:
-        with handled(unit):
+        with watched(unit, is_judged_later=True), handled(unit):
             _refuse_unrun(handler.function(unit))
     except HoleError:
         raise

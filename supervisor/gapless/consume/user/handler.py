@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 from psycopg import Connection
@@ -20,6 +20,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
+from gapless.log.schedules import Schedule
 
 GroupBy = Literal["transaction", "user"]
 Mode = Literal["ordered", "queue"]
@@ -55,6 +56,7 @@ class Handler:
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
     batch_size: events of a claim, 1 to 100 000. concurrency: calls at a time, 1 to 1000.
     retry_delays_s: seconds until the second, third, … attempt.
+    schedule: what calls it when it is due, of @gapless.schedule.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
@@ -72,10 +74,15 @@ class Handler:
     retry_delays_s: Sequence[float] | None = None
     delivery: DeliveryMode | None = None
     concurrency: int | None = None
+    schedule: Schedule | None = None
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any]) -> object:
         return self.function(work, *conn)
+
+    def scheduled_as(self, schedule: Schedule) -> Handler:
+        """Return the same handler, which is called when that schedule is due."""
+        return replace(self, schedule=schedule)
 
     @property
     def name(self) -> str:

@@ -102,8 +102,7 @@ def _name(path: Path) -> str:
     name = path.stem
     if name in sys.stdlib_module_names:
         importlib.import_module(name)  # before its neighbour takes its place on the path
-    is_free = name not in sys.modules and "." not in name
-    if is_free or (name in sys.modules and _is_of(sys.modules[name], path)):
+    if name not in sys.modules or _is_of(sys.modules[name], path):
         return name
     return f"{name}_{zlib.crc32(bytes(path.resolve())):08x}"
 

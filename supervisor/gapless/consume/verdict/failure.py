@@ -13,6 +13,15 @@ EXCEPTION_CHARS_MAX = 16_000
 REASON_CHARS_MAX = 500
 
 
+class UnitFailedError(Exception):
+    """The handler refused a unit; `error` is what it raised. at: the unit's number, if known."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+        self.at: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """Why a unit is set aside: what was raised, or words when nothing was.

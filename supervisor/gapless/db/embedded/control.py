@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.db.embedded.account import server_account
-from gapless.db.embedded.binaries import find_binaries
-from gapless.db.embedded.folder import SHARED, ServerFolder, default_folder, try_lock
+from gapless.db.embedded.folder import SHARED, ServerFolder, default_folder, try_flock
 from gapless.db.embedded.server import EmbeddedServer, acquire
+from gapless.db.postgres.account import server_account
+from gapless.db.postgres.binaries import find_binaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class ServerStanding:
     version: int | None
 
 
-def look(name: str) -> ServerStanding:
+def standing_of(name: str) -> ServerStanding:
     """Look at the server called `name`; starts nothing. Raises UsageError for a bad name."""
     folder = _folder(name)
     dsn = folder.read_state().dsn if _is_kept(folder) else None
@@ -47,7 +47,7 @@ def start(name: str) -> ServerStanding:
     """
     with acquire(name=name) as server:
         stay(server)
-    return look(name)
+    return standing_of(name)
 
 
 def stay(server: EmbeddedServer) -> None:
@@ -57,7 +57,7 @@ def stay(server: EmbeddedServer) -> None:
 
 def psql(name: str) -> Path | None:
     """Return the psql that lies beside the programs of this server, if there is one."""
-    program = find_binaries(look(name).version).bindir / "psql"
+    program = find_binaries(standing_of(name).version).bindir / "psql"
     return program if os.access(program, os.X_OK) else None
 
 
@@ -69,7 +69,7 @@ def _is_kept(folder: ServerFolder) -> bool:
     """Tell whether a keeper holds its lock; nothing is made where no server ever was."""
     if not folder.keeper_lock.exists():
         return False
-    lock = try_lock(folder.keeper_lock, SHARED)
+    lock = try_flock(folder.keeper_lock, SHARED)
     if lock is None:
         return True
     os.close(lock)

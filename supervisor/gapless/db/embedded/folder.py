@@ -23,7 +23,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gapless.db.embedded.account import Account, closed_folder
+from gapless.db.postgres.account import Account, closed_folder
 from gapless.errors import ConnectError, UsageError
 
 SHARED = fcntl.LOCK_SH
@@ -133,7 +133,7 @@ def default_folder(name: str, *, as_root: bool) -> ServerFolder:
     return ServerFolder(Path(shared).absolute() / "gapless" / name)
 
 
-def try_lock(path: Path, kind: int) -> int | None:
+def try_flock(path: Path, kind: int) -> int | None:
     """Take a lock without waiting; return its descriptor, or None when it is held against us.
 
     Forked children inherit the lock, programs started do not. It ends with the last copy of the
@@ -153,7 +153,7 @@ def try_lock(path: Path, kind: int) -> int | None:
 
 def wait_for_lock(path: Path, kind: int, deadline_s: float) -> int:
     """Take a lock before `deadline_s` on the monotonic clock, or raise ConnectError."""
-    while (lock := try_lock(path, kind)) is None:
+    while (lock := try_flock(path, kind)) is None:
         if time.monotonic() > deadline_s:
             raise ConnectError(f"{path} stays locked: a gapless process hangs; see who has it open")
         time.sleep(_LOOK_AGAIN_S)

@@ -24,10 +24,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from gapless.db.embedded.account import server_account
-from gapless.db.embedded.binaries import find_binaries, runnable_by
-from gapless.db.embedded.cluster import Cluster
-from gapless.db.embedded.folder import EXCLUSIVE, ServerFolder, ServerState, try_lock
+from gapless.db.embedded.folder import EXCLUSIVE, ServerFolder, ServerState, try_flock
+from gapless.db.postgres.account import server_account
+from gapless.db.postgres.binaries import find_binaries, runnable_by
+from gapless.db.postgres.cluster import Cluster
 from gapless.errors import GaplessError
 
 _LOOK_AGAIN_S = 0.2
@@ -111,7 +111,7 @@ class Keeper:
         while not self._asked_to_stop and self._folder.still_has(self._lock):
             # Once we have it, it is ours until this process ends: who comes waits until then.
             stays = self._folder.stay.exists()
-            if not stays and try_lock(self._folder.users_lock, EXCLUSIVE) is not None:
+            if not stays and try_flock(self._folder.users_lock, EXCLUSIVE) is not None:
                 return
             if cluster.exit_code == 0:
                 return

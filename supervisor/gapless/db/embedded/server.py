@@ -23,19 +23,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gapless.db.embedded.account import closed_folder, server_account
-from gapless.db.embedded.binaries import find_binaries, runnable_by
-from gapless.db.embedded.cluster import START_TIMEOUT_S, Cluster
 from gapless.db.embedded.folder import (
     EXCLUSIVE,
     SHARED,
     ServerFolder,
     default_folder,
-    try_lock,
+    try_flock,
     wait_for_lock,
 )
 from gapless.db.embedded.keeper import Order
-from gapless.db.embedded.postmaster import STOP_TIMEOUT_S, running_postmaster, shut_down
+from gapless.db.postgres.account import closed_folder, server_account
+from gapless.db.postgres.binaries import find_binaries, runnable_by
+from gapless.db.postgres.cluster import START_TIMEOUT_S, Cluster
+from gapless.db.postgres.postmaster import STOP_TIMEOUT_S, running_postmaster, shut_down
 from gapless.errors import ConnectError
 
 _LOOK_AGAIN_S = 0.01
@@ -155,7 +155,7 @@ def stop(directory: Path | None = None, *, name: str = "default") -> bool:
     if not folder.keeper_lock.exists():
         return False
     is_kept = False
-    while (keeper_lock := try_lock(folder.keeper_lock, EXCLUSIVE)) is None:
+    while (keeper_lock := try_flock(folder.keeper_lock, EXCLUSIVE)) is None:
         is_kept = True
         _tell_keeper_to_stop(folder)
         time.sleep(_LOOK_AGAIN_S)
@@ -191,7 +191,7 @@ def _find_or_start(folder: ServerFolder, order: Order, deadline_s: float) -> str
     """Return the DSN of the server of a running keeper, or of the keeper started here."""
     is_started = False
     while time.monotonic() < deadline_s:
-        keeper_lock = try_lock(folder.keeper_lock, EXCLUSIVE)
+        keeper_lock = try_flock(folder.keeper_lock, EXCLUSIVE)
         if keeper_lock is None:
             dsn = folder.read_state().dsn
             if dsn is not None:

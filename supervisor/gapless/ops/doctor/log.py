@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gapless.db.queries import query
 from gapless.log.retention import Chunk
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
-
-if TYPE_CHECKING:
-    from gapless.status.snapshot import Snapshot
+from gapless.status import Snapshot, snapshot
+from gapless.status.snapshot import COUNT_MAX
 
 _SHOWN_MAX = 5
 _STILL_S = 5.0  # so long an event may be without an offset
@@ -84,15 +82,11 @@ def chunks(patient: Patient) -> Iterator[Finding]:
 
 
 def _look(patient: Patient) -> Snapshot:
-    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
-
     return snapshot(patient.conn)
 
 
 def sequencer(patient: Patient) -> Iterator[Finding]:
     """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
-    from gapless.status.snapshot import COUNT_MAX  # noqa: PLC0415 - as _look()
-
     look = _look(patient)
     sequencing = look.sequencer
     pending = look.pending_events

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
-from gapless.ops.doctor import log, places, schema, server, session
+from gapless.ops.doctor import later, log, places, schema, server, session
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
@@ -32,6 +32,7 @@ _LOG = (
     log.chunks,
     log.sequencer,
     log.unrouted,
+    later.later,
     log.squatters,
     log.members,
     log.partitions,

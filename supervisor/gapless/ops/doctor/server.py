@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from gapless.db.connect import MIN_SERVER_VERSION
 from gapless.db.queries import query
+from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
 
 _OLD_S = 600.0
 _PREPARED_OLD_S = 60.0
-_SESSIONS_PER_MEMBER = 2  # control and sequencer candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +32,17 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """Sessions: `admitted` to this role and database, taken by all, and by gapless."""
+    """Sessions: `admitted` to this role and database, taken by all, and by gapless.
+
+    own: what the members take beside those of their workers.
+    """
 
     admitted: int
     taken: int
     taken_by_gapless: int
     partitions: int
     members: int
+    own: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,7 @@ def connections(patient: Patient) -> Iterator[Finding]:
     """Whether there are sessions enough for every partition to be worked on."""
     facts = rows(patient.conn, Connections, query("doctor", "connections"))[0]
     members = max(facts.members, 1)
-    needed = facts.partitions + members * _SESSIONS_PER_MEMBER
+    needed = facts.partitions + (facts.own or SESSIONS_PER_SUPERVISOR)
     others = facts.taken - facts.taken_by_gapless
     text = (
         f"{quantity(facts.partitions, 'partition')} of all groups and "

@@ -19,12 +19,15 @@ from uuid import UUID
 from gapless.errors import PublishError, UsageError
 from gapless.log.event import NewEvent
 from gapless.log.keyed import key_text
+from gapless.log.later import delay_text, moment_text
 
 LINE_BYTES_MAX = 256 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _BLANKS = " \t\r\n"
-_TEXT_FIELDS = ("key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key")
-_FIELDS = ("payload", *_TEXT_FIELDS, "headers")
+_TEXT_FIELDS = (
+    "key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key", "deliver_at",
+)  # fmt: skip
+_FIELDS = ("payload", *_TEXT_FIELDS, "headers", "deliver_in")
 
 
 class _Number(str):
@@ -180,6 +183,9 @@ def _from_envelope(text: str) -> dict[str, Any]:
         if type(value) is not str:
             raise ValueError(f"{name} must be text")
         fields[name] = _CHECKS.get(name, str)(_stored(name, value))
+    delay, _ = members.get("deliver_in", (None, ""))
+    if delay is not None:
+        fields["deliver_in"] = _delay(delay)
     headers, text_of_headers = members.get("headers", (None, ""))
     if headers is not None:
         fields["headers"] = _headers(headers, text_of_headers)
@@ -210,7 +216,29 @@ def dedupe_key(text: str) -> str:
         raise ValueError(str(error)) from None
 
 
-_CHECKS = {"transaction_id": transaction_text, "dedupe_key": dedupe_key}
+def deliver_at(text: str) -> str:
+    """Return a time that publish() takes; or raise ValueError."""
+    try:
+        return str(moment_text(text))
+    except PublishError as error:
+        raise ValueError(str(error)) from None
+
+
+def _delay(value: object) -> float:
+    if not isinstance(value, _Number):
+        raise ValueError("deliver_in must be a number of seconds")  # noqa: TRY004 - as below
+    try:
+        delay_text(float(value))
+    except PublishError as error:
+        raise ValueError(str(error)) from None
+    return float(value)
+
+
+_CHECKS = {
+    "transaction_id": transaction_text,
+    "dedupe_key": dedupe_key,
+    "deliver_at": deliver_at,
+}
 
 
 def _stored(name: str, text: str) -> str:

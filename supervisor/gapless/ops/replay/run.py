@@ -25,6 +25,7 @@ from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.logs import owns
 from gapless.ops.replay.plan import singly
 from gapless.ops.rows import require_autocommit, row, rows
 
@@ -163,6 +164,7 @@ def _partition(
     # Somebody may have been at it between our look and the lock.
     left = [each for each in _parts(conn, name) if each.partition_id == part.partition_id]
     at = left[0].next_offset if left else part.stop_offset
+    owns(assignment)
     turn = Job(conn=conn, assignment=assignment, handler=handler, terms=terms)
     alone = terms.batch_size if unclean else 0  # it may have died of one of these (I8)
     while at < part.stop_offset:

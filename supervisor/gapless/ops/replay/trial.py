@@ -22,8 +22,9 @@ from gapless.consume.read.units import at_once, load_units, read_units
 from gapless.consume.session import TransactionBrokenError, run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans, Unit
-from gapless.consume.user.call import ENDED, UnitFailedError, call, call_each
+from gapless.consume.user.call import ENDED, call, call_each
 from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import UnitFailedError
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import GaplessError

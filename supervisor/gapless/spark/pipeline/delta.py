@@ -21,7 +21,7 @@ from psycopg import Connection
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
-from gapless.spark.pipeline.delta_schema import columns_of, require_same, require_writable
+from gapless.spark.pipeline.delta_schema import columns_of, require_same_columns, require_writable
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.folder import File, Folder
 from gapless.spark.pipeline.parquet import write_parquet
@@ -38,7 +38,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 def require_delta() -> None:
     """Raise UsageError where the package that writes Delta's log is missing."""
     try:
-        import deltalake  # noqa: F401, PLC0415 - an extra
+        import deltalake  # noqa: F401 - an extra
     except ImportError as error:
         raise UsageError(
             f"a target delta needs {error.name}, which is not installed: pip install gapless[delta]"
@@ -99,7 +99,7 @@ class Delta:
 
     def _table(self, df: DataFrame) -> DeltaTable:
         """Return the table, made if there is none. Raises UsageError if the rows do not fit."""
-        from deltalake import DeltaTable, Schema  # noqa: PLC0415 - an extra
+        from deltalake import DeltaTable, Schema
 
         partition_by = list(self._pipeline.target.partition_by)
         columns = columns_of(json.loads(df.schema.json()), partition_by)
@@ -114,7 +114,7 @@ class Delta:
             DeltaTable.create(uri, schema=schema, partition_by=partition_by, mode="ignore")
         table = DeltaTable(uri)
         require_writable(table)
-        require_same(table, columns, partition_by)
+        require_same_columns(table, columns, partition_by)
         return table
 
     def _require_new(self, table: DeltaTable, app: str, batch: MicroBatch) -> None:
@@ -128,8 +128,8 @@ class Delta:
 
     def _commit(self, plan: Any, batch: MicroBatch) -> None:
         """Commit unless that has happened; of two at once, delta-rs refuses the second."""
-        from deltalake import CommitProperties, DeltaTable, Transaction  # noqa: PLC0415 - an extra
-        from deltalake.transaction import AddAction, RemoveAction  # noqa: PLC0415
+        from deltalake import CommitProperties, DeltaTable, Transaction
+        from deltalake.transaction import AddAction, RemoveAction
 
         table = DeltaTable(plan["table"])
         if table.transaction_version(plan["app"]) == batch.number:
@@ -185,7 +185,7 @@ def _micros(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def _explained(where: str) -> Iterator[None]:
     """Say in one sentence what is wrong with the table, whoever found it."""
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
+    from deltalake.exceptions import DeltaError
 
     try:
         yield

@@ -43,7 +43,9 @@ def columns_of(schema: Any, partition_by: Sequence[str]) -> list[Column]:
     return columns
 
 
-def require_same(table: DeltaTable, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
+def require_same_columns(
+    table: DeltaTable, columns: Sequence[Column], partition_by: Sequence[str]
+) -> None:
     """Raise UsageError unless the table has these columns, of these types, so partitioned.
 
     A column that only the table has is null in these rows.

@@ -69,7 +69,7 @@ class Pipeline:
 
 def load_pipelines(path: Path) -> dict[str, Pipeline]:
     """Read and check the file. Raises ConfigError in one line, with the place."""
-    import yaml  # noqa: PLC0415 - only where a file is read
+    import yaml
 
     try:
         document = yaml.safe_load(path.read_text())

@@ -19,7 +19,7 @@ from gapless.lease.squatters import end_squatters
 from gapless.spark.offsets import Offsets, count, from_json, to_json
 from gapless.spark.options import read_options
 from gapless.spark.pipeline.document import Pipeline
-from gapless.spark.place import End, cut, find_ends, latest, require_kept, settle
+from gapless.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
 
 ENDS_MS = 2000
 
@@ -71,7 +71,7 @@ class MicroBatch:
         return count(self.start, self.end)
 
 
-def register(conn: Connection[Any], pipeline: Pipeline) -> None:
+def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
     """Make the pipeline known. Raises UsageError for topics that do not exist."""
     topics = set(pipeline.topics)
     if pipeline.target.kind == "topic":
@@ -88,7 +88,7 @@ def register(conn: Connection[Any], pipeline: Pipeline) -> None:
     )
 
 
-def lock(conn: Connection[Any], name: str) -> None:
+def lock_pipeline(conn: Connection[Any], name: str) -> None:
     """Be the one run of the pipeline while `conn` lives; UsageError if there is another.
 
     Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
@@ -135,7 +135,7 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline) -> MicroBatch:
     A batch whose files are written already is returned as it was. Raises HoleError when retention
     dropped what the pipeline has not read.
     """
-    settle(conn)
+    wait_for_offsets(conn)
     at = state(conn, pipeline.name)
     ends = _ends(conn, pipeline.topics)
     start = _position(conn, pipeline, ends)
@@ -196,7 +196,7 @@ def note(conn: Connection[Any], name: str, error: str | None) -> None:
 def reset(conn: Connection[Any], name: str, goal: str) -> None:
     """Put a pipeline to `earliest` or `latest`. Raises UsageError while it runs, or half-way."""
     state(conn, name)
-    lock(conn, name)
+    lock_pipeline(conn, name)
     try:
         conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": goal})
     except psycopg.Error as error:
@@ -217,7 +217,7 @@ def holds(conn: Connection[Any], name: str) -> list[Hold]:
 def remove(conn: Connection[Any], name: str) -> None:
     """Forget a pipeline: retention waits for it no more. Raises UsageError while it runs."""
     holds(conn, name)
-    lock(conn, name)
+    lock_pipeline(conn, name)
     conn.execute(query("spark", "remove_pipeline"), {"name": name})
 
 

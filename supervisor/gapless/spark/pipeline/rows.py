@@ -52,8 +52,8 @@ def stage_rows(df: DataFrame, where: Reached, table: sql.Composable) -> list[Sta
 
 def _task(handed: Callable[[int, Any], Staged]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa  # noqa: PLC0415 - only where tasks run
-        from pyspark import TaskContext  # noqa: PLC0415 - as above
+        import pyarrow as pa
+        from pyspark import TaskContext
 
         context = TaskContext.get()
         done = handed(context.partitionId() if context else 0, batches)
@@ -98,8 +98,8 @@ def _stage_rows(
 
 def _csv(batch: pa.RecordBatch, token: UUID) -> bytes:
     """Return rows as CSV for COPY, the token in front."""
-    import pyarrow as pa  # noqa: PLC0415 - only where tasks run
-    import pyarrow.csv as pa_csv  # noqa: PLC0415
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
 
     if not batch.num_rows:
         return b""

@@ -19,10 +19,10 @@ from gapless.spark.offsets import to_json
 from gapless.spark.pipeline.document import Pipeline
 from gapless.spark.pipeline.position import (
     MicroBatch,
-    lock,
+    lock_pipeline,
     next_batch,
     note,
-    register,
+    register_pipeline,
     require_target,
 )
 from gapless.spark.pipeline.target import require_target_package, target_of
@@ -55,8 +55,8 @@ def run_pipeline(
     transform = load_transform(pipeline)  # before Spark is started for nothing
     require_target_package(pipeline)
     with closing(open_control(dsn)) as conn:
-        register(conn, pipeline)
-        lock(conn, pipeline.name)
+        register_pipeline(conn, pipeline)
+        lock_pipeline(conn, pipeline.name)
         require_target(conn, pipeline)
         note(conn, pipeline.name, None)
         with _noted(conn, pipeline.name):

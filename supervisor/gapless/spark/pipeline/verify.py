@@ -56,9 +56,9 @@ def require_batch(df: DataFrame, batch: MicroBatch, name: str) -> None:
             f"pipeline {name} is an archive, so its rows need {', '.join(_COLUMNS)}: "
             f"{', '.join(missing)} is not there"
         )
-    from pyspark.sql.functions import col, count, count_distinct  # noqa: PLC0415 - drivers only
-    from pyspark.sql.functions import max as highest  # noqa: PLC0415
-    from pyspark.sql.functions import min as lowest  # noqa: PLC0415
+    from pyspark.sql.functions import col, count, count_distinct
+    from pyspark.sql.functions import max as highest
+    from pyspark.sql.functions import min as lowest
 
     offset = col("offset")
     rows = (
@@ -108,8 +108,8 @@ def _ranges(start: Offsets, end: Offsets) -> Iterator[tuple[str, int, int, int]]
 
 
 def _problem(folder: str, topic: str, partition: int, first: int, last: int) -> str | None:
-    import numpy as np  # noqa: PLC0415 - only where files are read
-    import pyarrow.dataset as ds  # noqa: PLC0415 - only where files are read
+    import numpy as np
+    import pyarrow.dataset as ds
 
     inside = (ds.field("topic") == topic) & (ds.field("partition") == partition)
     try:

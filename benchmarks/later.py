@@ -1,0 +1,203 @@
+"""Events for later: how many a second are promoted, how late, what a look costs in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from psycopg import Connection
+
+from benchmarks.drain import noop
+from benchmarks.figure import Figure, Target, alternate
+from benchmarks.fill import make_topic
+from benchmarks.queries import query
+from benchmarks.server import Setup
+from benchmarks.supervised import supervised, wait_for
+from gapless import handler
+from gapless.db.connect import connect
+from gapless.log.later import Promoter
+from gapless.log.sequence import create_chunks, sequence
+
+CALLS = 1000
+AT_ONCE = "published at once, in batches of 1000"
+NOTHING = "nothing waits"
+ALONE = "without a look"
+LEAD_S = 3.0  # until the first is due, so that all are there before
+
+idle = handler(topic="outbox", group="later")(noop)
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Measure each on a database of its own."""
+    return [_promoted(setup), *_looks(setup), _beside(setup), *_late(setup)]
+
+
+def _promoted(setup: Setup) -> Figure:
+    """Promote and sequence a backlog that is due; beside it the same published and sequenced."""
+    events = setup.pick(2_000, 20_000, 100_000)
+    with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
+        make_topic(dsn, "outbox", partitions=8)
+        create_chunks(conn)
+        results = alternate(
+            setup.rounds,
+            {
+                AT_ONCE: partial(_rate, conn, events, _publish_all),
+                "ours": partial(_rate, conn, events, _promote_all),
+            },
+        )
+    return Figure(
+        what=f"{events} due at once: promoted and sequenced",
+        unit="events/s",
+        ours=results["ours"],
+        baseline=results[AT_ONCE],
+        against=AT_ONCE,
+        target=Target("value", at_least=10_000),
+    )
+
+
+def _rate(conn: Connection[Any], events: int, do: Callable[[Connection[Any], int], int]) -> float:
+    conn.execute(query("later_clear"))
+    if do is _promote_all:
+        _fill(conn, events, lead_s=-3600, step_us=1)
+    began_s = perf_counter()
+    done = do(conn, events)
+    took_s = perf_counter() - began_s
+    assert done == events, f"{done} of {events}"
+    create_chunks(conn)
+    return events / took_s
+
+
+def _promote_all(conn: Connection[Any], events: int) -> int:
+    promoter, done = Promoter(), 0
+    while done < events and promoter.promote(conn):
+        done += sequence(conn)
+    return done
+
+
+def _publish_all(conn: Connection[Any], events: int) -> int:
+    done = 0
+    for _ in range(0, events, 1000):
+        conn.execute(query("later_at_once"), {"events": min(1000, events)})
+        done += sequence(conn)
+    return done
+
+
+def _looks(setup: Setup) -> list[Figure]:
+    """Look for what is due, with many waiting and with none; count the xids that takes."""
+    events = setup.pick(2_000, 1_000_000, 10_000_000)
+    with (
+        setup.database("empty") as empty_dsn,
+        connect(empty_dsn, role="bench") as empty,
+        setup.database("later") as dsn,
+        connect(dsn, role="bench") as conn,
+    ):
+        for first in range(0, events, 1_000_000):
+            _fill(conn, min(events - first, 1_000_000), lead_s=86_400 + first, step_us=1)
+        results = alternate(
+            setup.rounds,
+            {
+                NOTHING: partial(_look_ms, empty),
+                "ours": partial(_look_ms, conn),
+            },
+        )
+        before = _xid(conn)
+        _look_ms(conn)
+        xids = _xid(conn) - before
+    return [
+        Figure(
+            what=f"a look with {events} waiting and nothing due",
+            unit="ms",
+            ours=results["ours"],
+            baseline=results[NOTHING],
+            against=NOTHING,
+            target=Target("value", at_most=0.2),
+        ),
+        Figure(
+            what=f"{CALLS} such looks: xids",
+            unit="xids",
+            ours=(float(xids),),
+            target=Target("value", at_most=0),
+        ),
+    ]
+
+
+def _look_ms(conn: Connection[Any]) -> float:
+    promoter, took = Promoter(), []
+    for _ in range(CALLS):
+        began_s = perf_counter()
+        promoter.promote(conn)
+        took.append((perf_counter() - began_s) * 1000)
+    return median(took)
+
+
+def _xid(conn: Connection[Any]) -> int:
+    row = conn.execute(query("later_next_xid")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _beside(setup: Setup) -> Figure:
+    """A busy sequencer of a log that uses none of it, with the looks that it makes and without."""
+    runs = setup.pick(50, 1000, 4000)
+    with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
+        make_topic(dsn, "outbox", partitions=8)
+        create_chunks(conn)
+        results = alternate(
+            setup.rounds,
+            {
+                ALONE: partial(_busy_us, conn, runs, looks=False),
+                "ours": partial(_busy_us, conn, runs, looks=True),
+            },
+        )
+    return Figure(
+        what="nothing for later: publish 10 and sequence them",
+        unit="µs",
+        ours=results["ours"],
+        baseline=results[ALONE],
+        against=ALONE,
+        target=Target("ratio", at_most=1.03),
+    )
+
+
+def _busy_us(conn: Connection[Any], runs: int, *, looks: bool) -> float:
+    promoter = Promoter()
+    took = []
+    for _ in range(runs):
+        began_s = perf_counter()
+        conn.execute(query("later_at_once"), {"events": 10})
+        sequence(conn)
+        if looks and promoter.is_due():
+            promoter.promote(conn)
+        took.append((perf_counter() - began_s) * 1e6)
+    return sum(took) / runs
+
+
+def _late(setup: Setup) -> list[Figure]:
+    """A real sequencer, and events that are due one after the other: when do they have offsets?"""
+    seconds = setup.pick(1, 6, 20)
+    per_s = setup.pick(100, 1000, 1000)
+    with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
+        make_topic(dsn, "outbox", partitions=8)
+        with supervised(dsn, idle):
+            _fill(conn, seconds * per_s, lead_s=LEAD_S, step_us=1_000_000 // per_s)
+            wait_for(dsn, "later_left", lambda left: not left, seconds + LEAD_S + 60)
+            wait_for(dsn, "later_unsequenced", lambda pending: not pending)
+        row = conn.execute(query("later_lateness")).fetchone()
+        assert row is not None
+    return [
+        Figure(what=f"{per_s} due a second: late, {name}", unit="ms", ours=(value,), target=target)
+        for name, value, target in (
+            ("median", row[0], None),
+            ("p99", row[1], Target("value", at_most=20)),
+            ("worst", row[2], None),
+        )
+    ]
+
+
+def _fill(conn: Connection[Any], events: int, *, lead_s: float, step_us: int) -> None:
+    """Let events wait, one behind the other, each of 300 bytes, ten of a transaction."""
+    conn.execute(query("later_fill"), {"events": events, "lead_s": lead_s, "step_us": step_us})
+    conn.execute(query("later_analyse"))

@@ -1,0 +1,72 @@
+-- The part of promote() that publishes what schedules owe: one event for each schedule and due time, with the
+-- move of next_due in the same transaction; returns how many. Its caller has guard_promoting.
+-- What was due more than once since the last look is `missed`: 'once' publishes the newest of it, 'all' each in
+-- turn (at most max_events in a call), 'skip' the newest if it is no older than a minute.
+-- A schedule that has no next time any more, as its zone is gone, is stopped and says so (trouble); the others
+-- go on.
+-- MUST compare next_due and last_due: a clock that is put back publishes nothing again.
+-- locks: rows of schedule
+create or replace function gapless.fire_schedules(_max_events int)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  now_ts timestamptz := gapless.clock();
+  each gapless.schedule;
+  due timestamptz;
+  later timestamptz;
+  published bigint := 0;
+  count_fired int;
+  error_text text;
+begin
+  for each in
+    select * from gapless.schedule s
+    where s.next_due <= now_ts and s.paused_ts is null
+    order by s.next_due
+    limit _max_events
+    for update skip locked
+  loop
+    due := each.next_due;
+    later := null;
+    error_text := null;
+    count_fired := 0;
+    begin
+      later := gapless.schedule_next(each, due);
+      if each.missed <> 'all' and later <= now_ts then
+        due := gapless.newest_due(each, now_ts);
+        later := gapless.schedule_next(each, due);
+      end if;
+    exception
+      when others then
+        error_text := sqlerrm;
+    end;
+    if (each.missed <> 'skip' or now_ts - due <= interval '1 minute')
+      and due > coalesce(each.last_due, '-infinity')
+    then
+      loop
+        perform gapless.publish_due(each, due);
+        each.last_due := due;
+        count_fired := count_fired + 1;
+        exit when each.missed <> 'all' or later is null or later > now_ts
+          or published + count_fired >= _max_events;
+        due := later;
+        begin
+          later := gapless.schedule_next(each, due);
+        exception
+          when others then
+            later := null;
+            error_text := sqlerrm;
+        end;
+      end loop;
+    end if;
+    update gapless.schedule s
+    set next_due = later, last_due = each.last_due, fired = s.fired + count_fired, trouble = error_text
+    where s.name = each.name;
+    published := published + count_fired;
+    exit when published >= _max_events;
+  end loop;
+  return published;
+end
+$$;

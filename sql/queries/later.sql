@@ -1,0 +1,58 @@
+-- name: list
+-- returns: gapless.ops.later:LaterEvent
+-- The next ones first; the limit keeps it cheap however many wait.
+select l.scheduled_id, l.topic, l.deliver_at, l.key, l.event_type, l.transaction_id, l.scheduled_by
+from gapless.later l
+where (%(topic)s::text is null or l.topic = %(topic)s)
+  and (%(transaction_id)s::text is null or l.transaction_id = %(transaction_id)s::text::uuid)
+order by l.deliver_at, l.scheduled_id
+limit %(limit)s
+
+-- name: totals
+-- returns: gapless.ops.later:LaterTotals
+-- Counted up to a limit, as 10^7 may wait.
+select x.scheduled, x.next_due,
+  greatest(coalesce(extract(epoch from gapless.clock() - x.next_due), 0), 0)::float8 as late_s
+from (
+  select
+    (select count(*) from (select from gapless.scheduled limit %(limit)s) c) as scheduled,
+    (select s.deliver_at from gapless.scheduled s order by s.deliver_at limit 1) as next_due
+) x
+
+-- name: schedules
+-- returns: gapless.ops.schedules:ScheduleInfo
+select s.name, s.topic, s.cron, s.every::text as every, s.zone, s.missed, s.next_due, s.last_due, s.fired,
+  s.paused, s.trouble
+from gapless.schedules s
+where %(name)s::text is null or s.name = %(name)s
+order by s.name
+
+-- name: is_schedule
+-- Whether a schedule says just this, so that nothing is to be done.
+select exists (
+  select from gapless.schedule s
+  join gapless.topic t using (topic_id)
+  where s.name = %(name)s and t.name = %(topic)s
+    and (s.cron, s.every, s.zone, s.missed, s.key, s.event_type, s.payload::text, s.headers)
+      is not distinct from (%(cron)s::text, %(every)s::text::interval, %(zone)s::text, %(missed)s::text,
+        %(key)s::text, %(event_type)s::text, %(payload)s::text, %(headers)s::text::jsonb)
+    and (%(starts_at)s::text is null or s.starts_at = %(starts_at)s::text::timestamptz)
+)
+
+-- name: add_schedule
+select gapless.add_schedule(
+  %(name)s, %(topic)s, %(cron)s, %(every)s::text::interval, %(zone)s, %(payload)s::text::json, %(key)s,
+  %(event_type)s, %(headers)s::text::jsonb, %(missed)s, %(starts_at)s::text::timestamptz
+)
+
+-- name: pause_schedule
+select gapless.pause_schedule(%(name)s)
+
+-- name: resume_schedule
+select gapless.resume_schedule(%(name)s)
+
+-- name: remove_schedule
+select gapless.remove_schedule(%(name)s)
+
+-- name: run_schedule
+select gapless.run_schedule(%(name)s)

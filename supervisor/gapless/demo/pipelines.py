@@ -1,0 +1,33 @@
+"""The demo's pipelines on Spark, run once after the supervisors have drained."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection
+from rich.console import Console
+
+from gapless.demo.flights import flights
+
+
+def run_pipelines(
+    screen: Console, conn: Connection[Any], dsn: str, folder: Path, limit: int | None
+) -> list[Any]:
+    """Run every pipeline of the demo to its end; return the checks of what they wrote.
+
+    The archive is written into `folder`. Raises UsageError without PySpark or Java.
+    """
+    from gapless.spark.home import prepare  # noqa: PLC0415 - only with --spark
+    from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415
+    from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
+
+    prepare()
+    module = flights("hourly")
+    declared = folder / "pipelines.yml"
+    shutil.copy(Path(module.__file__ or "").with_name("pipelines.yml"), declared)
+    screen.print("Two pipelines on Spark …")
+    for pipeline in load_pipelines(declared).values():
+        run_pipeline(pipeline, dsn, master="local[2]", tell=lambda line: screen.print(f"  {line}"))
+    return list(module.verify(conn, folder / "flights-archive", limit))

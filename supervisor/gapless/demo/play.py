@@ -1,0 +1,167 @@
+"""Play the demo: stage, producers, supervisors, console, and the check at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection
+from rich.console import Console
+
+from gapless.db.connect import connect
+from gapless.db.embedded.control import stay
+from gapless.db.embedded.server import EmbeddedServer, acquire
+from gapless.db.queries import query
+from gapless.demo.flights import flights
+from gapless.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
+from gapless.demo.pipelines import run_pipelines
+from gapless.demo.producers import start_producers
+from gapless.demo.report import measure, print_report
+from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
+from gapless.errors import GaplessError
+
+if TYPE_CHECKING:
+    from gapless.status.console import Letters
+
+JOIN_S_MAX = 30.0
+STANDSTILL_S_MAX = 60.0
+LOOK_EVERY_S = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programme:
+    """What to play: the first `flights` of the file (None: all), so many a second (0: no limit).
+
+    spark: two pipelines on Spark, too. keep: leave the database, and say what to do with it.
+    letters: what the console can do about units set aside.
+    """
+
+    letters: Letters
+    flights: int | None = None
+    flights_per_s: float = 600
+    spark: bool = False
+    keep: bool = False
+
+
+def play(programme: Programme, configured_dsn: str | None) -> int:
+    """Run the demo; return 0 only if everything agrees with the file."""
+    screen = Console()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-demo-")))
+        own = None if configured_dsn is not None else stack.enter_context(_own_server(screen))
+        server = configured_dsn if own is None else own.dsn
+        assert server is not None
+        dsn = stack.enter_context(fresh_database(server, keep=programme.keep))
+        agreed = _play(screen, programme, dsn, folder)
+        if not programme.keep:
+            tell_of_keeping(screen)
+        else:
+            if own is not None:
+                dsn = database_of(server, dsn)
+                stay(own)
+            with connect(dsn, role="demo") as conn:
+                tell_next(screen, conn, dsn, own_server=own is not None)
+    return 0 if agreed else 1
+
+
+def _own_server(screen: Console) -> EmbeddedServer:
+    screen.print("Starting a PostgreSQL of its own …")
+    return acquire(name=OWN_SERVER)
+
+
+def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool:
+    with connect(dsn, role="demo") as conn:
+        install_demo(conn)
+        truth = flights("truth").compute(programme.flights)
+        with crew(dsn, folder) as supervisors:
+            screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
+            _wait_until_joined(conn, supervisors)
+            with _show(screen, dsn, conn, programme.letters) as show:
+                _run(
+                    conn,
+                    supervisors,
+                    show,
+                    start_producers(dsn, programme.flights, programme.flights_per_s),
+                )
+            screen.print("Draining …")
+        checks = flights("verify").verify(conn, truth)
+        if programme.spark:
+            checks += run_pipelines(screen, conn, dsn, folder, programme.flights)
+        return print_report(screen, checks, measure(conn))
+
+
+def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo) -> None:
+    deadline = monotonic() + JOIN_S_MAX
+    while True:
+        supervisors.check()
+        owned, partitions = conn.execute(query("demo", "owned")).fetchone() or (0, 0)
+        if partitions and owned == partitions:
+            return
+        if monotonic() > deadline:
+            raise GaplessError(f"only {owned} of {partitions} partitions have an owner")
+        sleep(0.05)
+
+
+def _run(
+    conn: Connection[Any], supervisors: RunningDemo, show: Callable[[], None], producers: list[Any]
+) -> None:
+    """Look on until everything is published and handled."""
+    try:
+        moved_s, before = monotonic(), None
+        while True:
+            show()
+            supervisors.check()
+            publishing = any(producer.is_alive() for producer in producers)
+            now = conn.execute(query("demo", "progress")).fetchone()
+            pending = conn.execute(query("log", "pending")).fetchone()
+            if not publishing and now is not None and now[1] == 0 and pending == (False,):
+                break
+            if now != before:
+                moved_s, before = monotonic(), now
+            if monotonic() - moved_s > STANDSTILL_S_MAX:
+                raise GaplessError(f"nothing has moved for {STANDSTILL_S_MAX:.0f} s: {now}")
+            sleep(LOOK_EVERY_S)
+        if any(producer.exitcode for producer in producers):
+            raise GaplessError("a producer failed: see its error above")
+    finally:
+        for producer in producers:
+            producer.kill()
+            producer.join()
+
+
+@contextlib.contextmanager
+def _show(
+    screen: Console, dsn: str, conn: Connection[Any], letters: Letters
+) -> Iterator[Callable[[], None]]:
+    """Yield what to call now and then to show how it goes."""
+    if not screen.is_terminal or screen.is_dumb_terminal:
+        yield _lines(conn)
+        return
+    from gapless.status.console import LiveConsole  # noqa: PLC0415 - only on a terminal
+    from gapless.status.loop import Looker  # noqa: PLC0415 - as above
+    from gapless.status.view import ConsoleState  # noqa: PLC0415 - as above
+
+    way_out = "gapless demo: the check comes at the end"
+    live = LiveConsole(letters, ConsoleState(way_out=way_out, has_keys=False), screen)
+    with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
+        yield looker.tick
+
+
+def _lines(conn: Connection[Any]) -> Callable[[], None]:
+    due_s = 0.0
+
+    def look() -> None:
+        nonlocal due_s
+        if monotonic() < due_s:
+            return
+        due_s = monotonic() + 2.0
+        published, lag = conn.execute(query("demo", "progress")).fetchone() or (0, 0)
+        sys.stderr.write(f"{published:,} events published, lag {lag:,}\n")
+
+    return look

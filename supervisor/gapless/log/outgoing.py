@@ -1,0 +1,82 @@
+"""What is added to events on their way out, and counted: the trace they belong to, and how many.
+
+Nothing is, and nothing costs more than two look-ups, unless the program traces with OpenTelemetry
+or this is a worker of a supervisor that measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from gapless.log.event import NewEvent
+from gapless.telemetry.meter import Meter, current
+from gapless.telemetry.spans import HEADERS, current_headers
+
+Events = list[NewEvent] | Iterator[object]
+"""One event, or many, which are looked at as they go."""
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+def outgoing(events: Events) -> Events:
+    """Return the events with the context of the current span in their headers.
+
+    An event that has a traceparent keeps it, and so do headers that are JSON text already.
+    """
+    headers = current_headers()
+    if isinstance(events, list):
+        return [_traced(headers, event) for event in events] if headers else events
+    traced = map(partial(_traced, headers), events) if headers else events
+    return traced if current() is None else _Counted(traced)
+
+
+def sent(topic: str, events: Events) -> AbstractContextManager[None]:
+    """Within the block the events are published: note how many, how long it took, and how it ended.
+
+    events: of outgoing().
+    """
+    meter = current()
+    return _NOTHING if meter is None else _sent(meter, topic, events)
+
+
+class _Counted(Iterator[object]):
+    """Counts what it yields."""
+
+    def __init__(self, events: Iterator[object]) -> None:
+        self._iterator = events
+        self.events = 0
+
+    def __next__(self) -> object:
+        event = next(self._iterator)
+        self.events += 1
+        return event
+
+
+@contextmanager
+def _sent(meter: Meter, topic: str, events: Events) -> Iterator[None]:
+    began_s = perf_counter()
+    error_type = ""
+    try:
+        yield
+    except BaseException as error:
+        error_type = type(error).__name__
+        raise
+    finally:
+        meter.took("publish", perf_counter() - began_s)
+        meter.sent(topic, events.events if isinstance(events, _Counted) else 1, error_type)
+
+
+def _traced(headers: Mapping[str, str], event: Any) -> Any:
+    if not isinstance(event, NewEvent):
+        return event  # publish() will say so
+    own: Any = event.headers  # whatever the caller gave
+    if own is None:
+        return replace(event, headers=dict(headers))
+    if not isinstance(own, dict) or HEADERS[0] in own:
+        return event
+    return replace(event, headers={**own, **headers})

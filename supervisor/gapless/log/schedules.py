@@ -1,0 +1,79 @@
+"""Schedules: what is published again and again; the database computes when, and publishes.
+
+promote() does that (log.later), so a schedule works for whoever sequences, with no process of its
+own. Its cron text is read by gapless.cron_next() alone: one clock, one list of time zones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from gapless.db.queries import query
+from gapless.db.refused import refused
+from gapless.errors import UsageError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+Missed = Literal["once", "all", "skip"]
+TOPIC = "schedules"
+"""The topic of schedules that call a function, unless they name another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What is published into `topic`, and when: by `cron` or `every`, by the clock of `zone`.
+
+    cron: five fields, or @daily and the like. every: an interval of the database, as "15 minutes"
+    or "1 day", 1 second or more. payload, headers: JSON text; without a payload an event says its
+    schedule's name and due time. missed: what becomes of due times that passed while nobody
+    published: "once" (one event), "all", or "skip". starts_at: the first time of `every`, and
+    before it nothing is due; ISO 8601 with a time zone; None: now.
+    """
+
+    name: str
+    topic: str
+    cron: str | None = None
+    every: str | None = None
+    zone: str = "UTC"
+    missed: str = "once"
+    key: str | None = None
+    event_type: str | None = None
+    payload: str | None = None
+    headers: str | None = None
+    starts_at: str | None = None
+
+
+def add_schedule(conn: Connection[Any], schedule: Schedule) -> datetime:
+    """Make a schedule known, or change the one of that name; return when it is due next.
+
+    If its rhythm stays the same, so do its next due time and a pause.
+    Raises RefusedError for what never comes round, an unknown zone or topic; UsageError for an
+    interval, a time or JSON that the database cannot read.
+    """
+    due: datetime = _row(conn, "add_schedule", schedule)[0]
+    return due
+
+
+def apply_schedule(conn: Connection[Any], schedule: Schedule) -> bool:
+    """Make it known unless it is, just so; return whether something changed. Raises the same."""
+    if _row(conn, "is_schedule", schedule)[0]:
+        return False
+    add_schedule(conn, schedule)
+    return True
+
+
+def _row(conn: Connection[Any], name: str, schedule: Schedule) -> tuple[Any, ...]:
+    try:
+        with refused(), conn.cursor(row_factory=tuple_row) as cursor:
+            row = cursor.execute(query("later", name), asdict(schedule)).fetchone()
+    except psycopg.DataError as error:
+        reason = error.diag.message_primary or str(error)
+        raise UsageError(f'schedule "{schedule.name}": {reason}') from error
+    assert row is not None
+    return row

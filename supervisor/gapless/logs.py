@@ -1,0 +1,99 @@
+"""Log lines that say what they are about: fields for whoever collects them.
+
+`gapless run --log-format json` writes lines of JSON, of gapless and of the program's own loggers.
+A program that sets up logging itself adds LogFields to its handlers, and has the fields in every
+record.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from gapless.keys import Assignment, Partition
+from gapless.log.cause import current_origin, parse_cause
+from gapless.telemetry.spans import current_ids
+
+FIELDS = ("group", "topic", "partition", "offset", "epoch", "trace_id", "span_id")
+"""What a record has, as attributes with these names; None for what is not known."""
+
+_Place = tuple[str, str, int]
+
+
+class _AtWork:
+    """What this process works on: by which epoch, and what has its turn now."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[_Place, int] = {}
+        self.turn: Partition | None = None
+
+
+_at_work = _AtWork()
+
+
+def owns(assignment: Assignment) -> None:
+    """Note by which epoch this process works on a partition."""
+    _at_work.epochs[_place(assignment.partition)] = assignment.epoch
+
+
+def has_turn(partition: Partition | None) -> None:
+    """Note which partition what is logged from now on, outside of handlers, is about."""
+    _at_work.turn = partition
+
+
+class LogFields(logging.Filter):
+    """Puts FIELDS into each record: of the unit that is handled where it is logged.
+
+    Add it to a handler of logging, not to a logger: those below would pass it by. A record that
+    has one of them already keeps it. It drops none.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        known = dict(_known())
+        for name in FIELDS:
+            if not hasattr(record, name):
+                setattr(record, name, known.get(name))
+        return True
+
+
+class JsonFormatter(logging.Formatter):
+    """A JSON object a line: ts (UTC), level, logger, pid, message, exception, and FIELDS."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "pid": record.process,
+            "message": record.getMessage(),
+        }
+        for name in FIELDS:
+            value = getattr(record, name, None)
+            if value is not None:
+                line[name] = value
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _known() -> Iterator[tuple[str, object]]:
+    origin = current_origin()
+    cause = None if origin is None else parse_cause(origin.idempotency_key)
+    if cause is not None:
+        place: _Place | None = (cause.group, cause.topic, cause.partition)
+        yield "offset", cause.offset
+    else:
+        place = None if _at_work.turn is None else _place(_at_work.turn)
+    if place is not None:
+        yield from zip(FIELDS, place, strict=False)
+        yield "epoch", _at_work.epochs.get(place)
+    ids = current_ids()
+    if ids is not None:
+        yield "trace_id", ids[0]
+        yield "span_id", ids[1]
+
+
+def _place(partition: Partition) -> _Place:
+    return partition.group_id, partition.topic, partition.partition_id

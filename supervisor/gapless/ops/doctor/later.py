@@ -1,0 +1,44 @@
+"""Whether what waits for its time gets into the log when it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.text import duration, plain, quantity
+
+_SHOWN_MAX = 5
+
+
+def later(patient: Patient) -> Iterator[Finding]:
+    """Whether somebody promotes, and whether the topics of what waits are there."""
+    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
+
+    found = snapshot(patient.conn)
+    now = found.later
+    if now.is_late:
+        nobody = found.sequencer.state == "nobody"
+        remedy = (
+            "start a supervisor: gapless run"
+            if nobody
+            else "look for a cancel that was not committed, or a sequencer of an older gapless"
+        )
+        why = "nobody gives offsets" if nobody else "the sequencer does not get to it"
+        yield fail("later", f"something has been due for {duration(now.late_s)}: {why}", remedy)
+    if now.strays:
+        yield warning(
+            "later",
+            f"{quantity(now.strays, 'event')} for later are of topics that are gone",
+            "gapless later lists and cancels them; once due they wait in gapless topics unrouted",
+        )
+    for each in now.stopped[:_SHOWN_MAX]:
+        yield fail(
+            "later",
+            plain(f"schedule {each}"),
+            "gapless schedule add it anew, or gapless schedule remove it",
+        )
+    if not (now.is_late or now.strays or now.stopped):
+        waiting = quantity(now.scheduled, "event")
+        yield ok(
+            "later", f"{waiting} for later, {quantity(now.schedules, 'schedule')}: all in time"
+        )

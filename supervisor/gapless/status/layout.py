@@ -1,0 +1,181 @@
+"""What fits: columns into a width, by rank; sections into a height, in order (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from gapless.status.view import Canvas
+from gapless.status.words import Glyphs, cut, shorten, sparkline
+
+NAME_MIN = 10
+COURSE_MIN = 8
+COURSE_MAX = 60
+AIRY_FROM = 28  # with so many lines there are blank ones between sections
+
+Cell = tuple[str, str]
+"""Text and style."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenColumn:
+    """A column: its cells of every row, whether they stand to the right, and who gives way first.
+
+    need: cells it would like. least: cells without which it is left out, last those of the lowest
+    rank; rank 0 stays. It is cut in the middle where both ends of a name matter.
+    """
+
+    title: str
+    cells: Sequence[Cell]
+    need: int
+    least: int
+    rank: int = 0
+    is_right: bool = False
+    keeps: Literal["beginning", "ends", "end"] = "beginning"
+
+
+def table(columns: Sequence[ScreenColumn], canvas: Canvas, chosen: int | None = None) -> list[Text]:
+    """Lay columns out: a heading, then a line a row; what does not fit is left out or cut."""
+    widths = _widths(columns, canvas.width)
+    lines = [_line([(each.title, "bold") for each in columns], columns, widths, canvas.glyphs)]
+    for n in range(len(columns[0].cells)):
+        line = _line([each.cells[n] for each in columns], columns, widths, canvas.glyphs)
+        if n == chosen:
+            line.pad_right(max(0, canvas.width - line.cell_len))
+            line.stylize("reverse")
+        lines.append(line)
+    return lines
+
+
+def _widths(columns: Sequence[ScreenColumn], room: int) -> list[int]:
+    """Share the room: each its least, by rank while it lasts; the rest goes to needs, in order."""
+    widths = [0] * len(columns)
+    left = room + 1
+    for n in sorted(range(len(columns)), key=lambda n: columns[n].rank):
+        least = min(columns[n].least, columns[n].need)
+        if least + 1 <= left or columns[n].rank == 0:
+            widths[n] = max(1, min(least, left - 1))
+            left -= widths[n] + 1
+    for n, each in enumerate(columns):
+        if widths[n]:
+            more = min(each.need - widths[n], max(0, left))
+            widths[n] += more
+            left -= more
+    return widths
+
+
+def _line(
+    cells: Sequence[Cell], columns: Sequence[ScreenColumn], widths: Sequence[int], glyphs: Glyphs
+) -> Text:
+    line = Text(no_wrap=True)
+    for (text, style), column, width in zip(cells, columns, widths, strict=True):
+        if not width:
+            continue
+        fitted = _fitted(text, width, column, glyphs)
+        blanks = " " * (width - cell_len(fitted))
+        line.append(" " if line else "")
+        line.append(blanks + fitted if column.is_right else fitted + blanks, style=style or None)
+    return line
+
+
+def _fitted(text: str, width: int, column: ScreenColumn, glyphs: Glyphs) -> str:
+    if column.keeps == "end":
+        return text[-width:]
+    return shorten(text, width, glyphs) if column.keeps == "ends" else cut(text, width, glyphs)
+
+
+def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> ScreenColumn:
+    """Return a column of figures: all of it, or nothing."""
+    width = max(width, len(title))
+    return ScreenColumn(title=title, cells=cells, need=width, least=width, rank=rank, is_right=True)
+
+
+def names(
+    title: str, cells: Sequence[Cell], among: Sequence[str], *, rank: int = 0
+) -> ScreenColumn:
+    """Return a column of names, as wide as the widest of all, so that it stands still."""
+    need = max(map(cell_len, [title, *among]))
+    return ScreenColumn(
+        title=title, cells=cells, need=need, least=NAME_MIN, rank=rank, keeps="ends"
+    )
+
+
+def words(title: str, cells: Sequence[Cell], least: int, rank: int) -> ScreenColumn:
+    """Return a column of words, at least so wide."""
+    need = max(map(cell_len, [title, *(text for text, _ in cells)]))
+    return ScreenColumn(title=title, cells=cells, need=need, least=least, rank=rank)
+
+
+def courses(points: Sequence[Sequence[float | None]], glyphs: Glyphs, rank: int) -> ScreenColumn:
+    """Return a column of sparklines, the newest point at the right."""
+    return ScreenColumn(
+        title="trend",
+        cells=[(sparkline(each, COURSE_MAX, glyphs), "green") for each in points],
+        need=COURSE_MAX,
+        least=COURSE_MIN,
+        rank=rank,
+        is_right=True,
+        keeps="end",
+    )
+
+
+# -- height ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page. least: lines without which it is left out; draw: it, in so many lines."""
+
+    wanted: int
+    least: int
+    draw: Callable[[int], list[Text]]
+
+
+def lay_out(sections: Sequence[Section], room: int | None) -> list[Text]:
+    """Return the lines of sections, one below the other, at most `room` (None: all they want)."""
+    sections = [each for each in sections if each.wanted]
+    gap = 1 if room is None or room >= AIRY_FROM else 0
+    if room is None:
+        shares = [each.wanted for each in sections]
+    else:
+        shares = share(room - gap * max(0, len(sections) - 1), sections)
+    lines: list[Text] = []
+    for each, height in zip(sections, shares, strict=True):
+        if height:
+            lines += [Text()] * (gap if lines else 0)
+            lines += each.draw(height)
+    return lines
+
+
+def share(room: int, sections: Sequence[Section]) -> list[int]:
+    """Share lines: its least to each that there is room for, in order; then what they want."""
+    left = max(0, room)
+    shares = []
+    for each in sections:
+        least = min(each.least, each.wanted)
+        shares.append(least if least <= left else 0)
+        left -= shares[-1]
+    for n, each in enumerate(sections):
+        if shares[n]:
+            more = min(each.wanted - shares[n], left)
+            shares[n] += more
+            left -= more
+    if not any(shares) and sections and room > 0:
+        shares[0] = room  # better a part of it than nothing
+    return shares
+
+
+def window(count: int, chosen: int, room: int) -> range:
+    """Return which of `count` rows are seen in `room` lines, the chosen one in the middle.
+
+    When not all are seen a line is left, to say so.
+    """
+    if count <= room:
+        return range(count)
+    size = max(1, room - 1)
+    first = min(max(0, chosen - size // 2), count - size)
+    return range(first, first + size)

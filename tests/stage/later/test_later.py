@@ -1,0 +1,514 @@
+"""Events for later: not before their time (S1), delivered or cancelled (S2), whole (S3), in order (S4)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+import gapless
+from gapless import NewEvent, Published, PublishError
+from gapless.db.connect import connect
+from gapless.errors import UsageError
+from gapless.log.later import Promoter, promote_all
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+from gapless.log.wait import wait_for
+from gapless.testing import drain
+from support.clock import shift
+from support.log import assert_gapless, assert_neighbours, placed, tags
+from support.publisher import Publisher, publisher
+from support.servers import until
+
+HOUR = timedelta(hours=1)
+FAR = "2100-01-01T00:00Z"
+UNIT = UUID("12345678-1234-5678-1234-567812345678")
+
+
+@pytest.fixture(params=["sync", "async"])
+def own(request: pytest.FixtureRequest, dsn: str, topic: Topic) -> Iterator[Publisher]:
+    with publisher(dsn, request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def other(dsn: str, topic: Topic) -> Iterator[Connection[Any]]:
+    with connect(dsn, role="test") as made:
+        yield made
+
+
+def _ids(published: UUID) -> tuple[int, ...]:
+    assert isinstance(published, Published)
+    return published.scheduled_ids
+
+
+def _turn(conn: Connection) -> list[str | None]:
+    """Do what a sequencer does; return the tags of what is in the log now."""
+    promote_all(conn)
+    sequence(conn)
+    return tags(placed(conn))
+
+
+def _now(conn: Connection) -> datetime:
+    row = conn.execute("select now()").fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment
+
+
+def _waiting(conn: Connection) -> int:
+    row = conn.execute("select count(*) from gapless.scheduled").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+class TestNotBeforeItsTime:
+    def test_it_comes_when_its_time_has_come(self, own: Publisher, conn: Connection) -> None:
+        published = own.publish("outbox", 1, event_type="a", deliver_in=3600)
+        assert len(_ids(published)) == 1
+        assert _turn(conn) == []
+        shift(conn, HOUR - timedelta(seconds=30))
+        assert _turn(conn) == []
+        shift(conn, HOUR)
+        assert _turn(conn) == ["a"]
+        assert _turn(conn) == ["a"]
+        assert _waiting(conn) == 0
+
+    def test_what_is_not_due_yet_stays_when_another_is(
+        self, conn: Connection, topic: Topic
+    ) -> None:
+        publish(conn, "outbox", 1, event_type="a", deliver_in=10)
+        publish(conn, "outbox", 1, event_type="b", deliver_in=3600)
+        shift(conn, 11)
+        assert _turn(conn) == ["a"]
+        assert _waiting(conn) == 1
+
+    def test_all_that_was_published_of_it_comes(self, own: Publisher, conn: Connection) -> None:
+        given: dict[str, Any] = {
+            "key": "k", "event_type": "t", "headers": {"a": 1}, "host_id": "H", "user_id": "U",
+            "transaction_id": UNIT,
+        }  # fmt: skip
+        at = _now(conn) + HOUR
+        own.publish("outbox", {"n": 1}, deliver_at=at, **given)
+        shift(conn, HOUR)
+        _turn(conn)
+        row = conn.execute(
+            "select payload, key, event_type, headers, host_id, user_id, transaction_id"
+            " from gapless.outbox_message_t"
+        ).fetchone()
+        assert row == ({"n": 1}, *given.values())
+
+    @pytest.mark.parametrize("many", [3, 450])
+    def test_many_with_and_without_a_time(
+        self, own: Publisher, conn: Connection, many: int
+    ) -> None:
+        events = [
+            NewEvent(payload=n, event_type=str(n), deliver_in=HOUR if n % 3 == 2 else None)
+            for n in range(many)
+        ]
+        published = own.publish("outbox", events)
+        assert len(_ids(published)) == many // 3
+        assert len(_turn(conn)) == many - many // 3
+        shift(conn, HOUR)
+        assert sorted(_turn(conn), key=str) == sorted(map(str, range(many)))
+
+    def test_what_has_passed_is_published_at_once(self, own: Publisher, conn: Connection) -> None:
+        published = own.publish("outbox", 1, event_type="a", deliver_at=_now(conn) - HOUR)
+        assert _ids(published) == ()
+        assert own.publish("outbox", 2, event_type="b", deliver_in=0)
+        assert sorted(map(str, _turn(conn))) == ["a", "b"]
+
+    def test_a_rollback_takes_it_back(self, conn: Connection, topic: Topic) -> None:
+        with conn.transaction(force_rollback=True):
+            publish(conn, "outbox", 1, deliver_in=1)
+        assert _waiting(conn) == 0
+
+    def test_in_sql(self, conn: Connection, topic: Topic) -> None:
+        conn.execute("select gapless.publish('outbox', '1', deliver_in => '1 hour')")
+        conn.execute("select gapless.publish('outbox', '1', deliver_at => now() + '1 hour')")
+        row = conn.execute(
+            "select scheduled_id, duplicate from gapless.publish_later('outbox', '1',"
+            " deliver_in => '1 hour')"
+        ).fetchone()
+        assert row == (3, False)
+        assert _waiting(conn) == 3
+
+
+class TestClockSteps:
+    def test_back_it_waits_and_comes_once(self, conn: Connection, topic: Topic) -> None:
+        publish(conn, "outbox", 1, event_type="a", deliver_in=10)
+        shift(conn, 11)
+        assert _turn(conn) == ["a"]
+        publish(conn, "outbox", 1, event_type="b", deliver_in=10)
+        shift(conn, -HOUR)
+        assert _turn(conn) == ["a"]
+        shift(conn, 11)
+        assert sorted(map(str, _turn(conn))) == ["a", "b"]
+
+    def test_ahead_it_comes_early_and_once(self, conn: Connection, topic: Topic) -> None:
+        publish(conn, "outbox", 1, event_type="a", deliver_in=1800)
+        shift(conn, HOUR)
+        assert _turn(conn) == ["a"]
+        shift(conn, 0)
+        assert _turn(conn) == ["a"]
+        shift(conn, HOUR)
+        assert _turn(conn) == ["a"]
+
+    def test_what_the_sequencer_remembers_survives_a_step(
+        self, conn: Connection, topic: Topic
+    ) -> None:
+        promoter = Promoter()
+        publish(conn, "outbox", 1, deliver_in=7200)
+        shift(conn, 2 * HOUR)
+        assert promoter.promote(conn) == 1
+        shift(conn, 0)
+        publish(conn, "outbox", 2, deliver_in=10)
+        shift(conn, 11)
+        assert until(lambda: promoter.promote(conn) == 1)
+
+
+class TestWholeAndInOrder:
+    def test_transactions_that_took_turns_stay_units(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """S3: their ids alternate, and they have one time, key and moment of promotion."""
+        with conn.transaction(), other.transaction():
+            for n in range(3):
+                publish(conn, "outbox", n, key="k", event_type=f"a{n}", deliver_at=FAR)
+                publish(other, "outbox", n, key="k", event_type=f"b{n}", deliver_at=FAR)
+        shift(conn, timedelta(days=40_000))
+        assert _turn(conn) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+        (events,) = placed(conn).values()
+        assert [event.ends_unit for event in events] == [False, False, True] * 2
+
+    def test_a_turn_is_bounded_but_ends_with_a_whole_transaction(
+        self, conn: Connection, topic: Topic
+    ) -> None:
+        """S3: the limit of a turn does not cut a unit."""
+        for name in "abc":
+            with conn.transaction():
+                for n in range(10):
+                    publish(conn, "outbox", n, key="k", event_type=f"{name}{n}", deliver_at=FAR)
+        shift(conn, timedelta(days=40_000))
+        promoted = []
+        while True:
+            row = conn.execute("select promoted from gapless.promote(5)").fetchone()
+            sequence(conn)
+            assert row is not None
+            if not row[0]:
+                break
+            promoted.append(row[0])
+        assert promoted == [10, 10, 10]
+        log = placed(conn)
+        assert_gapless(log)
+        assert_neighbours(log)
+        (events,) = log.values()
+        assert sum(event.ends_unit for event in events) == 3
+
+    def test_the_order_is_that_of_their_times(self, conn: Connection, topic: Topic) -> None:
+        """S4, and of one time that of their first events."""
+        for tag, at in (("late", 30), ("first", 10), ("second", 20)):
+            publish(conn, "outbox", 1, key="k", event_type=tag, deliver_at=_after(at))
+        publish(conn, "outbox", 1, key="k", event_type="third", deliver_at=_after(20))
+        shift(conn, timedelta(days=40_000))
+        assert _turn(conn) == ["first", "second", "third", "late"]
+
+    def test_who_promotes_is_alone(self, conn: Connection, other: Connection) -> None:
+        """S4: two at once would commit in either order."""
+        publish(conn, "outbox", 1, deliver_at=FAR)
+        shift(conn, timedelta(days=40_000))
+        with other.transaction():
+            assert other.execute("select promoted from gapless.promote()").fetchone() == (1,)
+            assert conn.execute("select promoted from gapless.promote()").fetchone() == (None,)
+        assert conn.execute("select promoted from gapless.promote()").fetchone() == (0,)
+
+    def test_a_cause_is_kept(self, conn: Connection, topic: Topic) -> None:
+        """I10: what a handler publishes for later says what it came of."""
+        with conn.transaction():
+            conn.execute("select gapless.tell_cause('g/outbox/0@7', %s)", [UNIT])
+            publish(conn, "outbox", 1, deliver_at=FAR)
+        shift(conn, timedelta(days=40_000))
+        _turn(conn)
+        row = conn.execute(
+            "select cause, correlation, transaction_id = gapless.cause_uuid(cause)"
+            " from gapless.outbox_message_t"
+        ).fetchone()
+        assert row == ("g/outbox/0@7", UNIT, True)
+
+
+def _after(seconds: int) -> datetime:
+    return datetime(2100, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+class TestCancel:
+    def test_it_never_comes(self, own: Publisher, conn: Connection) -> None:
+        (first,) = _ids(own.publish("outbox", 1, event_type="a", deliver_in=10))
+        own.publish("outbox", 1, event_type="b", deliver_in=10)
+        assert gapless.cancel(conn, first) is True
+        assert gapless.cancel(conn, first) is False
+        shift(conn, 11)
+        assert _turn(conn) == ["b"]
+
+    def test_what_is_in_the_log_cannot_be_cancelled(self, conn: Connection, topic: Topic) -> None:
+        (first,) = _ids(publish(conn, "outbox", 1, event_type="a", deliver_in=10))
+        shift(conn, 11)
+        assert _turn(conn) == ["a"]
+        assert gapless.cancel(conn, first) is False
+
+    def test_a_cancel_that_is_open_is_passed_by(self, conn: Connection, other: Connection) -> None:
+        """S2 and I11: nobody waits for it, and when it is rolled back the event comes."""
+        (first,) = _ids(publish(conn, "outbox", 1, event_type="a", deliver_in=10))
+        publish(conn, "outbox", 1, event_type="b", deliver_in=10)
+        shift(conn, 11)
+        with other.transaction(force_rollback=True):
+            assert gapless.cancel(other, first)
+            assert _turn(conn) == ["b"]
+        assert sorted(map(str, _turn(conn))) == ["a", "b"]
+
+    def test_a_unit_of_which_one_is_being_cancelled_waits_as_a_whole(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """S3: else the cancel could be rolled back, and the rest would be gone ahead."""
+        events = [NewEvent(payload=n, key="k", event_type=str(n), deliver_in=10) for n in range(3)]
+        (_, second, _) = _ids(publish(conn, "outbox", events))
+        shift(conn, 11)
+        with other.transaction(force_rollback=True):
+            assert gapless.cancel(other, second)
+            assert _turn(conn) == []
+        assert _turn(conn) == ["0", "1", "2"]
+        (events_,) = placed(conn).values()
+        assert [event.ends_unit for event in events_] == [False, False, True]
+
+    def test_open_cancels_keep_nobody_elses_events_back(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """I11: more of them than a turn looks at."""
+        mine = [
+            _ids(publish(conn, "outbox", [NewEvent(payload=0, deliver_in=10)] * 4))[0]
+            for _ in range(8)
+        ]
+        publish(conn, "outbox", 1, event_type="b", deliver_in=10)
+        shift(conn, 11)
+        with other.transaction():
+            for each in mine:
+                assert gapless.cancel(other, each)
+            conn.execute("select gapless.promote(3)")
+            sequence(conn)
+            assert tags(placed(conn)) == ["b"]
+
+    def test_a_cancel_waits_for_a_promotion_and_comes_too_late(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """S2, step by step: the promotion has the row, the cancel waits, and finds nothing."""
+        (first,) = _ids(publish(conn, "outbox", 1, event_type="a", deliver_in=10))
+        shift(conn, 11)
+        answers: list[bool] = []
+        with conn.transaction():
+            assert conn.execute("select promoted from gapless.promote()").fetchone() == (1,)
+            thread = threading.Thread(target=lambda: answers.append(gapless.cancel(other, first)))
+            thread.start()
+            assert _is_waiting(conn, other)
+            assert answers == []
+        thread.join()
+        assert answers == [False]
+        assert _turn(conn) == ["a"]
+
+    def test_a_promotion_that_is_rolled_back_lets_it_be_cancelled(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        (first,) = _ids(publish(conn, "outbox", 1, deliver_in=10))
+        shift(conn, 11)
+        with conn.transaction(force_rollback=True):
+            conn.execute("select gapless.promote()")
+        assert gapless.cancel(other, first)
+        assert _turn(conn) == []
+
+    @pytest.mark.parametrize("wrong", [0, -1, 2**63, "1", True, None])
+    def test_what_is_no_id_is_refused(self, conn: Connection, wrong: Any) -> None:
+        with pytest.raises(UsageError, match="is no id of an event for later"):
+            gapless.cancel(conn, wrong)
+
+
+def _is_waiting(conn: Connection, other: Connection) -> bool:
+    return until(
+        lambda: (
+            conn.execute(
+                "select pid from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
+                [other.info.backend_pid],
+            ).fetchone()
+            is not None
+        )
+    )
+
+
+class TestDedupe:
+    def test_a_key_is_taken_when_it_is_published(self, own: Publisher, conn: Connection) -> None:
+        first = own.publish("outbox", 1, event_type="a", dedupe_key="k", deliver_in=10)
+        again = own.publish("outbox", 1, event_type="b", dedupe_key="k")
+        assert isinstance(again, Published)
+        assert again.duplicate
+        assert again == first
+        shift(conn, 11)
+        assert _turn(conn) == ["a"]
+
+    def test_a_cancel_makes_it_free(self, own: Publisher, conn: Connection) -> None:
+        (first,) = _ids(own.publish("outbox", 1, event_type="a", dedupe_key="k", deliver_in=10))
+        assert gapless.cancel(conn, first)
+        again = own.publish("outbox", 1, event_type="b", dedupe_key="k", deliver_in=10)
+        assert isinstance(again, Published)
+        assert not again.duplicate
+        shift(conn, 11)
+        assert _turn(conn) == ["b"]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("fields", "says"),
+        [
+            ({"deliver_in": -1}, "deliver_in -1 must be from 0 to"),
+            ({"deliver_in": float("nan")}, "deliver_in nan must be from 0"),
+            ({"deliver_in": float("inf")}, "deliver_in inf must be from 0"),
+            ({"deliver_in": 2.5e11}, "is no time to deliver at: give one from 1970 to 9000"),
+            ({"deliver_in": "1 hour"}, "must be seconds or a timedelta, not str"),
+            ({"deliver_in": True}, "must be seconds or a timedelta, not bool"),
+            ({"deliver_at": "infinity"}, "deliver_at 'infinity' is no time: write it as"),
+            ({"deliver_at": "1969-12-31T23:59Z"}, "is no time to deliver at: give one from 1970"),
+            ({"deliver_at": "9999-01-01T00:00Z"}, "is no time to deliver at: give one from 1970"),
+            ({"deliver_at": "294277-01-01T00:00Z"}, "is no time: write it as"),
+            ({"deliver_at": "2030-01-01T00:00"}, "has no time zone: add one, such as Z"),
+            ({"deliver_at": 17}, "must be a datetime or text, not int"),
+            ({"deliver_at": FAR, "deliver_in": 1}, "give one of the two"),
+        ],
+    )
+    def test_one_sentence_and_nothing_is_stored(
+        self, own: Publisher, conn: Connection, fields: dict[str, Any], says: str
+    ) -> None:
+        with pytest.raises(PublishError, match=says) as caught:
+            own.publish("outbox", 1, **fields)
+        assert "\n" not in str(caught.value)
+        assert _waiting(conn) == 0
+        assert _turn(conn) == []
+
+    @pytest.mark.parametrize(
+        ("said", "says"),
+        [
+            ("deliver_at => 'infinity'", "deliver_at infinity is no time to deliver at"),
+            ("deliver_at => '-infinity'", "deliver_at -infinity is no time to deliver at"),
+            ("deliver_at => '294277-01-01'", "out of range"),
+            ("deliver_in => '-1 s'", "deliver_in -00:00:01 is negative"),
+            ("deliver_in => '8000 years'", "is no time to deliver at"),
+        ],
+    )
+    def test_in_sql(self, conn: Connection, topic: Topic, said: str, says: str) -> None:
+        with pytest.raises(psycopg.DataError, match=says):
+            conn.execute(f"select gapless.publish('outbox', '1', {said})".encode())
+        assert _waiting(conn) == 0
+
+    def test_an_unknown_topic(self, own: Publisher, conn: Connection) -> None:
+        with pytest.raises(PublishError, match='topic "nothing" does not exist'):
+            own.publish("nothing", 1, deliver_in=1)
+
+
+class TestLook:
+    def test_nothing_due_takes_no_xid(self, conn: Connection, topic: Topic) -> None:
+        publish(conn, "outbox", 1, deliver_at=FAR)
+        with conn.transaction():
+            conn.execute("select gapless.promote()")
+            assert conn.execute("select pg_current_xact_id_if_assigned()").fetchone() == (None,)
+
+    def test_a_late_commit_below_what_is_remembered_is_found(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """What a look remembers is a hint: a transaction that was open may have an earlier time."""
+        promoter = Promoter()
+        with other.transaction():
+            publish(other, "outbox", 1, deliver_in=10)
+            publish(conn, "outbox", 1, deliver_in=20)
+            shift(conn, 30)
+            assert promoter.promote(conn) == 1
+        assert until(lambda: promoter.promote(conn) == 1)
+
+
+class TestRoles:
+    @pytest.mark.parametrize("grant", ["gapless_consumer", "gapless_operator"])
+    def test_nobody_says_what_time_it_is(
+        self, conn: Connection, topic: Topic, role: Any, grant: str
+    ) -> None:
+        """S1: whoever may sequence may promote what is due, and nothing else."""
+        publish(conn, "outbox", 1, event_type="a", deliver_in=3600)
+        publish(conn, "outbox", 1, event_type="b", deliver_in=10)
+        early = "select gapless.move_due(9, '-infinity', '2100-01-01', '{}')"
+        with connect(role(grant), role="test") as one:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                one.execute(early.encode())
+            shift(conn, 11)
+            assert promote_all(one) == 1
+
+    def test_a_producer_schedules_and_cancels_its_own(
+        self, conn: Connection, topic: Topic, role: Any
+    ) -> None:
+        with connect(role("gapless_producer"), role="test") as one:
+            (first,) = _ids(publish(one, "outbox", 1, deliver_in=10))
+            (second,) = _ids(publish(one, "outbox", 1, deliver_in=10))
+            assert gapless.cancel(one, first)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                one.execute("select * from gapless.scheduled")
+        with connect(role("gapless_producer"), role="test") as two:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="was scheduled by"):
+                gapless.cancel(two, second)
+        with connect(role("gapless_operator"), role="test") as operator:
+            assert gapless.cancel(operator, second)
+
+
+class TestWaitFor:
+    def test_it_says_until_when(self, conn: Connection, topic: Topic) -> None:
+        conn.execute("select gapless.create_group('g', 'outbox')")
+        published = publish(conn, "outbox", 1, deliver_at=FAR)
+        with pytest.raises(gapless.WaitError, match="it is scheduled until 2100-01-01") as caught:
+            wait_for(conn, "g", published, 0)
+        assert caught.value.state == "scheduled"
+
+    def test_of_another_topic(self, conn: Connection, topic: Topic) -> None:
+        ensure_topic(conn, "others", partitions=1)
+        conn.execute("select gapless.create_group('g', 'others')")
+        published = publish(conn, "outbox", 1, deliver_at=FAR)
+        with pytest.raises(gapless.WaitError) as caught:
+            wait_for(conn, "g", published, 0)
+        assert caught.value.state == "elsewhere"
+
+    def test_what_a_handler_scheduled_is_waited_for_in_a_chain(
+        self, conn: Connection, topic: Topic, dsn: str
+    ) -> None:
+        """I10: a real handler that publishes for later, and says what it came of."""
+
+        @gapless.handler(topic="outbox", group="a")
+        def remind(unit: gapless.Unit, conn: Connection) -> None:
+            publish(conn, "others", len(unit), deliver_in=HOUR)
+
+        ensure_topic(conn, "others", partitions=1)
+        conn.execute("select gapless.create_group('b', 'others')")
+        published = publish(conn, "outbox", 1, key="k")
+        assert drain(dsn, remind).units == 1
+        assert _chain(conn, published) == ("scheduled", "b")
+        shift(conn, HOUR)
+        assert len(_turn(conn)) == 2
+        assert _chain(conn, published) == ("pending", "b")
+        row = conn.execute(
+            "select cause, correlation from gapless.outbox_message_t where topic_id <> 1"
+        ).fetchone()
+        assert row is not None
+        assert row[0].startswith("a/outbox/")
+        assert row[1] == published
+
+
+def _chain(conn: Connection, published: UUID) -> tuple[Any, ...] | None:
+    return conn.execute(
+        "select state, group_id from gapless.chain_state(array['a', 'b'], %s)", [published]
+    ).fetchone()

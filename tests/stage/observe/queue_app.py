@@ -1,0 +1,21 @@
+"""Two queues, one of two topics and one outside any transaction; each call is noted as app.py notes it."""
+
+from __future__ import annotations
+
+import psycopg
+
+import gapless
+from stage.observe.app import note
+
+
+@gapless.handler(topic=["orders", "paid"], group="picking", mode="queue", workers=2)
+def pick(unit: gapless.Unit, conn: psycopg.Connection) -> None:
+    (event,) = unit
+    note("picked")
+    if event.payload.get("bad"):
+        raise ValueError("a bad order")
+
+
+@gapless.handler(topic="orders", group="mailing", mode="queue", delivery="at-least-once")
+def mail(unit: gapless.Unit) -> None:
+    note("mailed")
