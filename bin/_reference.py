@@ -26,7 +26,14 @@ from gapless.cli.main import main as gapless
 
 ROOT = Path(__file__).resolve().parents[1]
 # What users may import. A module that this version does not have yet is left out.
-PUBLIC = ("gapless", "gapless.testing", "gapless.ops")
+PUBLIC = (
+    "gapless",
+    "gapless.testing",
+    "gapless.testing.strategies",
+    "gapless.sqlalchemy",
+    "gapless.django",
+    "gapless.ops",
+)
 PAGES = {
     "python.md": "Python",
     "sql.md": "SQL functions",

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
     from gapless.consume.user.schedule import schedule
-    from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
+    from gapless.consume.verdict.wish import DeadLetter, PayloadError, Retry, Skip
     from gapless.db.find import connect
-    from gapless.errors import GaplessError, PublishError, WaitError
+    from gapless.errors import GaplessError, PublishError, ResourceError, WaitError
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
     from gapless.log.later import cancel
     from gapless.log.publish import publish
     from gapless.log.wait import wait_for
+    from gapless.resources import resource
 
 __all__ = [
     "Batch",
@@ -38,8 +39,10 @@ __all__ = [
     "GaplessError",
     "Handler",
     "NewEvent",
+    "PayloadError",
     "PublishError",
     "Published",
+    "ResourceError",
     "Retry",
     "Skip",
     "Unit",
@@ -48,6 +51,7 @@ __all__ = [
     "connect",
     "handler",
     "publish",
+    "resource",
     "schedule",
     "wait_for",
 ]
@@ -61,12 +65,13 @@ if not TYPE_CHECKING:
             "gapless.consume.batch": "Batch",
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
-            "gapless.consume.verdict.wish": "DeadLetter Retry Skip",
+            "gapless.consume.verdict.wish": "DeadLetter PayloadError Retry Skip",
             "gapless.db.find": "connect",
-            "gapless.errors": "GaplessError PublishError WaitError",
+            "gapless.errors": "GaplessError PublishError ResourceError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",
             "gapless.log.later": "cancel",
             "gapless.log.publish": "publish",
+            "gapless.resources": "resource",
         },
     )

@@ -35,6 +35,10 @@ class UnreachableError(ConnectError):
     exit_code = 3
 
 
+class ResourceError(UnreachableError):
+    """A resource that handlers share cannot be opened now: no event's fault, tried again."""
+
+
 class SchemaError(GaplessError):
     """The gapless schema is missing, older or newer than this program."""
 

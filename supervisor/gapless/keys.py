@@ -9,12 +9,13 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition of a topic, as seen by one consumer group."""
+    """One partition of a topic, as seen by one consumer group; is_replay: by a replay's."""
 
     group_id: str
     topic: str
     topic_id: int
     partition_id: int
+    is_replay: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.group_id}/{self.topic}/{self.partition_id}"

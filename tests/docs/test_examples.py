@@ -52,7 +52,7 @@ def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["shop", "mail", "notifications", "fastapi"])
+@pytest.mark.parametrize("example", ["shop", "mail", "notifications", "fastapi", "flask", "django"])
 def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
     _, expected = said(example)
     printed = play(example, dsn)
@@ -63,4 +63,6 @@ def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
 
 def test_every_example_is_run() -> None:
     folders = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    assert folders == {"flights", "shop", "mail", "notifications", "fastapi", "spark"}
+    assert folders == {
+        *("flights", "shop", "mail", "notifications", "fastapi", "flask", "django", "spark"),
+    }

@@ -8,17 +8,17 @@ from uuid import UUID
 
 from gapless.consume.unit import Unit
 from gapless.log.cause import handling
-from gapless.log.event import Event
+from gapless.log.event import Event, P_co
 
 
-class Batch(tuple[Unit, ...]):  # noqa: SLOT001 - it keeps its correlation
+class Batch(tuple[Unit[P_co], ...]):  # noqa: SLOT001 - it keeps its correlation
     """The units of one claim, in offset order: what a handler declared with batch=True is given.
 
     While it is iterated over, what is published is published for the unit at hand (I10); before and
     after, for the batch as a whole.
     """
 
-    def __iter__(self) -> Iterator[Unit]:
+    def __iter__(self) -> Iterator[Unit[P_co]]:
         now = handling.get()
         if now is None or now.origin is not self:
             yield from super().__iter__()
@@ -45,7 +45,7 @@ class Batch(tuple[Unit, ...]):  # noqa: SLOT001 - it keeps its correlation
         return found.pop() if len(found) == 1 else None
 
     @property
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event[P_co]]:
         """All events of all units, in offset order."""
         for unit in self:
             yield from unit

@@ -10,13 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.user.handler import (
-    NEEDS_ORDER,
-    GroupBy,
-    Handler,
-    Mode,
-    require_single_units,
-)
+from gapless.consume.user.check import NEEDS_ORDER, GroupBy, Mode
+from gapless.consume.user.handler import Handler, require_single_units
 from gapless.consume.verdict.policy import DeliveryMode, Policy
 from gapless.errors import UsageError
 from gapless.settings import Settings

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Generic, overload
 from uuid import UUID
 
 from gapless.keys import Partition
 from gapless.log.cause import Cause
-from gapless.log.event import Event, Row
+from gapless.log.event import Event, P_co, Row
 
 Fetch = Callable[[Sequence[int]], list[Row]]
 Timelines = tuple[tuple[int, int], ...]
@@ -122,7 +122,7 @@ class Source:
         return f"{self.partition}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
 
 
-class Unit:
+class Unit(Generic[P_co]):
     """The events of one unit, in offset order. Iterate as often as you like.
 
     A unit with more events than memory should hold (streamAboveEvents) reads them in slices while
@@ -148,7 +148,7 @@ class Unit:
     def __len__(self) -> int:
         return len(self._ids if self._rows is None else self._rows)
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[Event[P_co]]:
         topic, partition = self.topic, self.partition
         offset = self.first_offset
         timeline = timeline_at(self.source.timelines, offset)
@@ -171,6 +171,21 @@ class Unit:
     def last_offset(self) -> int:
         """Offset of the last event, inclusive."""
         return self.first_offset + len(self) - 1
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether its events are read in slices while it is iterated over."""
+        return self._rows is None
+
+    @property
+    def group(self) -> str:
+        """The consumer group that handles it; of a replay, its scratch group."""
+        return self.source.partition.group_id
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether `gapless replay` handles it, beside the groups."""
+        return self.source.partition.is_replay
 
     @property
     def attempt(self) -> int:

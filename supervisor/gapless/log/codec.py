@@ -7,6 +7,7 @@ NaN and infinity are refused (docs/decisions/0013-json.md).
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
@@ -32,9 +33,10 @@ class NotJson:
 def _plain(value: object) -> object:
     """Return what json knows for what it does not.
 
-    A model of pydantic is what its `model_dump(mode="json")` says, a struct of msgspec and a
-    dataclass their fields by name; a UUID, Decimal or path is its text, a date or time its ISO 8601
-    form, an Enum its value. Raises TypeError for anything else: a set has no order.
+    A model of pydantic is what its `model_dump(mode="json")` says, a struct of msgspec what
+    to_builtins() says (tags and renamed fields included), a dataclass its fields by name; a UUID,
+    Decimal or path is its text, a date or time its ISO 8601 form, an Enum its value. Raises
+    TypeError for anything else: a set has no order.
     """
     if is_dataclass(value) and not isinstance(value, type | NotJson):
         return {each.name: getattr(value, each.name) for each in fields(value)}
@@ -47,15 +49,16 @@ def _plain(value: object) -> object:
     dump = getattr(value, "model_dump", None)  # pydantic's; not imported for it
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")
-    names = getattr(value, "__struct_fields__", None)  # msgspec's
-    if names is not None and not isinstance(value, type):
-        return {name: getattr(value, name) for name in names}
+    if hasattr(value, "__struct_fields__") and not isinstance(value, type):  # msgspec's
+        return sys.modules["msgspec"].to_builtins(value)
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def is_record(value: object) -> bool:
-    """Tell whether a value is a model of pydantic or a dataclass: one value, not many."""
-    return is_dataclass(value) or hasattr(type(value), "model_dump")
+    """Tell whether a value is a dataclass, a model or a struct: one value, not many."""
+    kind = type(value)
+    is_model = hasattr(kind, "model_dump") or hasattr(kind, "__struct_fields__")
+    return is_model or is_dataclass(value)
 
 
 def encoder() -> Callable[[object], str]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
 
 from gapless.log.cause import Cause, parse_cause
 from gapless.log.codec import NotJson, decode
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # those of typing have a default from 3.13 on
+
+    P_co = TypeVar("P_co", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    P_co = TypeVar("P_co", covariant=True)
 
 # The columns of an event: what its producer gives, and what is read of it, in the order of a Row
 # and of the named query `fetch`. SQL has lists of its own, for a statement that says `*` breaks in
@@ -66,8 +76,10 @@ class NewEvent(NotJson):
     deliver_in: timedelta | float | None = None
 
 
-class Event:
+class Event(Generic[P_co]):
     """One event of the log, read-only. `payload` and `headers` are decoded when first asked for.
+
+    Of a handler with payload=Order it is an Event[Order], and its payload an Order.
 
     topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
     """
@@ -100,12 +112,16 @@ class Event:
         return self._row[2]
 
     @property
-    def payload(self) -> Any:
+    def payload(self) -> P_co:
         """The decoded JSON. Raises ValueError if a number or string cannot be had in Python."""
         if self._payload is _UNREAD:
             raw = self._row[3]
             self._payload = None if raw is None else decode(raw.decode())
-        return self._payload
+        return self._payload  # type: ignore[no-any-return]
+
+    def decode_payload(self, decoder: Callable[[bytes], Any]) -> None:
+        """Have `payload` be what `decoder` makes of the JSON; an absent one is null."""
+        self._payload = decoder(self._row[3] or b"null")
 
     @property
     def payload_json(self) -> bytes | None:

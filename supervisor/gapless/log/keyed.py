@@ -161,6 +161,15 @@ def is_special(event: Any) -> bool:
     return event.dedupe_key is not None or is_later(event)
 
 
+def summed(rows: Sequence[Sequence[Any]]) -> Published:
+    """Return what the caller is told of several statements; a row of an id alone is not special."""
+    all_told = [told(row) if len(row) > 1 else _published(str(row[0]), 0, 1) for row in rows]
+    known = next((each for each in all_told if not each.duplicate), all_told[0])
+    stored = sum(not each.duplicate for each in all_told)
+    scheduled = [number for each in all_told for number in each.scheduled_ids]
+    return _published(str(known), sum(each.duplicates for each in all_told), stored, scheduled)
+
+
 def key_text(value: object) -> str | None:
     """Return a dedupe_key as text. Raises PublishError for what cannot be one."""
     if value is None:

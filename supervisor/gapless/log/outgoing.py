@@ -14,11 +14,9 @@ from time import perf_counter
 from typing import Any
 
 from gapless.log.event import NewEvent
+from gapless.log.given import Events
 from gapless.telemetry.meter import Meter, current
 from gapless.telemetry.spans import HEADERS, current_headers
-
-Events = list[NewEvent] | Iterator[object]
-"""One event, or many, which are looked at as they go."""
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 

@@ -7,6 +7,7 @@ for long and Ctrl-C is heard; the connection may be of either kind.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
+from inspect import isawaitable
 from time import monotonic
 from typing import Any, Literal, NamedTuple, NoReturn, cast, overload
 from uuid import UUID
@@ -17,6 +18,8 @@ from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
 from gapless.errors import UsageError, WaitError
+from gapless.log.borrowed import AsyncHost, borrow
+from gapless.log.foreign import Script, Trouble, play, play_async
 
 Handled = Literal["handled", "dead"]
 
@@ -54,16 +57,25 @@ def wait_for(
     through: Iterable[str] = ...,
 ) -> Handled: ...
 @overload
-def wait_for(
-    conn: AsyncConnection[Any],
+def wait_for(  # type: ignore[overload-overlap]  # of text nobody can await
+    conn: AsyncHost,
     group: str,
     transaction_id: UUID | str,
     timeout_s: float = ...,
     *,
     through: Iterable[str] = ...,
 ) -> Awaitable[Handled]: ...
+@overload
 def wait_for(
-    conn: Connection[Any] | AsyncConnection[Any],
+    conn: object,
+    group: str,
+    transaction_id: UUID | str,
+    timeout_s: float = ...,
+    *,
+    through: Iterable[str] = ...,
+) -> Handled: ...
+def wait_for(
+    conn: object,
     group: str,
     transaction_id: UUID | str,
     timeout_s: float = 10.0,
@@ -72,7 +84,8 @@ def wait_for(
 ) -> Handled | Awaitable[Handled]:
     """Return when `group` has passed all events of a published transaction, in all its partitions.
 
-    transaction_id: what publish() returned. With an async connection, `await` it.
+    conn: whatever publish() takes; one that is async is to be awaited.
+    transaction_id: what publish() returned.
     through: the groups before `group` in a chain, in order; it may end with `group` itself. Then
     the first of them has to handle the events of the transaction; each one after it the same, and
     what the one before it published for what it had to handle; all this in the topics it covers. A
@@ -88,29 +101,52 @@ def wait_for(
     except TypeError as error:
         raise UsageError(f"timeout_s={timeout_s!r}: a number of seconds") from error
     wanted = _Wanted(_path(group, through), str(_uuid(transaction_id)))
-    if isinstance(conn, AsyncConnection):
-        return _wait_async(conn, wanted, give_up_s)
+    found = borrow(conn)
+    if isawaitable(found):
+        return _wait_awaited(found, wanted, give_up_s)
+    if isinstance(found, AsyncConnection):
+        return _wait_async(found, wanted, give_up_s)
     while True:
-        try:
-            with Cursor(conn, row_factory=tuple_row) as cursor:
-                cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
-                row = cursor.fetchone()
-        except psycopg.Error as error:
-            _explain(error)
+        row = _ask(found, wanted, give_up_s)
         if (handled := _verdict(row, wanted, give_up_s)) is not None:
             return handled
 
 
-async def _wait_async(conn: AsyncConnection[Any], wanted: _Wanted, give_up_s: float) -> Handled:
+async def _wait_awaited(found: Awaitable[Any], wanted: _Wanted, give_up_s: float) -> Handled:
+    return await _wait_async(await found, wanted, give_up_s)
+
+
+async def _wait_async(conn: Any, wanted: _Wanted, give_up_s: float) -> Handled:
     while True:
-        try:
-            async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-                await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
-                row = await cursor.fetchone()
-        except psycopg.Error as error:
-            _explain(error)
+        row = await _ask_async(conn, wanted, give_up_s)
         if (handled := _verdict(row, wanted, give_up_s)) is not None:
             return handled
+
+
+def _ask(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None:
+    try:
+        if not isinstance(conn, Connection):
+            return play(conn, _script(wanted, give_up_s), whole=False)
+        with Cursor(conn, row_factory=tuple_row) as cursor:
+            cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
+            return cursor.fetchone()
+    except (psycopg.Error, Trouble) as error:
+        _explain(error)
+
+
+async def _ask_async(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None:
+    try:
+        if not isinstance(conn, AsyncConnection):
+            return await play_async(conn, _script(wanted, give_up_s), whole=False)
+        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+            await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
+            return await cursor.fetchone()
+    except (psycopg.Error, Trouble) as error:
+        _explain(error)
+
+
+def _script(wanted: _Wanted, give_up_s: float) -> Script[tuple[Any, ...]]:
+    return (yield "wait_for", _slice(wanted, give_up_s))
 
 
 def _slice(wanted: _Wanted, give_up_s: float) -> dict[str, object]:
@@ -147,7 +183,11 @@ def _uuid(value: UUID | str) -> UUID:
         raise UsageError(f"transaction_id {value!r} is not a UUID") from error
 
 
-def _explain(error: psycopg.Error) -> NoReturn:
+def _explain(error: psycopg.Error | Trouble) -> NoReturn:
+    if isinstance(error, Trouble):
+        if error.state.startswith("GL"):
+            raise UsageError(error.message) from error.error
+        raise error.error from None
     if (error.sqlstate or "").startswith("GL"):
         raise UsageError(error.diag.message_primary or str(error)) from error
     raise error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import CheckViolation
 
-from gapless.consume.user.handler import Mode
+from gapless.consume.user.check import Mode
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError, UsageError
 from gapless.lease.member import Subscription

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
@@ -17,12 +18,14 @@ import psycopg
 from setproctitle import setproctitle
 
 from gapless.errors import GaplessError, one_line
+from gapless.resources import close_all, is_any_open
 from gapless.telemetry.spans import flush
 from gapless.worker.spec import ChildSpec, ExitCode
 
 log = logging.getLogger("gapless.worker")
 
 _PR_SET_PDEATHSIG = 1
+CLOSE_S_MAX = 10.0  # seconds for resources, in all
 WAIT_S_MAX = 1.0  # where there is no PDEATHSIG, a child looks at getppid() this often
 
 
@@ -61,6 +64,23 @@ def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
     except Exception:
         log.exception("%s: worker crashed", name)
         code = ExitCode.CRASHED
+    close_resources(code)
+    leave(code)
+
+
+def close_resources(code: ExitCode) -> None:
+    """Close what handlers have opened; one that hangs is left open after CLOSE_S_MAX seconds."""
+    if not is_any_open():
+        return
+    watch = threading.Timer(CLOSE_S_MAX, _leave_open, [code])
+    watch.daemon = True
+    watch.start()
+    close_all()
+    watch.cancel()
+
+
+def _leave_open(code: ExitCode) -> NoReturn:
+    log.error("closing resources takes longer than %s s: they are left open", CLOSE_S_MAX)
     leave(code)
 
 

@@ -15,6 +15,7 @@ from gapless.consume.drive import Driver
 from gapless.db.connect import connect
 from gapless.db.listen import Notifications, listen, readable, unlisten
 from gapless.keys import Partition
+from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
@@ -40,6 +41,7 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
     )
     conn = opening.open()
     spec.handler.habits.interruptible = False  # signals are the supervisor's
+    open_all(spec.handler.resources)
     worker = _Worker(spec, pipe, board, conn)
     worker.serve(spec.lease_no, spec.partition.partition_id)
     return session_loop(worker, opening)

@@ -21,6 +21,7 @@ from gapless.consume.verdict.patience import Patience
 from gapless.db.connect import connect, is_revoked, is_transient, why_of
 from gapless.db.listen import Notifications, listen, readable
 from gapless.errors import BlockedError, HoleError, OverrunError
+from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.brake import Brake
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
@@ -51,6 +52,7 @@ def _work(spec: QueueSpec, pipe: Pipe, board: Board) -> ExitCode:
     )
     conn = opening.open()
     spec.handler.habits.interruptible = False  # signals are the supervisor's
+    open_all(spec.handler.resources)
     wakeup = Wakeup()
     queue = open_queue(
         conn,

@@ -1,4 +1,4 @@
-"""Calls of an at-least-once handler that are going on, each on a thread of its own.
+"""Calls of an at-least-once handler that are going on, each on a thread of its own, or as a task.
 
 The session belongs to the thread that drives the partition. What the others want of it comes
 through one queue: that a call has ended, or the next slice of a unit that is too large for memory.
@@ -15,8 +15,9 @@ from time import monotonic
 
 import psycopg
 
+from gapless import loops
 from gapless.consume.unit import Fetch, Unit
-from gapless.consume.user.call import call_outside
+from gapless.consume.user.call import call_in_loop, call_outside
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Failure
 from gapless.log.event import Row
@@ -34,6 +35,7 @@ class Calls:
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="gapless-call")
         self._inbox: SimpleQueue[Callable[[], tuple[int, Ended] | None]] = SimpleQueue()
         self._began_s: dict[int, float] = {}  # by the first offset of the unit, or its number
+        self._tasks: dict[int, loops.Call] = {}  # of an async handler
         self._abandoned = False
 
     def __contains__(self, first_offset: object) -> bool:
@@ -51,14 +53,19 @@ class Calls:
         return min(self._began_s.values(), default=None)
 
     def begin(self, unit: Unit, number: int | None = None) -> None:
-        """Call the handler, on another thread.
+        """Call the handler, on another thread, or as a task of the loop.
 
         number: what names the unit here, where units of several partitions are in hand; else its
         first offset does.
         """
         number = unit.first_offset if number is None else number
         self._began_s[number] = monotonic()
-        future = self._pool.submit(call_outside, self._handler, unit)
+        if self._handler.coroutine is None:
+            future = self._pool.submit(call_outside, self._handler, unit)
+        else:
+            call = loops.begin(partial(call_in_loop, self._handler, unit))
+            self._tasks[number] = call
+            future = call.future
         future.add_done_callback(partial(self._put_end, number))
 
     def collect(self, *, wait: bool) -> Iterator[tuple[int, Ended]]:
@@ -72,6 +79,7 @@ class Calls:
                 end = self._inbox.get(block=wait and not ended)()
                 if end is not None:
                     del self._began_s[end[0]]
+                    self._tasks.pop(end[0], None)
                     ended += 1
                     yield end
 
@@ -80,8 +88,11 @@ class Calls:
         return partial(self._fetch, fetch)
 
     def abandon(self) -> None:
-        """Let go of all calls. They cannot be stopped, but read no further, and nobody collects."""
+        """Let go of all calls. Threads cannot be stopped, but read no further; tasks can."""
         self._abandoned = True
+        for call in self._tasks.values():
+            call.cancel()
+        self._tasks.clear()
         self._began_s.clear()
         self._pool.shutdown(wait=False, cancel_futures=True)
 

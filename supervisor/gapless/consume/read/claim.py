@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
-from gapless.consume.user.handler import GroupBy
+from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row

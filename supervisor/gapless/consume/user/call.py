@@ -19,6 +19,7 @@ from gapless.consume.session import (
     restore_settings,
 )
 from gapless.consume.unit import Unit
+from gapless.consume.user.awaited import awaited
 from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.watch import watch, watched
@@ -126,15 +127,31 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
     try:
         with watched(unit, is_judged_later=True), handled(unit):
             _refuse_unrun(handler.function(unit))
-    except HoleError:
-        raise
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence
-        error = raised.error if isinstance(raised, UnitFailedError) else raised
-        _raise_passing(error)
-        duration_ms = (perf_counter() - began) * 1000
-        # One failure, whichever attempt it was: calls that the environment ended do not count.
-        return Failure(error=error, duration_ms=duration_ms)
+        return _failed_outside(raised, began)
     return None
+
+
+async def call_in_loop(handler: Handler, unit: Unit) -> Failure | None:
+    """Do the same with an async one, as a task of the loop."""
+    began = perf_counter()
+    assert handler.coroutine is not None
+    try:
+        with handled(unit):
+            _refuse_unrun(await awaited(handler.coroutine, unit))
+    except BaseException as raised:  # noqa: BLE001 - SystemExit must not end the loop
+        return _failed_outside(raised, began)
+    return None
+
+
+def _failed_outside(raised: BaseException, began: float) -> Failure:
+    if isinstance(raised, HoleError):
+        raise raised
+    error = raised.error if isinstance(raised, UnitFailedError) else raised
+    _raise_passing(error)
+    duration_ms = (perf_counter() - began) * 1000
+    # One failure, whichever attempt it was: calls that the environment ended do not count.
+    return Failure(error=error, duration_ms=duration_ms)
 
 
 def require_transaction(conn: Connection[Any], error: BaseException) -> None:

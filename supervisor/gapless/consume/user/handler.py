@@ -1,4 +1,4 @@
-"""The user's code: a plain function that is told which topic and group it serves.
+"""The user's code: a function, plain or async, that is told which topic and group it serves.
 
 @gapless.handler(topic="orders", group="billing")
 def bill(unit: Unit, conn: Connection) -> None:
@@ -8,25 +8,54 @@ def bill(unit: Unit, conn: Connection) -> None:
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict, Unpack, get_args, overload
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
-from psycopg import Connection
+from psycopg import AsyncConnection, Connection
 
 from gapless.consume.batch import Batch
 from gapless.consume.unit import Unit
+from gapless.consume.user.awaited import in_loop, is_async
+from gapless.consume.user.check import (
+    NEEDS_ORDER,
+    GroupBy,
+    Mode,
+    check_function,
+    check_options,
+    delays_of,
+    topics_of,
+    visibility_of,
+)
+from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
-from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
 from gapless.log.schedules import Schedule
+from gapless.log.typed import decoder_of
+from gapless.resources import Resource
 
-GroupBy = Literal["transaction", "user"]
-Mode = Literal["ordered", "queue"]
-UnitFunction = Callable[[Unit, Connection[Any]], object]
-BatchFunction = Callable[[Batch, Connection[Any]], object]
-CallFunction = Callable[[Unit], object]
+T = TypeVar("T")
+W_co = TypeVar("W_co", covariant=True)
+
+
+class _Validates(Protocol[W_co]):
+    """A TypeAdapter of pydantic."""
+
+    def validate_json(self, data: bytes, /) -> W_co: ...
+
+
+class _Decodes(Protocol[W_co]):
+    """A Decoder of msgspec."""
+
+    def decode(self, buf: bytes, /) -> W_co: ...
+
+
+Payload = type[T] | _Validates[T] | _Decodes[T]
+_Writes = Callable[[T, Connection[Any]], object]
+_WritesAsync = Callable[[T, AsyncConnection[Any]], Awaitable[object]]
+UnitFunction = _Writes[Unit[T]] | _WritesAsync[Unit[T]]
+BatchFunction = _Writes[Batch[T]] | _WritesAsync[Batch[T]]
+CallFunction = Callable[[Unit[T]], object]
 
 
 @dataclass(slots=True)
@@ -49,6 +78,7 @@ class Habits:
 class Handler:
     """A handler function with what it serves. Still callable, so that it can be tested by hand.
 
+    function: as the step calls it; coroutine: what it awaits, of an async handler.
     topic, topics: where its events are; a queue handler may name several, in order of preference:
     topic is the first, topics are all, and empty where there is one.
     mode: "queue": any number of workers share each partition, in no order, one event a unit.
@@ -56,6 +86,7 @@ class Handler:
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
     batch_size: events of a claim, 1 to 100 000. concurrency: calls at a time, 1 to 1000.
     retry_delays_s: seconds until the second, third, … attempt.
+    resources: opened in each worker before its first unit, closed at its end.
     schedule: what calls it when it is due, of @gapless.schedule.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
@@ -74,11 +105,14 @@ class Handler:
     retry_delays_s: Sequence[float] | None = None
     delivery: DeliveryMode | None = None
     concurrency: int | None = None
+    resources: Sequence[Resource[Any]] = ()
+    coroutine: Callable[..., Any] | None = None
     schedule: Schedule | None = None
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
-    def __call__(self, work: Unit | Batch, *conn: Connection[Any]) -> object:
-        return self.function(work, *conn)
+    def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
+        """Call it by hand; an async one with an AsyncConnection, and it is to be awaited."""
+        return (self.coroutine or self.function)(work, *conn)
 
     def scheduled_as(self, schedule: Schedule) -> Handler:
         """Return the same handler, which is called when that schedule is due."""
@@ -102,6 +136,7 @@ class Options(TypedDict, total=False):
     on_failure: OnFailure | None
     retry_delays_s: Sequence[float] | None
     concurrency: int | None
+    resources: Sequence[Resource[Any]]
 
 
 @overload
@@ -111,7 +146,7 @@ def handler(
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
-) -> Callable[[UnitFunction], Handler]: ...
+) -> Callable[[UnitFunction[Any]], Handler]: ...
 @overload
 def handler(
     *,
@@ -119,7 +154,7 @@ def handler(
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
-) -> Callable[[BatchFunction], Handler]: ...
+) -> Callable[[BatchFunction[Any]], Handler]: ...
 @overload
 def handler(
     *,
@@ -127,10 +162,38 @@ def handler(
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
     **options: Unpack[Options],
-) -> Callable[[CallFunction], Handler]: ...
+) -> Callable[[CallFunction[Any]], Handler]: ...
+@overload
 def handler(
     *,
     topic: str | Sequence[str] | None = None,
+    payload: Payload[T],
+    batch: Literal[False] = False,
+    delivery: Literal["exactly-once"] | None = None,
+    **options: Unpack[Options],
+) -> Callable[[UnitFunction[T]], Handler]: ...
+@overload
+def handler(
+    *,
+    topic: str | Sequence[str] | None = None,
+    payload: Payload[T],
+    batch: Literal[True],
+    delivery: Literal["exactly-once"] | None = None,
+    **options: Unpack[Options],
+) -> Callable[[BatchFunction[T]], Handler]: ...
+@overload
+def handler(
+    *,
+    topic: str | Sequence[str] | None = None,
+    payload: Payload[T],
+    batch: Literal[False] = False,
+    delivery: Literal["at-least-once"],
+    **options: Unpack[Options],
+) -> Callable[[CallFunction[T]], Handler]: ...
+def handler(
+    *,
+    topic: str | Sequence[str] | None = None,
+    payload: Any = None,
     batch: bool = False,
     delivery: DeliveryMode | None = None,
     **options: Unpack[Options],
@@ -143,6 +206,11 @@ def handler(
     raises, on_failure says: "dead-letter", "retry" after each of retry_delays_s, "park-key" (the
     same, and later units of its keys wait behind it), or "block" (tried again in place).
 
+    An `async def` function is awaited in the worker's own event loop; its connection is an
+    AsyncConnection of the same session, so the same holds for it.
+    payload: a dataclass, a model of pydantic, a struct of msgspec (or a TypeAdapter, a Decoder):
+    then `event.payload` is one, and an event that does not decode goes to the dead letters.
+    resources: opened once in each worker, before its first unit (gapless.resource).
     batch: call it once per claim with a Batch of units instead.
     batch_size: events per claim, 1 to 100 000 (a unit is never cut); group_by "user" merges
     neighbouring units of the same (host_id, user_id); start: where a new group begins.
@@ -158,17 +226,22 @@ def handler(
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
-    _check_options({**options, "delivery": delivery})
+    check_options({**options, "delivery": delivery})
     if (delays := options.get("retry_delays_s")) is not None:
-        options["retry_delays_s"] = _delays(delays)
+        options["retry_delays_s"] = delays_of(delays)
     if (visibility := options.get("visibility_s")) is not None:
-        options["visibility_s"] = checked_visibility(visibility)
-    topics = checked_topics(topic, options.get("mode", "ordered"))
+        options["visibility_s"] = visibility_of(visibility)
+    options["resources"] = tuple(options.get("resources") or ())  # hashable, as the others
+    topics = topics_of(topic, options.get("mode", "ordered"))
+    decoder = None if payload is None else decoder_of(payload)
 
     def decorate(function: Callable[..., Any]) -> Handler:
-        _check_function(function, delivery)
+        check_function(function, delivery)
+        called = function if decoder is None else typed(function, decoder)
+        waits = is_async(function)
         made = Handler(
-            function=function,
+            function=in_loop(called) if waits else called,
+            coroutine=called if waits else None,
             topic=topics[0] if topics else None,
             topics=topics if len(topics) > 1 else (),
             batch=batch,
@@ -183,65 +256,12 @@ def handler(
     return decorate
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
-    for name, words in _WORDS.items():
-        if (word := options.get(name)) not in (None, *words):
-            choice = " or ".join(f'"{each}"' for each in words)
-            raise UsageError(f"handler({name}={word!r}): {choice}")
-    for name, most in _MOST.items():
-        number = options.get(name)
-        if number is not None and not (type(number) is int and 1 <= number <= most):
-            raise UsageError(f"handler({name}={number!r}): a whole number from 1 to {most}")
-
-
-def _delays(delays: object) -> tuple[float, ...]:
-    """Return delays in seconds; each may be a timedelta. Raises UsageError for anything else."""
-    what = f"handler(retry_delays_s={str(delays)[:100]})"
-    if isinstance(delays, str) or not isinstance(delays, Iterable):
-        raise UsageError(f"{what}: a list of delays")
-    try:
-        return tuple(seconds(delay) for delay in delays)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{what}: each {error}") from error
-
-
 def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
     """Raise UsageError unless an at-least-once handler takes the units as they are in the log."""
     if handler.batch or group_by == "user":
         what = "batch" if handler.batch else "groupBy user"
         raise UsageError(f"{handler.name}: at-least-once delivery is by the unit, without {what}")
-    _check_function(handler.function, "at-least-once")
-
-
-def checked_visibility(visibility: object) -> float:
-    """Return how long an event is reserved, in seconds. Raises UsageError when it is no such."""
-    try:
-        visibility_s = seconds(visibility)
-    except (TypeError, ValueError):
-        visibility_s = 0.0
-    if not VISIBILITY_S_MIN <= visibility_s <= VISIBILITY_S_MAX:
-        raise UsageError(
-            f"handler(visibility_s={str(visibility)[:100]}): {VISIBILITY_S_MIN} to "
-            f"{VISIBILITY_S_MAX} seconds, or a timedelta"
-        )
-    return visibility_s
-
-
-def checked_topics(topic: object, mode: Mode) -> tuple[str, ...]:
-    """Return the topics that a handler names. Raises UsageError for what are none."""
-    if topic is None or isinstance(topic, str):
-        return () if topic is None else (topic,)
-    names = tuple(topic) if isinstance(topic, Sequence) else ()
-    if not names or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"handler(topic={str(topic)[:100]}): a name, or a list of names")
-    if len(set(names)) < len(names):
-        raise UsageError(f"handler(topic={str(topic)[:100]}): each topic once")
-    if mode != "queue" and len(names) > 1:
-        raise UsageError(
-            f'handler(topic={str(topic)[:100]}): several topics are for mode="queue"; write one '
-            "handler for each"
-        )
-    return names
+    check_function(handler.function, "at-least-once")
 
 
 def require_queue_options(handler: Handler) -> None:
@@ -260,39 +280,3 @@ def require_queue_options(handler: Handler) -> None:
             f'{name}: a queue has no order that on_failure="{handler.on_failure}" could keep: '
             '"dead-letter" or "retry"'
         )
-
-
-def _check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
-    """Refuse now what would fail, or silently do nothing, at the first event."""
-    if not callable(function):
-        raise UsageError("@gapless.handler(...) goes above a function")
-    name = getattr(function, "__qualname__", repr(function))
-    for kind, is_kind in _NEVER_RUN.items():
-        if is_kind(function):
-            raise UsageError(f"handler {name} is {kind} function, which nobody would run: use def")
-    once = delivery != "at-least-once"
-    arguments = (None, None) if once else (None,)
-    words = "two arguments, the unit and the connection" if once else "one argument, the unit"
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError as error:
-        raise UsageError(f"handler {name} is called with {words}: {error}") from None
-    except ValueError:
-        return  # some built-in callables do not tell their signature
-
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "mode": get_args(Mode),
-    "group_by": get_args(GroupBy),
-    "start": ("earliest", "latest"),
-    "on_failure": get_args(OnFailure),
-    "delivery": get_args(DeliveryMode),
-}
-NEEDS_ORDER = ("park-key", "block")
-VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
-_MOST = {"batch_size": 100_000, "concurrency": 1000}  # as in the configuration
-_NEVER_RUN: dict[str, Callable[[object], bool]] = {
-    "an async": inspect.iscoroutinefunction,
-    "a generator": inspect.isgeneratorfunction,
-    "an async generator": inspect.isasyncgenfunction,
-}

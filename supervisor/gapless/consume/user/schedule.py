@@ -13,29 +13,35 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, TypedDict, Unpack
 
-from psycopg import Connection
+from psycopg import AsyncConnection, Connection
 
 from gapless.consume.unit import Unit
+from gapless.consume.user.awaited import awaited, is_async
 from gapless.consume.user.handler import Handler, handler
 from gapless.consume.verdict.policy import OnFailure
 from gapless.errors import UsageError
 from gapless.log.publish import publish
 from gapless.log.schedules import TOPIC, Missed, Schedule
+from gapless.resources import Resource
 
-DueFunction = Callable[[datetime, Connection[Any]], object]
+DueFunction = (
+    Callable[[datetime, Connection[Any]], object]
+    | Callable[[datetime, AsyncConnection[Any]], Awaitable[object]]
+)
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
 class Options(TypedDict, total=False):
-    """What a scheduled function may say of its failures; as for a handler."""
+    """What a scheduled function may say of its failures, and resources; as for a handler."""
 
     on_failure: OnFailure | None
     retry_delays_s: Any
+    resources: Sequence[Resource[Any]]
 
 
 def schedule(
@@ -51,8 +57,9 @@ def schedule(
 ) -> Callable[[DueFunction], Handler]:
     """Let a function be called when it is due, exactly once for each due time.
 
-    It is called with the due time (UTC) and the connection whose transaction commits its effects;
-    it must not COMMIT. `gapless run` makes the schedule known, and calls it on one of its workers.
+    It is called with the due time (UTC) and the connection whose transaction commits its effects
+    (of an `async def` one: an AsyncConnection); it must not COMMIT. `gapless run` makes the
+    schedule known, and calls it on one of its workers.
 
     cron: five fields (minute, hour, day of month, month, day of week), or "@daily" and the like.
     every: a timedelta, or an interval of the database as "15 minutes", "1 day"; 1 second or more.
@@ -61,7 +68,7 @@ def schedule(
     publish() takes it (a payload, a NewEvent, several); None publishes nothing.
     missed: what becomes of due times that passed while nothing ran: "once" (one call), "all" (a
     call each), "skip" (none for what is older than a minute).
-    on_failure, retry_delays_s: as in handler().
+    on_failure, retry_delays_s, resources: as in handler().
     Raises UsageError for options that do not fit, and, in the decorator, for a function that cannot
     be called so; a cron text or zone that makes no sense is refused where the schedule is made
     known.
@@ -96,21 +103,33 @@ def schedule(
 
 def _called_when_due(
     function: DueFunction, name: str, publishes: str | None
-) -> Callable[[Unit, Connection[Any]], None]:
+) -> Callable[..., object]:
     """Return a handler of the topic of all schedules that does what is this one's."""
 
     @wraps(function)
     def handle(unit: Unit, conn: Connection[Any]) -> None:
-        for event in unit:
-            if event.headers.get("gapless-schedule") != name:
-                continue
-            due = datetime.fromisoformat(event.headers["gapless-due"])
-            result = function(due, conn)
+        for due in _due_in(unit, name):
+            result = function(due, conn)  # type: ignore[arg-type]  # it is no async one
             if publishes is not None and result is not None:
                 publish(conn, publishes, result)
 
-    del handle.__wrapped__  # it has arguments of its own
-    return handle
+    @wraps(function)
+    async def handle_async(unit: Unit, conn: AsyncConnection[Any]) -> None:
+        for due in _due_in(unit, name):
+            result = await awaited(function, due, conn)
+            if publishes is not None and result is not None:
+                await publish(conn, publishes, result)
+
+    made = handle_async if is_async(function) else handle
+    del made.__wrapped__  # it has arguments of its own
+    return made
+
+
+def _due_in(unit: Unit, name: str) -> Iterator[datetime]:
+    """Yield the due times of one schedule."""
+    for event in unit:
+        if event.headers.get("gapless-schedule") == name:
+            yield datetime.fromisoformat(event.headers["gapless-due"])
 
 
 def _interval(every: str | timedelta | None) -> str | None:

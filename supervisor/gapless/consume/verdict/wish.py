@@ -39,6 +39,13 @@ class DeadLetter(Exception):  # noqa: N818
         super().__init__(reason)
 
 
+class PayloadError(DeadLetter):
+    """The payload of an event is not what its handler takes: it goes to the dead letters.
+
+    Its text begins with the event's place and the path of the field, `orders/0@17: $.total`.
+    """
+
+
 class Skip(Exception):  # noqa: N818
     """Undo what I wrote, and go on as if I had handled this unit; nothing is kept of it."""
 

@@ -153,7 +153,11 @@ def _partition(
     conn: Connection[Any], name: str, part: ReplayPart, handler: Handler, terms: Terms
 ) -> Iterator[int]:
     partition = Partition(
-        group_id=name, topic=part.topic, topic_id=part.topic_id, partition_id=part.partition_id
+        group_id=name,
+        topic=part.topic,
+        topic_id=part.topic_id,
+        partition_id=part.partition_id,
+        is_replay=True,
     )
     token = uuid4()
     where = {"group": name, "topic_id": part.topic_id, "partition_id": part.partition_id}

@@ -141,6 +141,7 @@ class _Trial:
             topic=self._topic.name,
             topic_id=self._topic.topic_id,
             partition_id=part.partition_id,
+            is_replay=True,
         )
         token = uuid4()
         where = {"group": self._name, "topic_id": partition.topic_id}

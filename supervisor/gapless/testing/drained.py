@@ -1,17 +1,12 @@
-"""For the tests of those who write handlers: run them through the real step, on a real database.
-
-def test_billing(dsn):
-    gapless.testing.install(dsn, topics={"orders": 4})
-    with psycopg.connect(dsn) as conn:
-        gapless.publish(conn, "orders", {"total": 5}, key="AA")
-    assert drain(dsn, billing.bill).dead == 0
-"""
+"""Run handlers through the real step, on a real database, in the process of a test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
@@ -23,18 +18,19 @@ from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect
-from gapless.db.migrate import migrate
 from gapless.errors import UsageError
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing, create_group
 from gapless.log.catch_up import sequence_all
-from gapless.log.sequence import create_chunks
-from gapless.log.topics import ensure_topic, require_topic
+from gapless.log.topics import require_topic
+from gapless.resources import close_all, open_all
 from gapless.settings import Settings
 from gapless.worker.subscribe import subscription_of
 
+ROUNDS_MAX = 1000
 _TIMING = Timing(
     ttl_ms=int(timedelta(hours=1).total_seconds() * 1000), suspect_grace_ms=0, reconnect_grace_ms=0
 )
@@ -50,39 +46,78 @@ class Drained:
     dead: int
 
 
-def install(dsn: str, *, topics: Mapping[str, int] | None = None) -> None:
-    """Install the schema and create topics. Repeat freely.
-
-    dsn: of the database, as libpq takes it; its role must be allowed to make a schema there.
-    topics: the number of partitions, 1 to 4096, by name; one that is there must have that many.
-    Raises ConnectError when the database refuses, SchemaError when a newer gapless made its schema,
-    UsageError for a topic that exists with another number or whose name cannot be one.
-    """
-    with connect(dsn, role="testing") as conn:
-        migrate(conn)
-        create_chunks(conn)
-        for name, partitions in (topics or {}).items():
-            ensure_topic(conn, name, partitions=partitions)
+App = Handler | Iterable[Handler] | ModuleType | str
 
 
 def drain(
-    dsn: str, handler: Handler, *, group: str | None = None, settings: Settings | None = None
+    dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
 ) -> Drained:
-    """Sequence what was published and run `handler` over all of it, in this process.
+    """Sequence what was published and run handlers over all of it, in this process.
 
-    It takes part as a member of the group like a supervisor, so the fence and the offsets are real.
-    group: the consumer group; default the handler's, else that of the settings, else "testing".
+    app: a handler; or several, a module of handlers, or a reference as `gapless run` takes it: then
+    all of them, again and again, until nothing of what they published for each other is left.
+    Each takes part as a member of its group like a supervisor, so the fence and the offsets are
+    real. group: the consumer group, of one handler; default the handler's, else that of the
+    settings, else "testing".
     settings: what `gapless run` would be configured with (default: the defaults); the handler's own
     options come first, as there.
     What fails is set aside as the handler's policy says; retries that are due are done as well.
-    Returns when nothing is left that is due; it waits for no retry.
-    Raises UsageError for an unknown topic, when another member of the group owns a partition, or
-    when the handler's options do not fit together; ConnectError when the database refuses.
-    KeyboardInterrupt (Ctrl-C) goes through; any other error of the handler is one of its unit.
+    Resources are open while it runs, and closed when it returns: when nothing is left that is due;
+    it waits for no retry.
+    Raises UsageError for an unknown topic, when another member of the group owns a partition, when
+    the handler's options do not fit together, or when a chain has no end (1000 rounds);
+    ConnectError when the database refuses, ResourceError for a resource that cannot be opened.
+    KeyboardInterrupt (Ctrl-C) goes through; any other error of a handler is one of its unit.
     """
-    terms = agree(handler, settings or Settings())
+    wanted = settings or Settings()
+    try:
+        if isinstance(app, Handler):
+            return _drain_one(dsn, app, group, wanted)
+        handlers = _handlers_of(app)
+        if group is not None:
+            raise UsageError(f"drain(group={group!r}): only with one handler")
+        total = Drained(events=0, units=0, dead=0)
+        for _ in range(ROUNDS_MAX):
+            done = [_drain_one(dsn, handler, None, wanted) for handler in handlers]
+            total = _sum_of([total, *done])
+            if not any(each.units for each in done):
+                return total
+        raise UsageError(f"drain(): still busy after {ROUNDS_MAX} rounds: a chain without an end?")
+    finally:
+        close_all()
+
+
+async def drain_async(
+    dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
+) -> Drained:
+    """Do what drain() does, on a thread: the caller's event loop goes on. Raises the same."""
+    return await asyncio.to_thread(drain, dsn, app, group=group, settings=settings)
+
+
+def _handlers_of(app: Iterable[Handler] | ModuleType | str) -> list[Handler]:
+    if isinstance(app, str):
+        return load_handlers(app)
+    found: Iterable[object] = list(vars(app).values()) if isinstance(app, ModuleType) else app
+    handlers = list(dict.fromkeys(each for each in found if isinstance(each, Handler)))
+    if not handlers:
+        raise UsageError("drain(): no handler there; put @gapless.handler(topic=…) above it")
+    return handlers
+
+
+def _sum_of(parts: Iterable[Drained]) -> Drained:
+    each = list(parts)
+    return Drained(
+        events=sum(part.events for part in each),
+        units=sum(part.units for part in each),
+        dead=sum(part.dead for part in each),
+    )
+
+
+def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings) -> Drained:
+    terms = agree(handler, settings)
     require_fit(handler, terms)
     name = group or terms.group_id or "testing"
+    open_all(handler.resources)
     with connect(dsn, role="testing") as conn:
         sequence_all(conn)
         if terms.mode == "queue":

@@ -1,0 +1,1 @@
+"""The app: orders, and who packs them."""

@@ -1,0 +1,1 @@
+"""What `migrate` does for the shop."""

@@ -1,0 +1,107 @@
+"""What @gapless.handler() refuses at once, instead of at the first event."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from gapless.consume.verdict.policy import DeliveryMode, OnFailure
+from gapless.consume.verdict.wish import seconds
+from gapless.errors import UsageError
+from gapless.resources import Resource
+
+GroupBy = Literal["transaction", "user"]
+Mode = Literal["ordered", "queue"]
+NEEDS_ORDER = ("park-key", "block")
+VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse an option that is out of its range."""
+    for name, words in _WORDS.items():
+        if (word := options.get(name)) not in (None, *words):
+            choice = " or ".join(f'"{each}"' for each in words)
+            raise UsageError(f"handler({name}={word!r}): {choice}")
+    for name, most in _MOST.items():
+        number = options.get(name)
+        if number is not None and not (type(number) is int and 1 <= number <= most):
+            raise UsageError(f"handler({name}={number!r}): a whole number from 1 to {most}")
+    for each in options.get("resources") or ():
+        if not isinstance(each, Resource):
+            raise UsageError(f"handler(resources=…): {each!r} is not made by @gapless.resource")
+
+
+def delays_of(delays: object) -> tuple[float, ...]:
+    """Return delays in seconds; each may be a timedelta. Raises UsageError for anything else."""
+    what = f"handler(retry_delays_s={str(delays)[:100]})"
+    if isinstance(delays, str) or not isinstance(delays, Iterable):
+        raise UsageError(f"{what}: a list of delays")
+    try:
+        return tuple(seconds(delay) for delay in delays)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what}: each {error}") from error
+
+
+def visibility_of(visibility: object) -> float:
+    """Return how long an event is reserved, in seconds. Raises UsageError when it is no such."""
+    try:
+        visibility_s = seconds(visibility)
+    except (TypeError, ValueError):
+        visibility_s = 0.0
+    if not VISIBILITY_S_MIN <= visibility_s <= VISIBILITY_S_MAX:
+        raise UsageError(
+            f"handler(visibility_s={str(visibility)[:100]}): {VISIBILITY_S_MIN} to "
+            f"{VISIBILITY_S_MAX} seconds, or a timedelta"
+        )
+    return visibility_s
+
+
+def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
+    """Return the topics that a handler names. Raises UsageError for what are none."""
+    if topic is None or isinstance(topic, str):
+        return () if topic is None else (topic,)
+    names = tuple(topic) if isinstance(topic, Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"handler(topic={str(topic)[:100]}): a name, or a list of names")
+    if len(set(names)) < len(names):
+        raise UsageError(f"handler(topic={str(topic)[:100]}): each topic once")
+    if mode != "queue" and len(names) > 1:
+        raise UsageError(
+            f'handler(topic={str(topic)[:100]}): several topics are for mode="queue"; write one '
+            "handler for each"
+        )
+    return names
+
+
+def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
+    """Refuse now what would fail, or silently do nothing, at the first event."""
+    if not callable(function):
+        raise UsageError("@gapless.handler(...) goes above a function")
+    name = getattr(function, "__qualname__", repr(function))
+    for kind, is_kind in _NEVER_RUN.items():
+        if is_kind(function):
+            raise UsageError(f"handler {name} is {kind} function, which nobody would run: use def")
+    once = delivery != "at-least-once"
+    arguments = (None, None) if once else (None,)
+    words = "two arguments, the unit and the connection" if once else "one argument, the unit"
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise UsageError(f"handler {name} is called with {words}: {error}") from None
+    except ValueError:
+        return  # some built-in callables do not tell their signature
+
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "mode": get_args(Mode),
+    "group_by": get_args(GroupBy),
+    "start": ("earliest", "latest"),
+    "on_failure": get_args(OnFailure),
+    "delivery": get_args(DeliveryMode),
+}
+_MOST = {"batch_size": 100_000, "concurrency": 1000}  # as in the configuration
+_NEVER_RUN: dict[str, Callable[[object], bool]] = {
+    "a generator": inspect.isgeneratorfunction,
+    "an async generator": inspect.isasyncgenfunction,
+}

@@ -1,0 +1,80 @@
+"""Another connection of psycopg over the session of one: for a handler, while it is called.
+
+A session is one connection of libpq. Whoever needs it through another class of psycopg (async, or
+with the adapters of an ORM) is given a twin: same transaction, same server process. Its author's
+work is that of the handler, so I6 holds. Afterwards the twin leads nowhere: what somebody kept of
+it cannot write into the transaction of the next unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection, Connection, pq
+from psycopg.pq.abc import PGconn
+
+Twin = TypeVar("Twin", bound=Connection[Any] | AsyncConnection[Any])
+
+
+class Within(Connection[Any]):
+    """A connection within a transaction that is not its to end: to commit it does nothing.
+
+    For libraries that would: SQLAlchemy rolls back what it returns to its pool.
+    """
+
+    def commit(self) -> None:
+        """Leave the transaction to the step."""
+
+    def rollback(self) -> None:
+        """Leave the transaction to the step."""
+
+    def close(self) -> None:
+        """Leave the session to the step."""
+
+
+class AsyncWithin(AsyncConnection[Any]):
+    """The same, async."""
+
+    async def commit(self) -> None:
+        """Leave the transaction to the step."""
+
+    async def rollback(self) -> None:
+        """Leave the transaction to the step."""
+
+    async def close(self) -> None:
+        """Leave the session to the step."""
+
+
+@contextmanager
+def twin(conn: Connection[Any] | AsyncConnection[Any], kind: type[Twin]) -> Iterator[Twin]:
+    """Yield a connection of another kind over the session of `conn`; afterwards it is closed.
+
+    Inside the block, `conn` MUST NOT be in the middle of a statement when the twin begins one. What
+    is prepared, adapted, and the count of blocks that are open is of both.
+    """
+    session = conn.pgconn
+    heard = session.notice_handler, session.notify_handler
+    made = kind(session)
+    session.notice_handler, session.notify_handler = heard  # or the worker would sleep on
+    made._autocommit = conn.autocommit  # noqa: SLF001 - as it is, without a look at the session
+    # Two that prepare would both call their first one _pg3_0.
+    made._prepared = conn._prepared  # noqa: SLF001
+    made._adapters = conn._adapters  # noqa: SLF001
+    made._num_transactions = conn._num_transactions  # noqa: SLF001
+    try:
+        yield made
+    finally:
+        # A block that was left open is found by the step, as one of `conn` itself.
+        conn._num_transactions = made._num_transactions  # noqa: SLF001
+        made.pgconn = _nowhere()
+
+
+@cache
+def _nowhere() -> PGconn:
+    """Return a connection of libpq that is closed."""
+    made = pq.PGconn.connect_start(b"=")
+    made.finish()
+    return made

@@ -1,0 +1,20 @@
+"""gapless within Django: add "gapless.django" to INSTALLED_APPS; extra `gapless[django]`.
+
+`migrate` installs the schema, `manage.py gapless …` is the command, with the database of Django;
+`manage.py gapless run` runs the handlers of each app's module `handlers`. In a handler the ORM
+works within its transaction:
+
+    with gapless.django.on(conn):
+        Bill.objects.create(…)
+
+Dead letters are in the admin. GAPLESS_DATABASE of the settings names another database than
+"default".
+"""
+
+from gapless.lazily import attributes
+
+__all__ = ["handlers", "on"]
+
+__getattr__, __dir__ = attributes(
+    __name__, {"gapless.django.orm": "on", "gapless.django.discover": "handlers"}
+)

@@ -1,0 +1,34 @@
+"""The database of Django that has the log: its DSN, its schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+from gapless.db.connect import connect
+from gapless.ops.install import install_schema
+
+_OWN = frozenset({"client_encoding"})  # gapless says these itself
+
+
+def alias() -> str:
+    """Return the alias of the database that has the log: GAPLESS_DATABASE, or "default"."""
+    return str(getattr(settings, "GAPLESS_DATABASE", "default"))
+
+
+def dsn(using: str | None = None) -> str:
+    """Return what libpq needs to connect to a database of Django's; the test's, within tests."""
+    params: dict[str, Any] = connections[using or alias()].get_connection_params()
+    known = {each.keyword.decode() for each in pq.Conninfo.get_defaults()} - _OWN
+    return make_conninfo(**{name: value for name, value in params.items() if name in known})
+
+
+def install(using: str) -> None:
+    """Install or upgrade the schema, if this is the database that has the log."""
+    if using == alias() and connections[using].vendor == "postgresql":
+        with connect(dsn(using), role="django") as conn:
+            install_schema(conn)

@@ -1,0 +1,53 @@
+"""`manage.py gapless …`: the command `gapless`, with the database of Django."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from gapless.cli.main import main
+from gapless.django.database import dsn
+
+_RUN = ("run", "gapless.django:handlers")
+
+
+class ManageCommand(BaseCommand):
+    """Hand all words to gapless; `run` alone runs the handlers of all apps."""
+
+    help = "the command gapless, with the database of Django; `gapless --help` lists what it does"
+    requires_system_checks: list[str] = []
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Run it from a terminal; its options are gapless's own."""
+        sys.exit(_run(argv[2:]))
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the words of call_command("gapless", "status")."""
+        parser.add_argument("words", nargs="*")
+
+    def handle(self, *_: Any, words: list[str], **__: Any) -> None:
+        """Run it from a program. Raises CommandError when it fails; why is on stderr."""
+        code = _run(words)
+        if code:
+            raise CommandError(f"gapless {' '.join(words)}: exit code {code}", returncode=code)
+
+
+Command = ManageCommand  # the name that Django looks for
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] == ["run"] and not any(not word.startswith("-") for word in words[1:2]):
+        words = [*_RUN, *words[1:]]
+    before = os.environ.get("GAPLESS_DSN")
+    os.environ["GAPLESS_DSN"] = dsn()
+    connections.close_all()  # `run` forks, and no child may have a session of Django's
+    try:
+        return main(words)
+    finally:
+        os.environ.pop("GAPLESS_DSN")
+        if before is not None:
+            os.environ["GAPLESS_DSN"] = before

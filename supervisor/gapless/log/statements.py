@@ -1,0 +1,96 @@
+"""The statements that store events, whatever sends them: which, with what, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+from uuid import UUID
+
+from gapless.log import keyed
+from gapless.log.cause import Told
+from gapless.log.event import GIVEN
+from gapless.log.foreign import Script
+from gapless.log.given import Events
+from gapless.log.record import columns, record
+
+_COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
+
+AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
+"""The queries that are all there is to do; around the others a cause is told, and untold."""
+
+
+def statement_of(
+    topic: str, events: Events, told: Told
+) -> tuple[str, dict[str, Any], Iterator[Any]]:
+    """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
+
+    Its row begins with the transaction_id; that of publish_many, before a COPY, has what copied()
+    begins with.
+    """
+    end = "_from" if told else ""
+    if isinstance(events, list):
+        one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
+        if keyed.is_later(events[0]):
+            return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
+        if (key := keyed.key_text(events[0].dedupe_key)) is not None:
+            return "publish_once", {**one, "dedupe_key": key}, iter(())
+        return f"publish_one{end}", {**one, **told}, iter(())
+    head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
+    if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
+        return "publish_many", {"topic": topic}, chain(head, events)
+    some = columns(head)
+    if any(map(keyed.is_special, head)):
+        return "publish_each", keyed.block_of(topic, head, some), iter(())
+    return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
+
+
+def copied(topic_id: Any, caused: Any, event: object) -> tuple[Any, ...]:
+    """Return what a COPY writes of an event; a COPY that names a column leaves its default out."""
+    made = record(event)
+    if caused is None or made[-1] is not None:
+        return (topic_id, *made)
+    return (topic_id, *made[:-1], caused)
+
+
+def script_of(topic: str, events: Events, told: Told) -> Script[UUID]:
+    """Store the events without a COPY; nothing is asked before all of them are known to be good."""
+    calls = [statement_of(topic, block, told)[:2] for block in _blocks(events)]
+    is_keyed = any(name in keyed.NAMES for name, _ in calls)
+    before = (yield "tell", told) if told and is_keyed else None
+    rows = []
+    for name, params in calls:
+        rows.append((yield name, params))
+    if before is not None:
+        yield "tell", told_before(before)
+    return keyed.summed(rows) if is_keyed else transaction_id(rows[0])
+
+
+def _blocks(events: Events) -> Iterator[Events]:
+    """Return events as what a statement stores: the only one as it is, or 200 of many."""
+    if isinstance(events, list):
+        yield events
+        return
+    block = list(islice(events, _COPY_ABOVE))
+    while True:
+        yield iter(block)
+        block = list(islice(events, _COPY_ABOVE))
+        if not block:
+            return
+
+
+def transaction_id(row: tuple[Any, ...] | None) -> UUID:
+    """Return the transaction_id, which a row begins with."""
+    # Whether a UUID arrives as one is up to the adapters of the caller's connection.
+    return UUID(str(row_of(row)[0]))
+
+
+def row_of(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """Return the row that is always there."""
+    assert row is not None
+    return row
+
+
+def told_before(row: tuple[Any, ...]) -> Told:
+    """Return what was told before, from the row of `tell`."""
+    return {"cause": row[0], "correlation": row[1]}
