@@ -18,8 +18,7 @@ import psycopg
 from psycopg import Connection
 
 from chaos.history import Answered, Writer
-from chaos.queue_shop import QUEUES, WRITE
-from chaos.shop import TOPIC
+from chaos.queue_shop import QUEUES, TOPIC, WRITE
 
 VISIBILITY_S = 0.5
 LATE_S = (0.6, 1.5)

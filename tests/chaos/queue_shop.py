@@ -15,9 +15,9 @@ from psycopg import Connection
 import gapless
 from chaos.effects import CONNECT_TIMEOUT_S
 from chaos.history import Grouped
-from chaos.shop import TOPIC
 from gapless import Unit
 
+TOPIC = "orders"
 QUEUES = (
     Grouped(group="sender", mode="queue"),
     Grouped(group="caller", mode="queue", delivery="at-least-once"),
