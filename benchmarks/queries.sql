@@ -476,6 +476,9 @@ where j.id = any (array(
 ))
 returning j.id, j.payload
 
+-- name: pgmq_drop
+drop schema if exists pgmq cascade
+
 -- name: pgmq_fill
 select count(*) from pgmq.send_batch('bench', array(
   select jsonb_build_object('pad', repeat('x', %(payload_bytes)s - 10)) from generate_series(1, %(events)s)

@@ -106,6 +106,6 @@ def _workers(dsn: str, handler: Handler, workers: int) -> Iterator[None]:
     with connect(dsn, role="bench") as conn:
         ensure_topic(conn, "queue", partitions=1)
     role = f"gapless/queue worker {handler.group}"
-    with supervised(dsn, handler, workers=workers, is_owned=False):
+    with supervised(dsn, handler, is_owned=False, total_partitions=1, workers=workers):
         wait_for(dsn, "queue_workers", lambda found: found >= workers, role=role)
         yield

@@ -120,8 +120,9 @@ class Pgmq(Lean):
     def fill(self, dsn: str, events: int) -> None:
         rival = find("pgmq")
         assert rival is not None
-        rival.create(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(query("pgmq_drop"))
+            rival.create(dsn)
             conn.execute(query("pgmq_fill"), {"events": events, "payload_bytes": PAYLOAD_BYTES})
             conn.execute(query("vacuum"))
 

@@ -36,11 +36,12 @@ def prepare(topics: Mapping[str, str | None]) -> None:
 
 
 @contextmanager
-def supervisor(app: Path) -> Iterator[None]:
+def supervisor(app: Path, *, has_console: bool = False) -> Iterator[None]:
     """Run the handlers of a file, as `gapless run FILE` does, until the end of the block."""
+    console = [] if has_console else ["--no-console"]
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-m", "gapless", "run", str(app), "--no-console"],
-        stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "gapless", "run", str(app), *console],
+        stderr=None if has_console else subprocess.DEVNULL,
     )
     try:
         yield

@@ -18,6 +18,7 @@ from chaos.chain_coverage import chains
 from chaos.deeds import KILLERS
 from chaos.history import Fault, Handling, Outcome, Record, select
 from chaos.policies import policies
+from chaos.queue_coverage import queues
 
 _HIT = ("kill_worker", "kill_machine", "pause_worker", "pause_machine", "kill_supervisor")
 _COUNTS = """
@@ -82,6 +83,7 @@ def coverage(
         **dict(zip(_COUNTED, row, strict=True)),
         **policies(conn, records),
         **chains(conn, records),
+        **queues(conn, records),
     }
 
 

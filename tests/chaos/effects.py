@@ -21,7 +21,7 @@ from chaos.history import digest
 from gapless.consume.unit import Unit
 from gapless.log.event import Event
 
-TABLES = Path(__file__).with_name("tables.sql")
+TABLES = [Path(__file__).with_name(name) for name in ("tables.sql", "queue_tables.sql")]
 
 _WRITE = """
 insert into chaos.effect
@@ -49,7 +49,8 @@ CONNECT_TIMEOUT_S = 3
 
 def make_tables(conn: Connection[Any]) -> None:
     """Make schema `chaos` in a database that has the schema of gapless."""
-    conn.execute(TABLES.read_bytes())
+    for path in TABLES:
+        conn.execute(path.read_bytes())
 
 
 def seen(events: Sequence[Event]) -> str:

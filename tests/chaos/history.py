@@ -58,6 +58,7 @@ class Grouped:
     on_failure: str = "dead-letter"
     delays_s: tuple[float, ...] = ()
     delivery: str = "exactly-once"
+    mode: str = "ordered"
     at_ns: int = field(default_factory=monotonic_ns)
 
 
@@ -179,7 +180,37 @@ class Asked:
     at_ns: int = field(default_factory=monotonic_ns)
 
 
-Record = Grouped | Linked | Invoke | Begun | Inserting | Outcome | Handling | Fault | Asked | Note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a SQL client said of a receipt. how: acknowledge, release, reject, extend or forget.
+
+    ended: ok; lost (GL003, rolled back); info: no answer came. late: it said so after the deadline.
+    """
+
+    client: str
+    group: str
+    receipt: str
+    partition: int
+    offsets: tuple[int, ...]
+    how: str
+    ended: Literal["ok", "lost", "info"]
+    late: bool = False
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+Record = (
+    Grouped
+    | Linked
+    | Invoke
+    | Begun
+    | Inserting
+    | Outcome
+    | Handling
+    | Fault
+    | Asked
+    | Answered
+    | Note
+)
 _KINDS: dict[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Record)}
 
 
@@ -234,7 +265,7 @@ def _parse(line: dict[str, Any]) -> Record:
             Sent(**{name: value for name, value in event.items() if name in known})
             for event in line["events"]
         )
-    for name in {"delays_s", "units", "ways"} & line.keys():
+    for name in {"delays_s", "units", "ways", "offsets"} & line.keys():
         line[name] = tuple(tuple(each) if isinstance(each, list) else each for each in line[name])
     record: Record = kind(**line)
     return record

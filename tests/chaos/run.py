@@ -23,6 +23,7 @@ from chaos.hygiene import leftovers
 from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
 from chaos.progress import Ended, Mark, Meter, Watch, await_end
+from chaos.queue_shop import QUEUES, make_groups
 from chaos.recovery import recoveries
 from chaos.scene import QUICK, Scene, open_scene
 from chaos.shop import GROUPS
@@ -33,7 +34,11 @@ from support.patience import patience
 PARTITIONS = 4
 SUPERVISORS = 3
 PRODUCERS = 4
-HANDLERS: dict[str, object] = {"handlers": "chaos.shop,chaos.chain_shop"}
+CLIENTS = 2
+HANDLERS: dict[str, object] = {
+    "handlers": "chaos.shop,chaos.chain_shop,chaos.queue_shop",
+    "workers": 2,
+}
 START_S = 30.0
 # Of CPU without anything nearer to its end; what kills its worker does so five times.
 STILL_S = 60.0
@@ -85,6 +90,7 @@ and not exists (
   group by m.group_id having max(m.held) - min(m.held) > 1
 )
 from gapless.lease l
+where l.group_id not in (select g.group_id from gapless.consumer_group g where g.mode = 'queue')
 """
 _SIZE = """
 select (select count(*) from gapless.outbox_message_t), (select count(*) from chaos.effect),
@@ -181,7 +187,7 @@ def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:
 def populate(arena: Arena) -> None:
     """Start everybody, and wait until all partitions have an owner."""
     scene = arena.scene
-    for group in (*GROUPS, *CHAIN):
+    for group in (*GROUPS, *CHAIN, *QUEUES):
         arena.writer.write(group)
     conn = scene.admin()
     for link in links(arena.seed):
@@ -189,12 +195,15 @@ def populate(arena: Arena) -> None:
         if link.into is not None:
             ensure_topic(conn, link.into, partitions=BELOW)
             scene.topics.append(link.into)
+    make_groups(conn)
     arena.replace()
     if not wait_until(lambda: _is_settled(conn), START_S):
         logs = "\n".join(process.log_path.read_text() for process in scene.started)
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
     for _ in range(PRODUCERS):
         scene.start_producer(PRODUCERS_LINE, arena.seed, RATE)
+    for number in range(CLIENTS):
+        scene.start_client(PRODUCERS_LINE, arena.seed + number)
 
 
 def drain(scene: Scene, verdict: Verdict, meter: Meter) -> None:

@@ -137,6 +137,14 @@ class Scene:
         self.producers.append(process)
         return process
 
+    def start_client(self, line: int, seed: int) -> Process:
+        """Start a SQL client of the queue groups, which is ended as producers are."""
+        name = f"p{len(self.started)}"
+        words = ["-m", "chaos.queue_client", self.dsn(line), str(self.folder), name, str(seed)]
+        process = self._python(name, line, words, {})
+        self.producers.append(process)
+        return process
+
     def start_steady(self, line: int, partitions: int) -> Process:
         """Start the even load of the figures."""
         arguments = ["-m", "chaos.steady", self.dsn(line), str(partitions)]
@@ -239,7 +247,7 @@ def _furnish(cluster: Cluster, partitions: int) -> None:
         conn.execute(f"grant usage on schema chaos to {ROLE}")
         conn.execute(
             "grant insert, select on chaos.effect, chaos.business, chaos.order_done,"
-            f" chaos.call, chaos.parcel to {ROLE}"
+            f" chaos.call, chaos.parcel, chaos.job to {ROLE}"
         )
 
 

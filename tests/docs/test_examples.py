@@ -14,11 +14,14 @@ from stage.cli.conftest import environment
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 TIMEOUT_S = 170
-# Which mails are refused depends on how the calls take turns.
+# What is refused depends on how the calls take turns.
 VARIES = {
     "mail": re.compile(
         r"^\d+(?= (?:times refused|mails arrived))|\d+(?= answers lost)", re.MULTILINE
-    )
+    ),
+    "notifications": re.compile(
+        r"^\d+(?= (?:calls failed|answers never))|\d+(?= (?:were over|repetitions))", re.MULTILINE
+    ),
 }
 
 
@@ -49,7 +52,7 @@ def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["shop", "mail", "fastapi", "flask", "django"])
+@pytest.mark.parametrize("example", ["shop", "mail", "notifications", "fastapi", "flask", "django"])
 def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
     _, expected = said(example)
     printed = play(example, dsn)
@@ -60,4 +63,6 @@ def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
 
 def test_every_example_is_run() -> None:
     folders = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    assert folders == {"flights", "shop", "mail", "fastapi", "flask", "django", "spark"}
+    assert folders == {
+        *("flights", "shop", "mail", "notifications", "fastapi", "flask", "django", "spark"),
+    }

@@ -32,6 +32,7 @@ from chaos.checker import (
     parking,
     plans,
     published,
+    queues,
     standstill,
     units,
 )
@@ -44,7 +45,7 @@ __all__ = ["Facts", "Violation", "check", "check_records", "gather", "report"]
 
 FAMILIES = (
     *(published, columns, offsets, order, units, effects, keys, owners, standstill, letters, plans),
-    *(outcomes, asides, parking, calls, chains),
+    *(outcomes, asides, parking, calls, chains, queues),
 )
 STORIES_PER_NAME = 5
 

@@ -15,6 +15,7 @@ from psycopg import Connection
 from chaos.chain import derived
 from chaos.checker.attempts import Attempt, resolve
 from chaos.checker.failures import Aside, Call
+from chaos.checker.queue_rows import Queues, gather_queues, ordered
 from chaos.checker.rows import (
     Business,
     Cursor,
@@ -65,6 +66,7 @@ class Facts:
     unsequenced: frozenset[str]  # tags of committed events that have no offset yet
     moved_segments: list[tuple[str, int, int]]
     idle_in_transaction: list[str]
+    queues: Queues
     clock_ns: float  # a time on the server's clock = monotonic + this
 
     @cached_property
@@ -191,20 +193,21 @@ def gather(conn: Connection[Any], records: Sequence[Record]) -> Facts:
             for where, run in groupby(placed, key=lambda each: (each.topic, each.partition_id))
         },
         business=business,
-        effects=load(conn, Effect),
-        moves=by_partition(load(conn, Moved)),
-        leases=by_partition(load(conn, Leased)),
-        lettered=by_partition(load(conn, Lettered)),
-        letters=load(conn, Letter),
+        effects=ordered(records, load(conn, Effect)),
+        moves=by_partition(ordered(records, load(conn, Moved))),
+        leases=by_partition(ordered(records, load(conn, Leased))),
+        lettered=by_partition(ordered(records, load(conn, Lettered))),
+        letters=ordered(records, load(conn, Letter)),
         groups={each.group: each for each in select(records, Grouped)},
         handlings=select(records, Handling),
-        asides=load(conn, Aside),
-        calls=load(conn, Call),
+        asides=ordered(records, load(conn, Aside)),
+        calls=ordered(records, load(conn, Call)),
         cursors=load(conn, Cursor),
-        targets=load(conn, Target),
+        targets=ordered(records, load(conn, Target)),
         unsequenced=frozenset(_column(conn, _UNSEQUENCED)),
         moved_segments=conn.execute(_MOVED_SEGMENTS).fetchall(),
         idle_in_transaction=_column(conn, _IDLE_IN_TRANSACTION),
+        queues=gather_queues(conn, records),
         clock_ns=float(_column(conn, _CLOCK)[0]) * 1e9 - time.monotonic_ns(),
     )
 
