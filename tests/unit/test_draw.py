@@ -519,6 +519,10 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
             "handled_per_s": None,
             "lag_per_s": None,
             "catch_up_s": None,
+            "workers": 0,
+            "open": 0,
+            "in_hand": 0,
+            "lapsed": 0,
         }
     ]
     assert document["members"][1]["state"] == "draining"

@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from gapless.telemetry.names import METRICS
 from stage.observe.conftest import Scrape, Watch, order
-from stage.observe.test_metrics import until_passed
+from stage.observe.test_metrics import scrape_of_groups, until_passed
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "config" / "grafana" / "gapless.json"
@@ -70,7 +70,7 @@ def scrape(watch: Watch, conn: Connection) -> Scrape:
     order(conn, 3)
     order(conn, 1, bad=True)
     until_passed(conn, 4, watched)
-    return watched.scrape()
+    return scrape_of_groups(watched)
 
 
 def test_every_metric_and_label_is_there(scrape: Scrape) -> None:

@@ -12,11 +12,11 @@ import pytest
 from psycopg import Connection
 
 from gapless.lease.room import own_sessions
-from stage.cli.conftest import Gapless, bare, gapless
+from stage.cli.conftest import Gapless, bare, forks, gapless
 from stage.observe.conftest import APP, Watch, order
 from stage.worker.fleet import until
 
-__all__ = ["bare", "gapless"]  # fixtures
+__all__ = ["bare", "forks", "gapless"]  # fixtures
 
 
 def test_a_supervisor_that_hangs_is_not_healthy(watch: Watch) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from psycopg import Connection
 
 from gapless.telemetry.names import METRICS
-from stage.observe.conftest import APP, Watch, Watched, order
+from stage.observe.conftest import APP, Scrape, Watch, Watched, order
 from stage.worker.fleet import until
 
 QUEUES = APP.with_name("queue_app.py")
@@ -29,12 +29,21 @@ def until_passed(conn: Connection, events: int, watched: Watched) -> None:
     )
 
 
+def scrape_of_groups(watched: Watched) -> Scrape:
+    """One from a look, every 5 s, that saw how far the group is: the first may have come too soon."""
+    return until(
+        lambda: (now := watched.scrape()).samples.get("gapless_lag_seconds") and now,
+        "a look that saw the group",
+        within=watched.log,
+    )
+
+
 def test_all_of_the_table_and_nothing_else(watch: Watch, conn: Connection) -> None:
     watched = watch()
     watched.until_ready()
     order(conn, 10)
     until_passed(conn, 10, watched)
-    scrape = watched.scrape()
+    scrape = scrape_of_groups(watched)
     assert scrape.kinds == {metric.name: metric.kind for metric in METRICS.values()}
     for metric in METRICS.values():
         name = f"{metric.name}_count" if metric.kind == "histogram" else metric.name
