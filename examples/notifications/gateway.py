@@ -19,6 +19,7 @@ FAILS = 0.1  # of all calls: 503, nothing sent
 LOSES = 0.05  # sent, and then the connection ends without an answer
 HANGS = 0.02  # sent, and the answer comes when nobody waits for it any more
 HANG_S = 1.0
+WAITING_MAX = 256  # calls that are not accepted yet
 UNKNOWN = "nobody"  # addresses that begin so are refused
 
 
@@ -26,7 +27,6 @@ class Gateway(ThreadingHTTPServer):
     """Listens on a port of its own choice. sent: address by idempotency key; told: answers."""
 
     daemon_threads = True
-    request_queue_size = 256
 
     def __init__(self, seed: int, limit_per_s: int) -> None:
         super().__init__(("127.0.0.1", 0), _Call)
@@ -52,6 +52,10 @@ class Gateway(ThreadingHTTPServer):
                 self.repeated += key in self.sent
                 self.sent[key] = to
             return answer
+
+    def server_activate(self) -> None:
+        """Let more callers wait than socketserver does by itself."""
+        self.socket.listen(WAITING_MAX)
 
     def handle_error(self, *_: Any) -> None:
         """Say nothing about callers who went away."""
