@@ -59,6 +59,12 @@ POINTS = frozenset(
         # calls of at-least-once handlers
         "deliver.noted",
         "deliver.called",
+        # a queue's worker: a batch, an event taken alone, calls that have ended
+        "queue.taken",
+        "queue.handled",
+        "queue.committed",
+        "queue.aside",
+        "queue.called",
         # a worker's lease
         "acquire.announced",
         "acquire.locked",

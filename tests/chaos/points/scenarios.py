@@ -140,6 +140,7 @@ ELSEWHERE = {
     "pipeline": "spark/test_pipeline.py",
     "retention": "stage/worker/test_retention.py",
     "later": "stage/later/test_worker.py",
+    "queue": "stage/queue_py/test_py_points.py",
 }
 PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
 

@@ -288,7 +288,9 @@ class Object:
 
 
 @pytest.mark.parametrize(
-    "function", [functools.partial(effect), decorated(effect), Object()], ids=str
+    "function",
+    [functools.partial(effect), decorated(effect), Object()],
+    ids=["partial", "decorated", "object"],
 )
 def test_whatever_is_to_be_awaited_is(world: World, group: Group, function: Any) -> None:
     world.units(*[1] * 1)

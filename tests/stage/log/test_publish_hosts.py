@@ -204,7 +204,7 @@ def test_a_session_that_has_failed_says_so(dsn: str, topic: Topic) -> None:
         (sessionmaker(), r"sessionmaker is not .*: call it"),
         (sqlite3.connect(":memory:"), "Connection is not"),
     ],
-    ids=str,
+    ids=["text", "object", "none", "engine", "sessionmaker", "sqlite"],
 )
 def test_what_is_no_connection_is_said(what: object, words: str) -> None:
     with pytest.raises(UsageError, match=words):
