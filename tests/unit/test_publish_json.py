@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from gapless.log import codec
 from gapless.log.event import NewEvent
-from gapless.log.publish import _events
+from gapless.log.given import given as events_of
 
 KEYS = st.text() | st.integers() | st.none() | st.booleans() | st.floats(allow_nan=False)
 LEAVES = (
@@ -156,6 +156,6 @@ def test_a_model_that_can_be_iterated_over_is_one_payload() -> None:
         def __iter__(self) -> Iterator[tuple[str, int]]:
             yield "a", 1
 
-    (event,) = _events(Fields(), {})
+    (event,) = events_of(Fields(), {})
     assert isinstance(event, NewEvent)
     assert codec.encode(event.payload) == '{"mode":"json","at":"2026-01-02"}'
