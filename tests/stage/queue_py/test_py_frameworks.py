@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
 
 import gapless
+from gapless.log.topics import ensure_topic
 from gapless.testing import drain
 from stage.queue_py.app import WRITE
 from stage.queue_py.supervisors import Runs
@@ -123,3 +125,24 @@ def test_an_application_of_queues_is_drained_to_the_end_of_its_chains(runs: Runs
     numbers = runs.publish(count=3)
     assert drain(runs.dsn, [second, first]).events == 6
     assert runs.done() == dict.fromkeys(numbers, 1)
+
+
+def test_a_scheduled_function_may_be_async(runs: Runs, conn: Connection) -> None:
+    """What it returns is published, too."""
+    ensure_topic(conn, "schedules", partitions=1)
+
+    @gapless.schedule(every="1 day", name="nightly", publishes="jobs", resources=[pool])
+    async def nightly(due: datetime, conn: AsyncConnection[Any]) -> dict[str, int]:
+        assert pool() == "pool"
+        await conn.execute(WRITE, [due.year, "due", 1, 0])
+        return {"n": due.year}
+
+    headers = {"gapless-schedule": "nightly", "gapless-due": "2030-01-01T00:00:00+00:00"}
+    gapless.publish(conn, "schedules", {}, headers=headers)
+    gapless.publish(conn, "schedules", {}, headers={**headers, "gapless-schedule": "other"})
+    assert drain(runs.dsn, nightly).dead == 0
+    assert runs.done() == {2030: 1}
+    rows = conn.execute(
+        "select payload from gapless.outbox_message_t where topic_id = gapless.topic_id('jobs')"
+    ).fetchall()
+    assert rows == [({"n": 2030},)]

@@ -47,7 +47,7 @@ def unused():
     note("unused opened")
     yield 1
 
-@gapless.handler(topic="t", group="g", resources=[client, pool], mode={mode!r}, payload=int)
+@gapless.handler(topic="t", group="g", resources=[client, pool], mode={mode!r})
 async def handle(unit, conn):
     assert asyncio.get_running_loop() is pool()
     for event in unit:
