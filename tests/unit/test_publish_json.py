@@ -10,16 +10,17 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.log import codec
-from gapless.log import given as made
 from gapless.log.event import NewEvent
+from gapless.log.given import given as events_of
 
 KEYS = st.text() | st.integers() | st.none() | st.booleans() | st.floats(allow_nan=False)
 LEAVES = (
@@ -107,12 +108,11 @@ class _Model:
         return {"mode": mode, "at": date(2026, 1, 2)}
 
 
-class _Struct:
-    """As msgspec's structs look from outside."""
+class _Struct(msgspec.Struct):
+    """msgspec writes it."""
 
-    __struct_fields__: ClassVar[tuple[str, ...]] = ("a", "b")
-    a = 1
-    b = time(1, 2, 3)
+    a: int = 1
+    b: time = time(1, 2, 3)
 
 
 ID = UUID("00000000-0000-0000-0000-000000000001")
@@ -156,6 +156,6 @@ def test_a_model_that_can_be_iterated_over_is_one_payload() -> None:
         def __iter__(self) -> Iterator[tuple[str, int]]:
             yield "a", 1
 
-    (event,) = made.given(Fields(), {})
+    (event,) = events_of(Fields(), {})
     assert isinstance(event, NewEvent)
     assert codec.encode(event.payload) == '{"mode":"json","at":"2026-01-02"}'

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable
 from datetime import datetime, timedelta
+from inspect import isawaitable
 from time import monotonic
 from typing import Any, overload
 
@@ -19,6 +20,8 @@ from gapless.db.queries import query
 from gapless.db.wire import fetch_all
 from gapless.errors import PublishError, UsageError
 from gapless.failpoints import hit
+from gapless.log.borrowed import AsyncHost, borrow
+from gapless.log.foreign import Script, Trouble, play, play_async
 
 PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile waits for no more
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
@@ -90,32 +93,57 @@ def _promote(conn: Connection[Any], low: str) -> tuple[int, float | None, str]:
 @overload
 def cancel(conn: Connection[Any], scheduled_id: int) -> bool: ...
 @overload
-def cancel(conn: AsyncConnection[Any], scheduled_id: int) -> Awaitable[bool]: ...
-def cancel(
-    conn: Connection[Any] | AsyncConnection[Any], scheduled_id: int
-) -> bool | Awaitable[bool]:
+def cancel(  # type: ignore[overload-overlap]  # of a number nobody can await
+    conn: AsyncHost, scheduled_id: int
+) -> Awaitable[bool]: ...
+@overload
+def cancel(conn: object, scheduled_id: int) -> bool: ...
+def cancel(conn: object, scheduled_id: int) -> bool | Awaitable[bool]:
     """Take back an event that waits for its time, in the caller's transaction.
 
+    conn: whatever publish() takes; one that is async is to be awaited.
     scheduled_id: the number of an event for later, of `scheduled_ids` of what publish() returned.
     Returns True: it will not be delivered, once the transaction commits, and its dedupe_key is free
-    again. False: it is in the log already, was cancelled, or there is no such id. With an async
-    connection, `await` it. While another session cancels it, or promotes it, this waits.
-    Raises UsageError for what is no id; psycopg.errors.InsufficientPrivilege for an event that
-    another role scheduled, unless this one has gapless_operator.
+    again. False: it is in the log already, was cancelled, or there is no such id. While another
+    session cancels it, or promotes it, this waits.
+    Raises UsageError for what is no id, or no connection; the driver's InsufficientPrivilege for an
+    event that another role scheduled, unless this one has gapless_operator.
     """
     if type(scheduled_id) is not int or not 0 < scheduled_id <= _ID_MAX:
         raise UsageError(f"scheduled_id {scheduled_id!r} is no id of an event for later")
     params = {"scheduled_id": scheduled_id}
+    found = borrow(conn)
+    if isawaitable(found):
+        return _cancel_awaited(found, params)
+    if isinstance(found, AsyncConnection):
+        return _cancel_async(found, params)
+    if isinstance(found, Connection):
+        with Cursor(found, row_factory=tuple_row) as cursor:
+            return _true(cursor.execute(query("log", "cancel"), params).fetchone())
+    try:
+        return play(found, _cancelled(params), whole=False)
+    except Trouble as trouble:
+        raise trouble.error from None
+
+
+async def _cancel_awaited(found: Awaitable[Any], params: dict[str, int]) -> bool:
+    conn = await found
     if isinstance(conn, AsyncConnection):
-        return _cancel_async(conn, params)
-    with Cursor(conn, row_factory=tuple_row) as cursor:
-        return _true(cursor.execute(query("log", "cancel"), params).fetchone())
+        return await _cancel_async(conn, params)
+    try:
+        return await play_async(conn, _cancelled(params), whole=False)
+    except Trouble as trouble:
+        raise trouble.error from None
 
 
 async def _cancel_async(conn: AsyncConnection[Any], params: dict[str, int]) -> bool:
     async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
         await cursor.execute(query("log", "cancel"), params)
         return _true(await cursor.fetchone())
+
+
+def _cancelled(params: dict[str, int]) -> Script[bool]:
+    return _true((yield "cancel", params))
 
 
 def _true(row: tuple[Any, ...] | None) -> bool:

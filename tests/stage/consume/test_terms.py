@@ -19,6 +19,7 @@ from gapless.errors import UsageError
 from gapless.ops.replay.plan import replay_terms as terms_of_replay
 from gapless.settings import Settings
 from gapless.spark.engine import Engine
+from gapless.testing import drained
 from gapless.worker.supervisor import make_plan
 from stage.consume.world import World
 
@@ -77,6 +78,9 @@ def speaks(world: World) -> Handler:
         "topics",  # of a queue, as the two that follow: see the queue that speaks
         "mode",
         "visibility_s",
+        "coroutine",  # what follows is no term: the function itself, what it needs, what calls it
+        "resources",
+        "schedule",
     }
     assert all(getattr(made, name) is not None for name in options), "an option more: set it here"
     assert {name for name in options if getattr(made, name) != getattr(silent, name)} == options
@@ -147,7 +151,7 @@ def test_they_are_the_same_through_run_spark_replay_and_testing(
             driven.append(turn.terms)
             super().__init__(turn, **more)
 
-    monkeypatch.setattr(gapless.testing, "Driver", Watched)
+    monkeypatch.setattr(drained, "Driver", Watched)
     gapless.testing.drain(world.dsn, speaks, settings=CONFIGURED)
     assert driven
     assert set(driven) == {agreed}

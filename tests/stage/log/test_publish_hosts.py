@@ -116,6 +116,46 @@ def test_many_are_one_transaction_in_autocommit_too(
     assert rows == [(min(events, 1),)]
 
 
+def waiting(conn: Connection) -> list[Any]:
+    rows = conn.execute("select payload from gapless.scheduled order by scheduled_id")
+    return [row[0] for row in rows]
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_events_for_later_wait_and_can_be_taken_back(
+    host: Any, conn: Connection, cancelled: bool
+) -> None:
+    async def story(host: Host) -> None:
+        (one,) = (await host.publish({"n": 1}, deliver_in=3600)).scheduled_ids
+        (two,) = (await host.publish({"n": 2}, deliver_at="2100-01-01T00:00Z")).scheduled_ids
+        assert two > one
+        if cancelled:
+            assert await done(gapless.cancel(host.conn, one))
+            assert not await done(gapless.cancel(host.conn, one))
+        assert waiting(conn) == []
+        await host.commit()
+
+    host(story)
+    assert stored(conn) == []
+    assert waiting(conn) == [{"n": 1}, {"n": 2}][cancelled:]
+
+
+def test_of_many_some_may_be_for_later(host: Any, conn: Connection) -> None:
+    """Also behind what is stored at once, and in several statements."""
+    later = range(150, 601, 50)
+
+    async def story(host: Host) -> None:
+        published = await host.publish(
+            gapless.NewEvent(payload=n, deliver_in=3600 if n in later else None) for n in range(601)
+        )
+        assert len(set(published.scheduled_ids)) == len(later)
+        assert not published.duplicate
+
+    host(story, autocommit=True)
+    assert stored(conn) == [n for n in range(601) if n not in later]
+    assert waiting(conn) == list(later)
+
+
 def test_of_many_none_is_stored_when_one_cannot_be(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
         many = [gapless.NewEvent(payload=n) for n in range(300)]

@@ -13,7 +13,7 @@ from gapless.consume.queue.place import Queue
 from gapless.consume.terms import Terms, agree
 from gapless.ops.replay.plan import replay_terms
 from gapless.settings import Settings
-from gapless.testing import drain
+from gapless.testing import drain, drained
 from gapless.worker.supervisor import make_plan
 from stage.queue_py import app
 from stage.queue_py.supervisors import Runs
@@ -98,6 +98,6 @@ def test_the_terms_are_the_same_through_run_replay_and_testing(
             driven.append(queue.terms)
             super().__init__(queue, **more)
 
-    monkeypatch.setattr(gapless.testing, "QueueDriver", Watched)
+    monkeypatch.setattr(drained, "QueueDriver", Watched)
     drain(runs.dsn, app.outside, settings=CONFIGURED)
     assert driven == [agreed]

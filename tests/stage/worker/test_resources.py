@@ -47,7 +47,7 @@ def unused():
     note("unused opened")
     yield 1
 
-@gapless.handler(topic="t", group="g", resources=[client, pool])
+@gapless.handler(topic="t", group="g", resources=[client, pool], mode={mode!r})
 async def handle(unit, conn):
     assert asyncio.get_running_loop() is pool()
     for event in unit:
@@ -60,8 +60,9 @@ def said(tmp_path: Any) -> Any:
     notes = tmp_path / "notes"
     notes.touch()
 
-    def read(hang: str = "pass") -> Any:
-        (tmp_path / "app.py").write_text(APP.format(notes=str(notes), hang=hang))
+    def read(hang: str = "pass", mode: str = "ordered") -> Any:
+        text = APP.format(notes=str(notes), hang=hang, mode=mode)
+        (tmp_path / "app.py").write_text(text)
         return lambda: [line.split(" ", 1) for line in notes.read_text().splitlines()]
 
     return read
@@ -82,12 +83,15 @@ def run(tmp_path: Any, dsn: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hang", ["pass", "time.sleep(3600)"])
+@pytest.mark.parametrize(
+    ("hang", "mode"),
+    [("pass", "ordered"), ("time.sleep(3600)", "ordered"), ("pass", "queue")],
+)
 def test_a_worker_opens_them_once_and_closes_them_when_it_drains(
-    tmp_path: Any, dsn: str, conn: Connection, said: Any, hang: str
+    tmp_path: Any, dsn: str, conn: Connection, said: Any, hang: str, mode: str
 ) -> None:
     testing.install(dsn, topics={"t": 1})
-    notes = said(hang)
+    notes = said(hang, mode)
     supervisor = run(tmp_path, dsn)
     try:
         for n in range(5):
