@@ -19,7 +19,7 @@ select v.topic, v.last_offsets from gapless.topics v order by v.topic
 
 -- name: letters
 -- Units set aside; a partition counts up to 10000 in each state.
--- returns: gapless.worker.exporter.look:Letters
+-- returns: gapless.worker.exporter.look:LetterCount
 -- index: dead_letter_open
 select l.group_id, t.name as topic, w.state, sum(d.units)::bigint as units
 from gapless.lease l

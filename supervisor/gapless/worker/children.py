@@ -18,7 +18,7 @@ from gapless.telemetry.meter import Meters
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.loop import run_worker
-from gapless.worker.pool import Pools, Run, Served
+from gapless.worker.pool import Pools, Purpose, Run
 from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
 from gapless.worker.retries import Backoff
@@ -58,7 +58,7 @@ class Children:
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
         self.pools = Pools(self, (self._board, meters), dsn, settings, supervisor_pid)
-        self._backoffs: dict[Served | None, Backoff] = {}
+        self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False
         self._ends: dict[Partition, str] = {}  # how the last worker at a partition died, in words
 
@@ -191,7 +191,7 @@ class Children:
         sequencer = [self._sequencer] if self._sequencer else []
         return [*workers, *self.pools.children, *sequencer]
 
-    def fork(self, who: Served | None, name: str, run: Run) -> Child | None:
+    def fork(self, who: Purpose | None, name: str, run: Run) -> Child | None:
         """Fork a child, unless its backoff says not yet, or the machine refuses."""
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
@@ -216,7 +216,7 @@ class Children:
             self._free(child.slot)
         return code
 
-    def failed(self, who: Served, child: Child) -> None:
+    def failed(self, who: Purpose, child: Child) -> None:
         """Note that a child ended unasked: the next one of its kind may have to wait."""
         self._ended = True
         self._failed(who, steady=self._is_steady(child))
@@ -250,7 +250,7 @@ class Children:
         if ended.unasked:
             self._failed(ended.partition, steady=steady)
 
-    def _failed(self, who: Served, *, steady: bool) -> None:
+    def _failed(self, who: Purpose, *, steady: bool) -> None:
         self._meters.own(who.group_id, who.topic, "restart")
         self._backoff(who).note(steady=steady)
 
@@ -292,7 +292,7 @@ class Children:
         self._free_slots.append(slot)
         self._meters.give_back(slot)
 
-    def _backoff(self, who: Served | None) -> Backoff:
+    def _backoff(self, who: Purpose | None) -> Backoff:
         return self._backoffs.setdefault(who, Backoff())
 
     def _fds_to_close(self) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ DEATH_PATIENCE_S = 30.0
 Run = Callable[[Pipe, int, tuple[int, ...]], None]
 
 
-class Served(Hashable, Protocol):
+class Purpose(Hashable, Protocol):
     """What a child is forked for: a partition, or a queue."""
 
     @property
@@ -54,9 +54,9 @@ class ServedQueue:
 class Forks(Protocol):
     """What forks and reaps: Children."""
 
-    def fork(self, who: Served | None, name: str, run: Run) -> Child | None: ...
+    def fork(self, who: Purpose | None, name: str, run: Run) -> Child | None: ...
     def reap(self, child: Child, work_ms_max: float) -> int | None: ...
-    def failed(self, who: Served, child: Child) -> None: ...
+    def failed(self, who: Purpose, child: Child) -> None: ...
 
 
 @dataclass(slots=True)

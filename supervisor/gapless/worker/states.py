@@ -24,7 +24,7 @@ from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.logs import owns
-from gapless.telemetry.meter import Event, current
+from gapless.telemetry.meter import in_use
 from gapless.worker.brake import Brake
 from gapless.worker.service import Service
 from gapless.worker.spec import ExitCode
@@ -116,7 +116,8 @@ class Installing:
             return _fenced(service)
         owns(assignment)
         log.info("%s: acquired, epoch %s", service.partition, assignment.epoch)
-        _count("takeover")
+        for counts in in_use:
+            counts.happened("takeover")
         service.due_s = monotonic()
         return Working(service, assignment, is_unclean=held.unclean)
 
@@ -224,12 +225,7 @@ class Working:
 
 def _fenced(service: Service) -> ExitCode:
     log.warning("%s: fenced: another owner took over", service.partition)
-    _count("fenced")
+    for counts in in_use:
+        counts.happened("fenced")
     hold.unlock(service.shared.conn, service.lease_no)
     return ExitCode.FENCED
-
-
-def _count(event: Event) -> None:
-    counts = current()
-    if counts is not None:
-        counts.happened(event)

@@ -13,7 +13,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from gapless.ops import Retention, alter_topic, list_chunks
 from gapless.worker.exporter.collect import found_in, write
-from gapless.worker.exporter.look import Look, Standstill, take_look
+from gapless.worker.exporter.look import DatabaseLook, Standstill, take_look
 from gapless.worker.exporter.looks import Looks
 from support.chunks import next_chunk, small_chunks
 from support.group import owner
@@ -23,7 +23,7 @@ LOOK_S_MAX = 0.02
 PARTITIONS = 64
 
 
-def look(conn: Connection) -> Look:
+def look(conn: Connection) -> DatabaseLook:
     return take_look(conn, Standstill())
 
 
@@ -63,7 +63,7 @@ def test_the_database_is_asked_every_5_s_at_most(dsn: str) -> None:
 
     looks = Looks(count)
     first = looks.newest()
-    assert isinstance(first, Look)
+    assert isinstance(first, DatabaseLook)
     assert looks.newest() is first
     opened[0].close()
     looks._due_s = 0.0

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from gapless.telemetry.meter import BOUNDS_S, Operation, Reading, Times
 from gapless.telemetry.names import METRICS, SYSTEM
-from gapless.worker.exporter.look import Key, Look
+from gapless.worker.exporter.look import DatabaseLook, Key
 
 Labels = tuple[str, ...]
 Found = Mapping[str, Mapping[Labels, float | Times]]
@@ -74,7 +74,9 @@ def _calls(found: defaultdict[str, dict[Labels, float | Times]], each: Reading) 
         )
 
 
-def found_in(look: Look, groups: Iterable[tuple[str, str]], member_id: UUID | None) -> Found:
+def found_in(
+    look: DatabaseLook, groups: Iterable[tuple[str, str]], member_id: UUID | None
+) -> Found:
     """Return what the database knows."""
     owned = _zeros(groups)
     for each in look.standings:

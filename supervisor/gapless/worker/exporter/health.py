@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from gapless.telemetry.pulse import Pulse
-from gapless.worker.exporter.look import Look
+from gapless.worker.exporter.look import DatabaseLook
 
 OK = 200
 UNAVAILABLE = 503
@@ -34,7 +34,7 @@ def health(pulse: Pulse, silence_s_max: float) -> Answer:
 
 def readiness(
     pulse: Pulse,
-    look: Look | str,
+    look: DatabaseLook | str,
     *,
     groups: Collection[tuple[str, str]],
     standstill_s: float,

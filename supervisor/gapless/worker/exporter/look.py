@@ -47,7 +47,7 @@ class TopicEnds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letters:
+class LetterCount:
     """Units that a group has set aside in a topic, in one state."""
 
     group_id: str
@@ -65,12 +65,12 @@ class ChunkState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DatabaseLook:
     """What the database knows, at one moment; standstill_s by partition."""
 
     standings: Sequence[GroupStanding]
     ends: Sequence[TopicEnds]
-    letters: Sequence[Letters]
+    letters: Sequence[LetterCount]
     pending: Sequence[Pending]
     chunks: ChunkState
     sequencer: Sequencing
@@ -97,7 +97,7 @@ class Standstill:
         return found
 
 
-def take_look(conn: Connection[Any], standstill: Standstill) -> Look:
+def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
     """Look at groups, topics, sequencer and server as of one moment.
 
     Before: `conn` is in autocommit, outside a transaction. After: the same; nothing was written.
@@ -112,11 +112,11 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> Look:
         chunks = _ask(conn, query("observe", "chunks"), ChunkState)
         conn.execute(query("status", "by_index"))
         standings = _ask(conn, query("observe", "standings"), GroupStanding)
-        letters = _ask(conn, query("observe", "letters"), Letters)
+        letters = _ask(conn, query("observe", "letters"), LetterCount)
         pending = _ask(conn, query("status", "pending"), Pending)
         found = standings.fetchall()
         one = _one(sequencer)
-        return Look(
+        return DatabaseLook(
             standings=found,
             ends=ends.fetchall(),
             letters=letters.fetchall(),

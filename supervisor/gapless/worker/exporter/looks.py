@@ -11,7 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless.errors import ConnectError, one_line
-from gapless.worker.exporter.look import Look, Standstill, take_look
+from gapless.worker.exporter.look import DatabaseLook, Standstill, take_look
 
 LOOK_EVERY_S = 5.0
 RETRY_S = 1.0  # after a look that failed
@@ -25,10 +25,10 @@ class Looks:
         self._conn: Connection[Any] | None = None
         self._standstill = Standstill()
         self._lock = Lock()
-        self._newest: Look | str = "nobody has looked yet"
+        self._newest: DatabaseLook | str = "nobody has looked yet"
         self._due_s = 0.0
 
-    def newest(self) -> Look | str:
+    def newest(self) -> DatabaseLook | str:
         """Return what the database says, or why it does not answer."""
         with self._lock:
             if monotonic() >= self._due_s:
@@ -37,7 +37,7 @@ class Looks:
                 self._due_s = monotonic() + wait_s
             return self._newest
 
-    def _look(self) -> Look | str:
+    def _look(self) -> DatabaseLook | str:
         try:
             if self._conn is None or self._conn.closed:
                 self._conn = self._connect()

@@ -13,7 +13,7 @@ from gapless.telemetry.pulse import Pulse
 from gapless.worker.board import Board
 from gapless.worker.exporter.collect import found_here, found_in, write
 from gapless.worker.exporter.health import Answer, health, readiness
-from gapless.worker.exporter.look import Look
+from gapless.worker.exporter.look import DatabaseLook
 from gapless.worker.exporter.looks import Looks
 from gapless.worker.exporter.serve import HttpServer, Replies, Reply
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
@@ -45,8 +45,8 @@ class Exporter:
         groups, member_id = self._spec.groups, self._pulse.member_id
         look = self._looks.newest()
         found = {**found_here(self._meters.read(), groups, member_id)}
-        found["gapless_database_up"] = {(): float(isinstance(look, Look))}
-        if isinstance(look, Look):
+        found["gapless_database_up"] = {(): float(isinstance(look, DatabaseLook))}
+        if isinstance(look, DatabaseLook):
             found |= found_in(look, groups, member_id)
         return Reply(200, *write(found, accept))
 
