@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from time import sleep
+from typing import Any
+
 import psycopg
+from psycopg import Connection
 
 from benchmarks.queries import query
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
+
+TRIES = 30
 
 
 def make_topic(dsn: str, name: str, *, partitions: int) -> None:
@@ -34,13 +41,23 @@ def fill_outbox(
         "synchronous_commit": "off",
     }
     with psycopg.connect(dsn, autocommit=True) as conn:
-        create_chunks(conn)
+        _make_room(conn)
         for name, value in given.items():
             conn.execute(query("set"), {"name": name, "value": str(value)})
         conn.execute(query("fill_outbox"))
         conn.execute(query("analyze"))
     if sequenced:
         sequence_all(dsn)
+
+
+def _make_room(conn: Connection[Any]) -> None:
+    """Create chunks; an autovacuum that is in the way is gone in a moment."""
+    for _ in range(TRIES):
+        with suppress(psycopg.errors.LockNotAvailable):
+            create_chunks(conn)
+            return
+        sleep(1)
+    create_chunks(conn)
 
 
 def sequence_all(dsn: str) -> None:

@@ -46,6 +46,7 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
     events = setup.pick(
         10 * batch, *{1: (4_000, 12_000), 10: (20_000, 80_000)}.get(batch, (80_000, 300_000))
     )
+    rounds = setup.pick(1, 2, 3)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "queue", partitions=1)
@@ -55,8 +56,8 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
             name: partial(_drained, dsn, way, batch, events) for name, way in found.items()
         }
         runs[OURS_DECODED] = partial(_drained, dsn, Ours("queue"), batch, events, is_decoded=True)
-        results = alternate(setup.rounds, runs)
-        fewer = setup.pick(WORKERS * batch, *{1: (400, 2_000)}.get(batch, (2_000, 8_000)))
+        results = alternate(rounds, runs)
+        fewer = setup.pick(WORKERS * batch, *{1: (400, 2_000)}.get(batch, (800, 8_000)))
         foreign = {
             name: partial(_foreign, setup, rival, batch, fewer) for name, rival in others.items()
         }
