@@ -12,7 +12,7 @@ from time import perf_counter
 import psycopg
 
 from gapless.consume.job import STATES, Step
-from gapless.consume.queue.place import Place
+from gapless.consume.queue.place import QueuePlace
 from gapless.consume.queue.receipts import Reserved, acknowledge, begin_reserved, fail, give_back
 from gapless.consume.session import TransactionBrokenError, allow_commit, transaction
 from gapless.consume.user.call import call
@@ -26,7 +26,7 @@ from gapless.failpoints import hit
 from gapless.telemetry import spans
 
 
-def step_reserved(place: Place, reserved: Reserved) -> Step:
+def step_reserved(place: QueuePlace, reserved: Reserved) -> Step:
     """Handle an event that was reserved, alone, and commit; what fails is set aside (again)."""
     offset = reserved.unit.first_offset
     if reserved.is_poison(place.job.terms.policy.crashes_max):
@@ -46,7 +46,7 @@ def step_reserved(place: Place, reserved: Reserved) -> Step:
     return done
 
 
-def _try(place: Place, reserved: Reserved) -> Step:
+def _try(place: QueuePlace, reserved: Reserved) -> Step:
     job, conn = place.job, place.queue.conn
     began = perf_counter()
     handled = False
@@ -77,7 +77,7 @@ def _try(place: Place, reserved: Reserved) -> Step:
     return _fail(place, reserved, failure, verdict)
 
 
-def _fail(place: Place, reserved: Reserved, failure: Failure, verdict: Verdict) -> Step:
+def _fail(place: QueuePlace, reserved: Reserved, failure: Failure, verdict: Verdict) -> Step:
     if verdict.state == "skip":
         acknowledge(place.queue, [reserved])
         return Step(outcome="done", events=1, units=1, handled=1)

@@ -18,8 +18,8 @@ from gapless.consume.queue.alone import step_reserved
 from gapless.consume.queue.once import step_place
 from gapless.consume.queue.outside import QueueCalls
 from gapless.consume.queue.place import (
-    Place,
     Queue,
+    QueuePlace,
     channel_of,
     find_places,
     is_aside_due,
@@ -48,8 +48,8 @@ class QueueDriver:
     ) -> None:
         self._queue = queue
         self._wait_period_s = wait_period_s
-        self._places: dict[str, dict[int, Place]] = {topic: {} for topic in queue.topics}
-        self._channels: dict[str, Place] = {}
+        self._places: dict[str, dict[int, QueuePlace]] = {topic: {} for topic in queue.topics}
+        self._channels: dict[str, QueuePlace] = {}
         self._in_step = False
         self._due: set[str] = set()  # topics in which something set aside is due
         self._aside_was_last = False
@@ -60,7 +60,7 @@ class QueueDriver:
             self._calls = QueueCalls(queue, wake)
 
     @property
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[QueuePlace]:
         """The partitions that it serves, in the order in which it prefers them."""
         for of_topic in self._places.values():
             yield from of_topic.values()
@@ -184,7 +184,7 @@ class QueueDriver:
         period_s = min(LOOK_BUSY_S, self._wait_period_s) if is_busy else self._wait_period_s
         self._look_at_s = min(now + period_s, max(self._due_at_s, now + 0.001))
 
-    def _turn_at(self, place: Place, *, one: bool) -> Step:
+    def _turn_at(self, place: QueuePlace, *, one: bool) -> Step:
         """Take events of a partition; when there are none, look once from the floor on."""
         if place.claims >= SWEEP_EVERY_CLAIMS:
             place.claims, place.hint = 0, None

@@ -18,7 +18,7 @@ import psycopg
 from gapless.consume.isolate import BlockedHereError, handle_alone, put_aside
 from gapless.consume.job import Step
 from gapless.consume.queue.alone import step_of
-from gapless.consume.queue.place import Place
+from gapless.consume.queue.place import QueuePlace
 from gapless.consume.queue.take import Taken, TakeOutcome, take_next
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -48,7 +48,7 @@ class _Redo:
 
 
 @dataclass(slots=True)
-class _Progress:
+class _QueueProgress:
     """What a step has committed. pending: units that were handled, and whose COMMIT is next.
 
     outcome: what the last claim said.
@@ -60,7 +60,7 @@ class _Progress:
 
 
 def step_place(
-    place: Place, *, batch_size: int, goes_on: Callable[[], bool] = lambda: False
+    place: QueuePlace, *, batch_size: int, goes_on: Callable[[], bool] = lambda: False
 ) -> tuple[Step, TakeOutcome]:
     """Handle the next events of a partition, and commit; return what was done, and take's outcome.
 
@@ -69,7 +69,7 @@ def step_place(
     Raises BlockedError while the database is not as the handler expects it, HoleError, and
     psycopg's transient errors: then nothing more was committed.
     """
-    progress = _Progress()
+    progress = _QueueProgress()
     redo = _fast(place, batch_size, goes_on, progress)
     done = _handled(progress.events)
     while redo is not None:
@@ -86,7 +86,7 @@ def step_place(
 
 
 def _fast(
-    place: Place, batch_size: int, goes_on: Callable[[], bool], progress: _Progress
+    place: QueuePlace, batch_size: int, goes_on: Callable[[], bool], progress: _QueueProgress
 ) -> _Redo | None:
     """Handle a batch, and those that follow as long as each is full; None when all went well."""
     conn, handler = place.queue.conn, place.job.handler
@@ -126,7 +126,7 @@ def _fast(
     return None
 
 
-def _take(place: Place, batch_size: int, progress: _Progress) -> Taken:
+def _take(place: QueuePlace, batch_size: int, progress: _QueueProgress) -> Taken:
     taken = take_next(place, batch_size, place.hint)
     progress.outcome = taken.outcome
     if taken.outcome == "claimed":
@@ -137,7 +137,7 @@ def _take(place: Place, batch_size: int, progress: _Progress) -> Taken:
     return taken
 
 
-def _committed(place: Place, progress: _Progress) -> None:
+def _committed(place: QueuePlace, progress: _QueueProgress) -> None:
     events = len(progress.pending)
     progress.pending = ()
     progress.events += events
@@ -145,7 +145,7 @@ def _committed(place: Place, progress: _Progress) -> None:
     place.queue.holds(0, 0, 0)
 
 
-def _rolled_back(place: Place) -> None:
+def _rolled_back(place: QueuePlace) -> None:
     """Nobody died of it. Of a session that is lost this is not known: that is left as it is."""
     if not place.queue.conn.closed:
         place.queue.holds(0, 0, 0)
@@ -157,7 +157,7 @@ def _handled(events: int) -> Step:
     return Step(outcome="done", events=events, units=events, handled=events)
 
 
-def _again(place: Place, units: Sequence[Unit], error: Exception) -> _Redo:
+def _again(place: QueuePlace, units: Sequence[Unit], error: Exception) -> _Redo:
     """Return what is to be tried again: from the first unit that failed, if that is known."""
     if learn(place.job.handler, error):
         place.hint = units[0].first_offset
@@ -168,7 +168,7 @@ def _again(place: Place, units: Sequence[Unit], error: Exception) -> _Redo:
     return _Redo(units[0].first_offset, len(units))
 
 
-def _careful(place: Place, redo: _Redo) -> Step | _Redo:
+def _careful(place: QueuePlace, redo: _Redo) -> Step | _Redo:
     """Take again, from the same offset on, each event under a savepoint (I9).
 
     Others may have taken some of these events since; what is taken is handled, whatever it is.
@@ -176,7 +176,7 @@ def _careful(place: Place, redo: _Redo) -> Step | _Redo:
     """
     if redo.error is not None:
         return _give_up(place, redo.first_offset, redo.error)
-    trial = _Trial()
+    trial = _QueueTrial()
     try:
         _try_each(place, redo, trial)
     except (UnitFailedError, TransactionBrokenError) as error:
@@ -200,7 +200,7 @@ def _careful(place: Place, redo: _Redo) -> Step | _Redo:
 
 
 @dataclass(slots=True)
-class _Trial:
+class _QueueTrial:
     """How far a careful batch came. at: the unit at hand. handled: COMMIT is next."""
 
     units: Sequence[Unit] = ()
@@ -209,7 +209,7 @@ class _Trial:
     aside: Counter[str] = field(default_factory=Counter)
 
 
-def _try_each(place: Place, redo: _Redo, trial: _Trial) -> None:
+def _try_each(place: QueuePlace, redo: _Redo, trial: _QueueTrial) -> None:
     job, conn = place.job, place.queue.conn
     with transaction(conn):
         size = min(redo.events, job.units_per_commit)
@@ -224,7 +224,7 @@ def _try_each(place: Place, redo: _Redo, trial: _Trial) -> None:
         allow_commit(conn, taken.claim_xid, len(taken.units))
 
 
-def _narrower(place: Place, trial: _Trial, error: Exception) -> _Redo:
+def _narrower(place: QueuePlace, trial: _QueueTrial, error: Exception) -> _Redo:
     """Try fewer: what ends its transaction is known for sure when it is alone."""
     units = trial.units
     first = units[0].first_offset
@@ -237,7 +237,7 @@ def _narrower(place: Place, trial: _Trial, error: Exception) -> _Redo:
     return _Redo(first, len(units) // 2)
 
 
-def _give_up(place: Place, offset: int, error: BaseException) -> Step:
+def _give_up(place: QueuePlace, offset: int, error: BaseException) -> Step:
     """Set an event aside without calling its handler, as the policy says of its error."""
     job, conn = place.job, place.queue.conn
     verdict = job.judge(error, 1)

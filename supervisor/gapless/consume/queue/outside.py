@@ -15,7 +15,7 @@ from time import monotonic
 
 from gapless.consume.job import STATES, Step
 from gapless.consume.outside.calls import Calls, Ended
-from gapless.consume.queue.place import Place, Queue, without_patience
+from gapless.consume.queue.place import Queue, QueuePlace, without_patience
 from gapless.consume.queue.receipts import (
     Reserved,
     acknowledge,
@@ -79,7 +79,7 @@ class QueueCalls:
 
     def turn(
         self,
-        places: dict[str, dict[int, Place]],
+        places: dict[str, dict[int, QueuePlace]],
         *,
         rests: bool = False,
         most: int | None = None,
@@ -201,7 +201,7 @@ class QueueCalls:
     # -- what begins ------------------------------------------------------------------------------
 
     def _begin_more(
-        self, places: dict[str, dict[int, Place]], most: int, aside: Counter[str]
+        self, places: dict[str, dict[int, QueuePlace]], most: int, aside: Counter[str]
     ) -> int:
         """Reserve as many events as there is room for, and begin their calls."""
         begun = 0
@@ -216,7 +216,9 @@ class QueueCalls:
             begun += 1
         return begun
 
-    def _begin(self, topic: str, places: dict[int, Place], free: int, aside: Counter[str]) -> int:
+    def _begin(
+        self, topic: str, places: dict[int, QueuePlace], free: int, aside: Counter[str]
+    ) -> int:
         terms, begun = self._queue.terms, 0
         reserved_s = monotonic()
         for each in reserve(self._queue, topic, places, free, terms.visibility_s):

@@ -57,7 +57,7 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Place:
+class QueuePlace:
     """A partition of a queue. open: events to take, as far as is known; more may have come.
 
     unfinished: events that are open, in hand, or between such ones, when it was looked at.
@@ -88,16 +88,16 @@ def open_queue(
     return Queue(conn=conn, handler=handler, terms=terms, group_id=group_id, topics=topics, **more)
 
 
-def find_places(queue: Queue, topic: str, known: Mapping[int, Place]) -> dict[int, Place]:
+def find_places(queue: Queue, topic: str, known: Mapping[int, QueuePlace]) -> dict[int, QueuePlace]:
     """Return the partitions of a topic by number, the laggiest first; known: as they were."""
-    found: dict[int, Place] = {}
+    found: dict[int, QueuePlace] = {}
     params = {"group_id": queue.group_id, "topic_id": queue.topics[topic]}
     for partition_id, lease_no, block, is_open, unfinished in fetch_all(
         queue.conn, "queue", "queue_places", params
     ):
         place = known.get(partition_id)
         if place is None or (place.lease_no, place.block) != (lease_no, block):
-            place = Place(queue, queue.job(topic, partition_id), lease_no, block, is_open)
+            place = QueuePlace(queue, queue.job(topic, partition_id), lease_no, block, is_open)
         place.open, place.unfinished = is_open, unfinished
         found[partition_id] = place
     return found
@@ -116,7 +116,7 @@ def is_aside_due(queue: Queue, topic: str) -> tuple[bool, float | None]:
     return bool(due), None if wait_s is None else float(wait_s)
 
 
-def channel_of(place: Place) -> str:
+def channel_of(place: QueuePlace) -> str:
     """Return what notifies when a partition grew, or something in it was let go."""
     return f"gapless_p_{place.partition.topic_id}_{place.partition.partition_id}"
 
@@ -130,11 +130,11 @@ def channels_of(queue: Queue) -> list[str]:
     return found
 
 
-def sweep(place: Place) -> None:
+def sweep(place: QueuePlace) -> None:
     """Move the floor over what is finished; waits for nobody, and may be called at any time."""
     fetch_all(place.queue.conn, "queue", "sweep", {"lease_no": place.lease_no})
 
 
-def without_patience(place: Place) -> Job:
+def without_patience(place: QueuePlace) -> Job:
     """Return the job of a place whose handler is not in this database's transaction."""
     return replace(place.job, patience=None)

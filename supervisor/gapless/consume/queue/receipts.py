@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from gapless.consume.queue.place import Place, Queue
+from gapless.consume.queue.place import Queue, QueuePlace
 from gapless.consume.queue.take import unit_of
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import Failure
@@ -33,7 +33,7 @@ class Reserved:
     aside before. was_dead: a person asked for this attempt.
     """
 
-    place: Place
+    place: QueuePlace
     receipt: str
     unit: Unit
     attempts: int
@@ -54,7 +54,7 @@ class Reserved:
 def reserve(
     queue: Queue,
     topic: str,
-    places: dict[int, Place],
+    places: dict[int, QueuePlace],
     events: int,
     visibility_s: float,
     what: Literal["any", "aside"] = "any",
@@ -78,7 +78,7 @@ def reserve(
         receipt, partition_id, offset, attempts, crashes, is_letter, was_dead, line = row[:_COLUMNS]
         place = places.get(partition_id)
         if place is None:
-            place = Place(queue, queue.job(topic, partition_id), 0, 0, 0)
+            place = QueuePlace(queue, queue.job(topic, partition_id), 0, 0, 0)
         unit = unit_of(
             place,
             offset,

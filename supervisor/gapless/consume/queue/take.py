@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from gapless.consume.queue.place import Place
+from gapless.consume.queue.place import QueuePlace
 from gapless.consume.session import explain
 from gapless.consume.unit import Source, Unit
 from gapless.errors import HoleError, OverrunError
@@ -41,7 +41,7 @@ class Taken:
         return self.units[-1].first_offset
 
 
-def take_next(place: Place, batch_size: int, hint: int | None) -> Taken:
+def take_next(place: QueuePlace, batch_size: int, hint: int | None) -> Taken:
     """Take at most `batch_size` events, from `hint` on, or from the floor.
 
     Before: a transaction is open. After: nobody else gets them before it ends; they are finished,
@@ -76,14 +76,16 @@ def take_next(place: Place, batch_size: int, hint: int | None) -> Taken:
     return Taken(outcome="claimed", claim_xid=str(xid), units=units)
 
 
-def unit_of(place: Place, offset: int, row: Row, *, timeline: int = 1, attempt: int = 1) -> Unit:
+def unit_of(
+    place: QueuePlace, offset: int, row: Row, *, timeline: int = 1, attempt: int = 1
+) -> Unit:
     """Return one event as the unit that a queue's handler is called with."""
     source = Source(place.partition, partial(fetch, place.queue.conn), 1, attempt, ((0, timeline),))
     return Unit(source, offset, [row])
 
 
 def _units(
-    place: Place, base: int, message_ids: list[int], timeline: int, rows: dict[int, Row]
+    place: QueuePlace, base: int, message_ids: list[int], timeline: int, rows: dict[int, Row]
 ) -> list[Unit]:
     source = Source(place.partition, partial(fetch, place.queue.conn), 1, 1, ((0, timeline),))
     try:
@@ -99,7 +101,7 @@ def _units(
         ) from None
 
 
-def _refuse(outcome: str, place: Place, first: object, last: object) -> None:
+def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> None:
     where = f"{place.partition}: offsets {first} to {last}"
     if outcome == "overrun":
         raise OverrunError(

@@ -36,7 +36,7 @@ DueFunction = (
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
-class Options(TypedDict, total=False):
+class ScheduleOptions(TypedDict, total=False):
     """What a scheduled function may say of its failures, and resources; as for a handler."""
 
     on_failure: OnFailure | None
@@ -53,7 +53,7 @@ def schedule(
     name: str | None = None,
     publishes: str | None = None,
     missed: Missed = "once",
-    **options: Unpack[Options],
+    **options: Unpack[ScheduleOptions],
 ) -> Callable[[DueFunction], Handler]:
     """Let a function be called when it is due, exactly once for each due time.
 
