@@ -89,7 +89,10 @@ def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
     """Have the first block in hand, for all the time."""
     with psycopg.connect(dsn) as conn:
         conn.execute(query("queue_claim"), _claim(dsn, topic_id, way, None)).fetchall()
-        yield
+        try:
+            yield
+        finally:
+            conn.rollback()  # it has handled nothing: its COMMIT is refused
 
 
 def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:

@@ -48,6 +48,7 @@ def main() -> int:
             say=say,
             kinds=args.only or None,
             more_s=MORE_S,
+            with_queues=args.queues,
         )
         print_verdict(verdict)
         if args.json:
@@ -72,6 +73,7 @@ def parse() -> argparse.Namespace:
         "--figures", action="store_true", help="measure how long partitions stand still"
     )
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="of each figure (20)")
+    parser.add_argument("--queues", action="store_true", help="queue groups and SQL clients, too")
     parser.add_argument("--only", action="append", metavar="KIND", help="this fault; repeatable")
     parser.add_argument("--json", metavar="FILE", help="write a report that --table takes")
     parser.add_argument(

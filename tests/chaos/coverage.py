@@ -15,6 +15,7 @@ from psycopg import Connection
 
 from chaos.chain import GROUPS as CHAIN
 from chaos.chain_coverage import chains
+from chaos.checker.queue_rows import names
 from chaos.deeds import KILLERS
 from chaos.history import Fault, Handling, Outcome, Record, select
 from chaos.policies import policies
@@ -83,7 +84,7 @@ def coverage(
         **dict(zip(_COUNTED, row, strict=True)),
         **policies(conn, records),
         **chains(conn, records),
-        **queues(conn, records),
+        **(queues(conn, records) if names(records) else {}),
     }
 
 

@@ -35,7 +35,8 @@ PARTITIONS = 4
 SUPERVISORS = 3
 PRODUCERS = 4
 CLIENTS = 2
-HANDLERS: dict[str, object] = {
+HANDLERS: dict[str, object] = {"handlers": "chaos.shop,chaos.chain_shop"}
+HANDLERS_OF_QUEUES: dict[str, object] = {
     "handlers": "chaos.shop,chaos.chain_shop,chaos.queue_shop",
     "workers": 2,
 }
@@ -137,16 +138,18 @@ def run(
     say: Callable[[str], None] = lambda _: None,
     kinds: list[str] | None = None,
     more_s: float = 0,
+    with_queues: bool = False,
 ) -> Verdict:
     """Do a whole run; everything it starts has ended when it returns.
 
     more_s: while it is not conclusive, it goes on for so much longer at most.
+    with_queues: queue groups, and SQL clients of them, too.
     """
     verdict = Verdict(seed, folder)
-    settings = paced(QUICK) | HANDLERS
+    settings = paced(QUICK) | (HANDLERS_OF_QUEUES if with_queues else HANDLERS)
     with Meter() as meter, open_scene(folder, settings, PARTITIONS) as scene:
         arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
-        populate(arena)
+        populate(arena, with_queues=with_queues)
         say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
         nemesis = Nemesis(arena, kinds)
         began_s = time.monotonic()
@@ -184,10 +187,10 @@ def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:
     return coverage(conn, records, int(str(QUICK["batchSize"])), arena.eaten)
 
 
-def populate(arena: Arena) -> None:
+def populate(arena: Arena, *, with_queues: bool) -> None:
     """Start everybody, and wait until all partitions have an owner."""
     scene = arena.scene
-    for group in (*GROUPS, *CHAIN, *QUEUES):
+    for group in (*GROUPS, *CHAIN, *(QUEUES if with_queues else ())):
         arena.writer.write(group)
     conn = scene.admin()
     for link in links(arena.seed):
@@ -195,14 +198,15 @@ def populate(arena: Arena) -> None:
         if link.into is not None:
             ensure_topic(conn, link.into, partitions=BELOW)
             scene.topics.append(link.into)
-    make_groups(conn)
+    if with_queues:
+        make_groups(conn)
     arena.replace()
     if not wait_until(lambda: _is_settled(conn), START_S):
         logs = "\n".join(process.log_path.read_text() for process in scene.started)
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
     for _ in range(PRODUCERS):
         scene.start_producer(PRODUCERS_LINE, arena.seed, RATE)
-    for number in range(CLIENTS):
+    for number in range(CLIENTS if with_queues else 0):
         scene.start_client(PRODUCERS_LINE, arena.seed + number)
 
 
