@@ -30,6 +30,7 @@ from gapless.log.sequence import sequence
 from gapless.ops.replay.run import run_replay
 from gapless.spark import task
 from gapless.testing import drain
+from gapless.worker.session_loop import take_turns
 from stage.consume.world import Group, Reader, World
 from support.examples import examples
 from support.turn import terms, turn
@@ -266,7 +267,7 @@ def _spark(group: Group, what: Handler) -> None:
         quota_s=60.0,
     )
     with task._watched(work):  # its alarm would end this process a minute later
-        report = task._turns(work, driver)
+        report = take_turns(task._Task(work, driver))
     assert report.error is None
     assert not report.fenced
 
