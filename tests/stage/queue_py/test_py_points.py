@@ -17,6 +17,7 @@ def test_killed_at_a_point(runs: Runs, point: str) -> None:
     fragile = {
         "GAPLESS_FAILPOINTS": f"{point}=kill@2",
         "GAPLESS_MAXCRASHES": "100",
+        "GAPLESS_MAXPROCESSINGMS": "4000",  # so long is an event that is taken alone kept for who died
         "ON_FAILURE": "retry",
         "DELAYS_S": "0.01",
         "BATCH": "5",
