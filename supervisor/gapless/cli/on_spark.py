@@ -20,7 +20,9 @@ def add_spark_arguments(parser: argparse.ArgumentParser, *, before: str, where: 
 
 
 def spark_conf(args: argparse.Namespace) -> dict[str, str]:
-    """Return what --conf says. Raises UsageError for what is no setting of Spark, or said twice."""
+    """Return what --conf says, of a name the last. Raises UsageError for no setting of Spark."""
+    if not args.conf:
+        return {}  # a run without Spark imports nothing of it
     from gapless.errors import UsageError  # noqa: PLC0415 - only where it is asked for
     from gapless.spark.conf import parse_conf  # noqa: PLC0415 - as above
 
