@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chaos.arena import FAULTS
 from chaos.coverage import _COUNTED
+from stage.consume.hostile import HOSTILE
 from support.again import REPEATS_MAX
 from support.findings import finding
 
@@ -205,6 +206,18 @@ def test_what_hypothesis_falsified_is_a_finding() -> None:
     with pytest.raises(AssertionError) as caught:
         _falsified()
     assert finding(caught.value, [], is_invariant=False)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_error_that_cannot_say_what_it_is(name: str) -> None:
+    """None ends the run of the tests, and what it comes of is judged nevertheless."""
+    make, _ = HOSTILE[name]
+    error = make()
+    finding(error, [], is_invariant=True)
+    above = KeyError()
+    above.__context__ = error
+    above.__cause__ = RuntimeError("event e7 was lost")
+    assert finding(above, [], is_invariant=False)
 
 
 @settings(database=None)

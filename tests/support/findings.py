@@ -33,15 +33,15 @@ def finding(error: BaseException, frames: list[str], *, is_invariant: bool) -> s
     frames: the functions on the way to it, those of the test first. is_invariant: the test is marked so.
     """
     for each in _chain(error):
-        if found := _BROKEN.search(str(each)):
+        if found := _BROKEN.search(_text(each)):
             return f"it speaks of an invariant ({found[0]!r})"
-        if any(map(_FALSIFIED.match, getattr(each, "__notes__", ()))):
+        if any(map(_FALSIFIED.match, _notes(each))):
             return "hypothesis did it again already"  # other examples would hide it
     if not isinstance(error, AssertionError):
         return ""
     if check := next((name for name in frames if name.startswith("assert_")), None):
         return f"{check}() found something"
-    if is_invariant and _COMPARED.search(str(error)):
+    if is_invariant and _COMPARED.search(_text(error)):
         return "a test of an invariant compared, and it was not equal"
     return ""
 
@@ -54,6 +54,21 @@ def look(report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[Non
             [entry.frame.code.name for entry in call.excinfo.traceback],
             is_invariant=item.get_closest_marker("invariant") is not None,
         )
+
+
+def _text(error: BaseException) -> str:
+    """What it says; "" if its own code fails at that, which tests/stage/consume/hostile.py has errors for."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - SystemExit, too
+        return ""
+
+
+def _notes(error: BaseException) -> list[str]:
+    try:
+        return [str(note) for note in getattr(error, "__notes__", ())]
+    except Exception:  # noqa: BLE001 - as above
+        return []
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
