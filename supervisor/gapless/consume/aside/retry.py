@@ -18,6 +18,7 @@ from psycopg import Connection
 
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
+from gapless.consume.kept import Kept, KeptSpan, KeptUnit
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -36,10 +37,11 @@ from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
-from gapless.log.event import Row
+from gapless.log.event import COLUMNS, Row
 from gapless.log.read import fetch_rows
 from gapless.telemetry import spans
 
+_IS_KEPT = len(COLUMNS)  # behind an event's in what the query fetch_letter returns
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
 
@@ -206,8 +208,18 @@ def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
         timelines=((0, claimed.timeline or 1),),
     )
     offsets = range(first_offset, claimed.last_offset + 1)
-    rows = None if len(offsets) > job.terms.stream_above_events else fetch(offsets)
-    return Unit(source, first_offset, rows, offsets)
+    if len(offsets) <= job.terms.stream_above_events:
+        rows = fetch(offsets)
+        kept = [first_offset + at for at, row in enumerate(rows) if row[_IS_KEPT]]
+        rows = rows if len(kept) == len(rows) else [rows[each - first_offset] for each in kept]
+    else:
+        rows = None
+        place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
+        kept = [each for (each,) in run(job.conn, "letter_kept", place)]
+    if len(kept) == len(offsets):
+        return Unit(source, first_offset, rows, offsets)
+    span = KeptSpan(first_offset, offsets, kept=Kept(ids=kept, offsets=kept))
+    return KeptUnit(source, span, rows)
 
 
 def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
@@ -219,6 +231,8 @@ def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
         "to_offset": offsets[-1],
     }
     rows = fetch_rows(job.conn, "consume", "fetch_letter", params)
+    if offsets[-1] - offsets[0] >= len(offsets):  # a filter passed those between
+        rows = [row for row in rows if row[_IS_KEPT]]
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows

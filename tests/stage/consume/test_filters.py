@@ -1,0 +1,395 @@
+"""Groups with a filter: what does not match is passed, and nothing else is lost, doubled or torn (I3, I5, I6, I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.policy import Policy
+from gapless.errors import HoleError
+from gapless.log.event import NewEvent
+from stage.consume.world import Group, Reader, World, make_handler
+
+Filled = Sequence[Sequence[str]]
+"""Units, each the types of its events."""
+
+
+def fill(world: World, units: Filled, **fields: Any) -> None:
+    """Publish these units, in one run of the sequencer."""
+    world.events(
+        NewEvent(payload={}, event_type=each, transaction_id=id_, **fields)
+        for unit in units
+        for id_ in [uuid4()]
+        for each in unit
+    )
+
+
+def let_take(group: Group, *types: str, **more: Any) -> bool:
+    """Give the group a filter by event types."""
+    return bool(
+        group.world.value(
+            "select gapless.set_filter(%s, %s, %s, %s, %s::jsonb)",
+            group.name, group.world.topic.name, list(types) or None,
+            more.get("where"), more.get("params"),
+        )
+    )  # fmt: skip
+
+
+def expected(units: Filled, keeps: Callable[[str], bool]) -> list[list[int]]:
+    """The offsets that a handler is called with, call by call."""
+    calls, offset = [], 0
+    for unit in units:
+        places = range(offset + 1, offset + len(unit) + 1)
+        calls.append([o for o, each in zip(places, unit, strict=True) if keeps(each)])
+        offset += len(unit)
+    return [each for each in calls if each]
+
+
+class Calls:
+    """A handler that writes its effects, and remembers what it was called with."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.seen: list[list[int]] = []
+
+    @property
+    def handler(self) -> Handler:
+        def take(unit: Unit, conn: Connection[Any]) -> None:
+            assert len(unit) == len(list(unit))
+            self.seen.append([event.offset for event in unit])
+            self.group.effect(unit, conn)
+            self.group.refuse(unit)
+
+        return make_handler(take)
+
+
+UNITS: Filled = [
+    ["order.placed", "stock"],
+    ["stock"],
+    ["stock", "stock", "order.paid"],
+    ["order"],
+    ["order.placed"],
+    ["stock"],
+]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
+@pytest.mark.parametrize("alone", [False, True])
+def test_handler_gets_what_matches_of_whole_units(
+    world: World, group: Group, batch_size: int, alone: bool
+) -> None:
+    fill(world, UNITS)
+    let_take(group, "order.*")
+    calls = Calls(group)
+    while (group.step_alone if alone else group.step)(calls.handler, batch_size=batch_size).outcome == "done":
+        pass
+    assert calls.seen == [[1], [6], [8]]
+    assert group.effects() == [1, 6, 8]
+    assert group.next_offset() == 10
+    assert not group.letters()
+
+
+@pytest.mark.parametrize(
+    ("types", "keeps"),
+    [
+        (["order"], {"order"}),
+        (["order*"], {"order", "order.x", "orders"}),
+        (["*.x"], {"order.x", "100%.x"}),
+        (["o*r*x"], {"order.x"}),
+        (["100%.x"], {"100%.x"}),
+        (["or_er"], set()),
+        (["back\\slash"], {"back\\slash"}),
+        (["back\\*"], {"back\\slash"}),
+        (["*"], {"order", "order.x", "orders", "100%.x", "back\\slash", None}),
+        (["order", "orders"], {"order", "orders"}),
+    ],
+)
+def test_star_is_the_only_wildcard(
+    shared_world: World, types: list[str], keeps: set[str | None]
+) -> None:
+    world = shared_world.another_topic()
+    group = world.group()
+    there = ["order", "order.x", "orders", "100%.x", "back\\slash", None]
+    world.events(NewEvent(payload={}, event_type=each) for each in there)
+    let_take(group, *types)
+    seen: list[str | None] = []
+    group.step(make_handler(lambda unit, conn: seen.extend(e.event_type for e in unit)))
+    assert set(seen) == keeps
+    group.conn.close()
+
+
+def test_range_is_passed_that_keeps_nothing_and_its_commit_is_the_only_one(
+    world: World, group: Group
+) -> None:
+    fill(world, [["stock"]] * 500)
+    let_take(group, "order.*")
+    calls = Calls(group)
+    done = group.step(calls.handler, batch_size=10)
+    assert (done.outcome, done.events, done.units, done.next_offset) == ("done", 0, 0, 501)
+    assert not calls.seen
+    assert group.step(calls.handler).outcome == "idle"
+
+
+def test_claim_looks_at_ten_thousand_events_at_most(world: World, group: Group) -> None:
+    fill(world, [["stock"]] * 12_000)
+    let_take(group, "order.*")
+    assert group.step(batch_size=10).next_offset == 10_001
+    assert group.step(batch_size=10).next_offset == 12_001
+
+
+def test_claim_holds_batch_size_events_that_match(world: World, group: Group) -> None:
+    fill(world, [["order", "stock", "stock"]] * 50)
+    let_take(group, "order")
+    done = group.step(batch_size=7)
+    assert (done.events, done.units, done.next_offset) == (7, 7, 22)
+
+
+def test_group_without_filter_asks_as_before(world: World, group: Group) -> None:
+    queries: list[str] = []
+    fill(world, UNITS)
+    before = psycopg.Connection.execute
+    reader = Reader(group)
+    from gapless.consume.read import claim as module
+
+    asked = module.fetch_rows
+    try:
+        module.fetch_rows = lambda conn, stage, name, params: (  # type: ignore[attr-defined]
+            queries.append(name),
+            asked(conn, stage, name, params),
+        )[1]
+        while reader.step(3).outcome == "done":
+            pass
+    finally:
+        module.fetch_rows = asked  # type: ignore[attr-defined]
+    assert before is psycopg.Connection.execute
+    assert set(queries) <= {"claim", "claim_events"}
+    assert group.effects() == list(range(1, 10))
+
+
+class TestChanges:
+    def test_acts_on_what_was_read_ahead(self, world: World, group: Group) -> None:
+        fill(world, [["order"], ["stock"]] * 100)
+        reader = Reader(group, goes_on=False)
+        for _ in range(3):
+            reader.step(10)
+        assert reader.ahead.units, "nothing was read ahead"
+        done = group.next_offset()
+        let_take(group, "order")
+        while reader.step(10).outcome == "done":
+            pass
+        assert group.effects() == [*range(1, done), *range(done + (done + 1) % 2, 201, 2)]
+        assert group.next_offset() == 201
+
+    def test_cleared_it_takes_all_again(self, world: World, group: Group) -> None:
+        fill(world, UNITS)
+        let_take(group, "order")
+        reader = Reader(group)
+        while reader.step(2).outcome == "done":
+            pass
+        assert group.effects() == [7]
+        assert world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
+        fill(world, [["stock"]])
+        while reader.step(2).outcome == "done":
+            pass
+        assert group.effects() == [7, 10]
+
+    def test_one_set_while_a_batch_is_in_hand_waits_for_it(self, world: World, group: Group) -> None:
+        fill(world, [["order"], ["stock"]])
+        with psycopg.connect(world.dsn, autocommit=True) as other:
+
+            def take(unit: Unit, conn: Connection[Any]) -> None:
+                other.execute("set lock_timeout = '50ms'")
+                with pytest.raises(psycopg.errors.LockNotAvailable):
+                    other.execute(
+                        "select gapless.set_filter(%s, %s, array['x'])",
+                        [group.name, world.topic.name],
+                    )
+
+            group.step(make_handler(take), batch_size=1)
+
+    def test_same_one_again_changes_nothing_and_each_change_is_audited(
+        self, world: World, group: Group
+    ) -> None:
+        assert let_take(group, "order.*")
+        assert not let_take(group, "order.*")
+        assert let_take(group, "order")
+        world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
+        assert not world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
+        audit = "select action, detail ->> 'event_types' from gapless.audit where group_id = %s order by audit_id"
+        assert world.rows(audit, group.name)[-3:] == [
+            ("filter", '["order.*"]'), ("filter", '["order"]'), ("unfilter", None),
+        ]  # fmt: skip
+
+    def test_partitions_that_come_later_have_it(self, world: World, group: Group) -> None:
+        let_take(group, "order")
+        world.value("select gapless.set_partitions(%s, 4)", world.topic.name)
+        world.value("select gapless.create_group(%s, %s)", group.name, world.topic.name)
+        numbers = "select count(*), count(distinct filter_no), min(filter_no) > 0 from gapless.consumer_offsets where group_id = %s"
+        assert world.rows(numbers, group.name) == [(4, 1, True)]
+
+
+class TestFailures:
+    def test_unit_is_set_aside_whole_and_tried_again_with_what_was_kept(
+        self, world: World, group: Group
+    ) -> None:
+        fill(world, UNITS)
+        let_take(group, "order.*")
+        group.failing = {4}
+        calls = Calls(group)
+        policy = Policy(on_failure="retry", retry_delays_s=(0.0,))
+        group.drive(calls.handler, until_s=5.0, policy=policy)
+        assert group.effects() == [1, 8]
+        assert [each for each in calls.seen if each == [6]] == [[6]] * len(
+            [each for each in calls.seen if each[0] in (4, 5, 6)]
+        )
+        rows = world.rows(
+            "select c_offset, is_kept from gapless.dead_letter_event where group_id = %s"
+            " order by c_offset",
+            group.name,
+        )
+        assert rows == [(4, False), (5, False), (6, True)]
+        group.failing = set()
+        world.value("select gapless.redrive_letter(%s, %s, 0, 4)", group.name, world.topic.name)
+        group.drive(calls.handler, policy=policy)
+        assert calls.seen[-1] == [6]
+        assert group.effects() == [1, 8, 6]
+
+    @pytest.mark.parametrize("units_per_commit", [1, 3, 64])
+    @pytest.mark.parametrize("batch", [False, True])
+    def test_only_those_that_fail_are_set_aside(
+        self, world: World, group: Group, units_per_commit: int, batch: bool
+    ) -> None:
+        fill(world, [["order", "stock"], ["stock"]] * 40)
+        let_take(group, "order")
+        group.failing = {1, 31, 34, 118}
+        limits = {"units_per_commit": units_per_commit, "batch_size": 16}
+        handler = group.batch_handler if batch else group.handler
+        while group.step(handler, **limits).outcome == "done":
+            pass
+        kept = set(range(1, 121, 3))
+        assert group.effects() == sorted(kept - group.failing)
+        assert set(group.states()) == group.failing
+        assert group.next_offset() == 121
+
+    def test_park_key_parks_what_comes_behind(self, world: World, group: Group) -> None:
+        fill(world, [["stock"], ["order", "stock"], ["stock"], ["order"]], key="k")
+        let_take(group, "order")
+        group.failing = {2}
+        policy = Policy(on_failure="park-key", retry_delays_s=(3600.0,))
+        group.drive(policy=policy)
+        assert group.states() == {2: "waiting", 5: "parked"}
+        assert not group.effects()
+        group.failing = set()
+        world.value("select gapless.redrive_letter(%s, %s, 0, 2)", group.name, world.topic.name)
+        group.drive(policy=policy)
+        assert group.effects() == [2, 5]
+
+    def test_unit_that_kills_its_worker_is_known(self, world: World, group: Group) -> None:
+        fill(world, [["stock"], ["stock", "order"], ["order"]])
+        let_take(group, "order")
+        world.conn.execute(
+            "update gapless.consumer_offsets set attempts = 3, attempt_offset = 1 where group_id = %s",
+            [group.name],
+        )
+        assert group.step_alone(policy=Policy(crashes_max=3)).dead == 1
+        assert group.states() == {2: "dead"}
+        while group.step_alone().outcome == "done":
+            pass
+        assert group.effects() == [4]
+
+
+class TestHoles:
+    def test_event_that_is_missing_stops_the_group_before_its_unit(
+        self, world: World, group: Group
+    ) -> None:
+        fill(world, [["order"], ["stock", "stock"], ["stock", "order"], ["order"]])
+        let_take(group, "order")
+        world.conn.execute(
+            "delete from gapless.outbox_message_t where id = (select message_ids[4] from gapless.log_segment)"
+        )
+        group.step(batch_size=100)
+        assert group.effects() == [1]
+        assert group.next_offset() == 4
+        with pytest.raises(HoleError):
+            group.step(batch_size=100)
+        assert group.next_offset() == 4
+
+    def test_segment_that_is_missing_stops_it_as_well(self, world: World, group: Group) -> None:
+        for _ in range(3):
+            fill(world, [["stock"], ["order"]])
+        let_take(group, "order")
+        world.conn.execute("delete from gapless.log_segment where base_offset = 3")
+        group.step(batch_size=100)
+        assert group.effects() == [2]
+        assert group.next_offset() == 3
+        with pytest.raises(HoleError):
+            group.step(batch_size=100)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_histories(world: World, group: Group, seed: int) -> None:
+    """Drawn: units, filters, batch sizes, failures, when the sequencer runs. Each event once, or passed."""
+    draw = Random(seed)
+    kinds = ["a.x", "a.y", "b.x", "c"]
+    let_take(group, *draw.choice([["a.*"], ["c"], ["*.x"], ["b.x", "c"]]))
+    (wanted,) = world.rows("select event_types from gapless.group_filter where group_id = %s", group.name)[0]
+    units: list[list[str]] = []
+    calls = Calls(group)
+    reader = Reader(group)
+    for _ in range(12):
+        more = [
+            [draw.choice(kinds) for _ in range(draw.choice([1, 1, 1, 2, 5]))]
+            for _ in range(draw.randrange(30))
+        ]
+        if more:
+            fill(world, more)
+        offset = sum(map(len, units))
+        for unit in more:
+            if draw.random() < 0.1:
+                group.failing.add(offset + 1)
+            offset += len(unit)
+        units += more
+        for _ in range(draw.randrange(4)):
+            size = draw.choice([1, 2, 5, 50])
+            if draw.random() < 0.3:
+                group.step_alone(calls.handler)
+            else:
+                reader.step(size, calls.handler, units_per_commit=draw.choice([1, 4, 64]))
+    while reader.step(10, calls.handler).outcome == "done":
+        pass
+
+    def keeps(kind: str) -> bool:
+        return any(
+            kind == each
+            or (each.endswith("*") and kind.startswith(each[:-1]))
+            or (each.startswith("*") and kind.endswith(each[1:]))
+            for each in wanted
+        )
+
+    called = expected(units, keeps)
+    firsts = {o: first for first, o in _places(units)}
+    failed = {o for o in (o for each in called for o in each) if firsts[o] in group.failing}
+    assert group.effects() == [o for each in called for o in each if o not in failed]
+    assert {o for each in called for o in each if o in failed} == {
+        o for o in (row[0] for row in world.rows(
+            "select c_offset from gapless.dead_letter_event where group_id = %s and is_kept", group.name
+        ))
+    }  # fmt: skip
+    assert {tuple(each) for each in calls.seen} == {tuple(each) for each in called}
+    assert group.next_offset() == sum(map(len, units)) + 1
+
+
+def _places(units: Filled) -> list[tuple[int, int]]:
+    offset, places = 1, []
+    for unit in units:
+        places += [(offset, o) for o in range(offset, offset + len(unit))]
+        offset += len(unit)
+    return places
