@@ -102,9 +102,12 @@ def _params(said: object) -> str:
     if not isinstance(said, Mapping):
         raise UsageError(f"params={_short(said)}: an object with a value for each variable")
     try:
-        return json.dumps(dict(said), allow_nan=False)
+        text = json.dumps(dict(said), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"params={_short(said)}: {error}") from error
+    if "\\u0000" in text:
+        raise UsageError(f"params={_short(said)}: PostgreSQL cannot store a NUL character")
+    return text
 
 
 def _short(value: object) -> str:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from fnmatch import fnmatchcase
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -21,6 +27,7 @@ from gapless.errors import HoleError
 from gapless.log.event import NewEvent, Row
 from stage.consume.world import Group, Reader, World, make_handler
 
+CHILD = Path(__file__).with_name("child.py")
 Filled = Sequence[Sequence[str]]
 """Units, each the types of its events."""
 
@@ -341,6 +348,38 @@ class TestHoles:
         assert group.next_offset() == 3
         with pytest.raises(HoleError):
             group.step(batch_size=100)
+
+
+def test_killed_at_any_time_it_handles_each_once_and_passes_the_rest(
+    world: World, group: Group
+) -> None:
+    """I5, I6: the offset passes what does not match in the commit that handles what does."""
+    draw = Random(7)
+    units = [[draw.choice(KINDS) for _ in range(draw.choice([1, 1, 2, 5]))] for _ in range(900)]
+    fill(world, units)
+    let_take(group, "a.*")
+    kills = 0
+    for _ in range(60):
+        child = child_on(world, group)
+        if child.returncode == 0:
+            break
+        assert child.returncode == -signal.SIGALRM, child.stderr.decode()
+        kills += 1
+    assert kills >= 3, "hardly any kill: make it slower"
+    calls = expected(units, lambda kind: kind.startswith("a."))
+    assert group.effects() == [offset for each in calls for offset in each]
+    assert group.next_offset() == sum(map(len, units)) + 1
+
+
+def child_on(world: World, group: Group) -> subprocess.CompletedProcess[bytes]:
+    """Let another process work for the group; it is killed, or ends when nothing is left."""
+    assignment = {
+        "partition": asdict(group.assignment.partition),
+        "epoch": group.assignment.epoch,
+        "token": str(group.assignment.token),
+    }
+    words = [sys.executable, str(CHILD), "time", world.dsn, json.dumps(assignment)]
+    return subprocess.run(words, check=False, capture_output=True, timeout=60)
 
 
 class TestOutside:
