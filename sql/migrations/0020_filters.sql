@@ -17,7 +17,7 @@ create table gapless.group_filter (
 );
 
 comment on table gapless.group_filter is
-  'Which events a group takes of a topic: those of one of event_types (null: any) for which condition (null: none) holds.';
+  'Which events a group takes: those of one of event_types (null: any) for which condition (null: none) holds.';
 
 alter table gapless.consumer_offsets add column filter_no int not null default 0;
 
@@ -29,7 +29,8 @@ drop function if exists gapless.claim_at(text, int, int, bigint, uuid, int, int,
 -- A unit is set aside whole; its handler is called again with what it was called with.
 alter table gapless.dead_letter_event add column is_kept boolean not null default true;
 
-comment on column gapless.dead_letter_event.is_kept is 'Whether the handler saw it: false for what the filter of its group did not keep.';
+comment on column gapless.dead_letter_event.is_kept is
+  'Whether the handler saw it: false for what the filter of its group did not keep.';
 
 drop function if exists gapless.set_aside(
   text, int, int, bigint, bigint[], text, text, text, text, text, int, interval, boolean, text, double precision

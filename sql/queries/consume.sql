@@ -155,11 +155,11 @@ select gapless.letter_failed(
 )
 
 -- name: fetch_letter
--- The events of a unit that was set aside, in offset order; the columns of the query `fetch`, and
--- whether its handler gets them.
+-- The events of a unit that was set aside, in offset order: whether its handler gets them, then the
+-- columns of the query `fetch`.
 -- index: dead_letter_event_pkey
-select e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
-  e.transaction_id, 0::bigint as xid, e.created_ts, e.cause, e.correlation, e.is_kept
+select e.is_kept, e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
+  e.transaction_id, 0::bigint as xid, e.created_ts, e.cause, e.correlation
 from gapless.dead_letter_event e
 where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
   and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s

@@ -7,7 +7,7 @@
 --   outcome 'unfiltered' the group has no filter: ask claim_events()
 --   outcome 'filtered'   the filter was changed this moment: ask again
 -- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
--- locks: as claim_at()
+-- locks: as claim_at(). plan: as claim_events()
 create or replace function gapless.claim_kept(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000
@@ -20,7 +20,7 @@ returns table (
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
 language plpgsql
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -47,6 +47,12 @@ begin
     outcome := 'unfiltered';
     return next;
     return;
+  end if;
+
+  if exists (
+    select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
+  ) then
+    perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
   -- Slices that grow: of a filter that keeps most little is looked at in vain, one that keeps little takes

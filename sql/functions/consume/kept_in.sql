@@ -3,7 +3,7 @@
 -- as kept; null: none). upto: the last offset looked at; less than last at the end of the log, or before an offset
 -- or an event that is missing (lost_offset, and lost_id, null where the segment is gone too).
 -- filter: a row of group_filter; of nulls it keeps all.
--- plan: as claim_events()
+-- plan: as claim_kept() says, who calls it.
 create or replace function gapless.kept_in(
   _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter
 )
@@ -13,11 +13,12 @@ returns table (
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
 declare
-  offsets bigint[];
+  newest bigint;    -- offset
+  low bigint;       -- of ids
+  high bigint;
   ids bigint[];
   found_events bigint;
   hits bigint[];
@@ -26,24 +27,34 @@ declare
   exact text[];
   patterns text[];
 begin
-  select array_agg(s.base_offset + u.skipped + u.n - 1 order by s.base_offset, u.n),
-    array_agg(u.id order by s.base_offset, u.n)
-  into offsets, ids
+  -- Nearly always one segment has them all.
+  select s.message_ids[_first - s.base_offset + 1 : _last - s.base_offset + 1], _last into ids, newest
   from gapless.log_segment s
-  cross join lateral (
-    select x.skipped, e.id, e.n
-    from (select greatest(_first - s.base_offset, 0) as skipped) x
-    cross join lateral unnest(s.message_ids[x.skipped + 1 : _last - s.base_offset + 1])
-      with ordinality as e (id, n)
-  ) u
-  where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= _last
-    and s.base_offset >= coalesce(
-      (
-        select b.base_offset from gapless.log_segment b
-        where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= _first
-        order by b.base_offset desc limit 1
-      ), 0)
-    and s.last_offset >= _first;
+  where s.topic_id = _topic_id and s.partition_id = _partition_id and s.last_offset >= _last
+    and s.base_offset = (
+      select b.base_offset from gapless.log_segment b
+      where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= _first
+      order by b.base_offset desc limit 1
+    );
+  if ids is null then
+    select array_agg(u.id order by s.base_offset + u.skipped + u.n), max(s.base_offset + u.skipped + u.n - 1)
+    into ids, newest
+    from gapless.log_segment s
+    cross join lateral (
+      select x.skipped, e.id, e.n
+      from (select greatest(_first - s.base_offset, 0) as skipped) x
+      cross join lateral unnest(s.message_ids[x.skipped + 1 : _last - s.base_offset + 1])
+        with ordinality as e (id, n)
+    ) u
+    where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= _last
+      and s.base_offset >= coalesce(
+        (
+          select b.base_offset from gapless.log_segment b
+          where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= _first
+          order by b.base_offset desc limit 1
+        ), 0)
+      and s.last_offset >= _first;
+  end if;
   upto := _first - 1;
   kept_offsets := '{}';
   kept := '{}';
@@ -51,18 +62,31 @@ begin
     return next;
     return;
   end if;
-  if offsets[cardinality(offsets)] - _first >= cardinality(offsets) then    -- a segment is missing
-    select min(u.n) into lost_offset
-    from unnest(offsets) with ordinality as u (c_offset, n)
-    where u.c_offset <> _first + u.n - 1;
-    ids := ids[1 : lost_offset - 1];
-    lost_offset := _first + lost_offset - 1;
+  if newest - _first >= cardinality(ids) then    -- a segment is missing
+    lost_offset := coalesce(
+      (
+        select min(s.last_offset) + 1 from gapless.log_segment s
+        where s.topic_id = _topic_id and s.partition_id = _partition_id
+          and s.last_offset >= _first and s.last_offset < newest and s.base_offset <= _last
+          and not exists (
+            select from gapless.log_segment n
+            where n.topic_id = _topic_id and n.partition_id = _partition_id
+              and n.base_offset = s.last_offset + 1
+          )
+          and exists (
+            select from gapless.log_segment b
+            where b.topic_id = _topic_id and b.partition_id = _partition_id
+              and b.base_offset <= _first and b.last_offset >= _first
+          )
+      ), _first);
+    ids := ids[1 : lost_offset - _first];
     if ids = '{}' then
       return next;
       return;
     end if;
   end if;
 
+  select min(i), max(i) into low, high from unnest(ids) i;
   exact := array(select t from unnest(_filter.event_types) t where t !~ '[*]');
   patterns := array(
     select replace(replace(replace(replace(t, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')
@@ -82,7 +106,7 @@ begin
         else gapless.condition_error(o.payload, _filter.condition, _filter.params)
       end as verdict
     from gapless.outbox_message_t o
-    where o.id between (select min(i) from unnest(ids) i) and (select max(i) from unnest(ids) i)
+    where o.id between low and high
       and o.id = any ((select ids)::bigint[])
     offset 0
   ) x;

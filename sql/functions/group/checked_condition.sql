@@ -11,7 +11,8 @@ declare
   missing text;
 begin
   if jsonb_typeof(_params) <> 'object' or length(_params::text) > 10000 then
-    raise exception 'the params of a filter are a JSON object of at most 10000 characters, not %', left(_params::text, 100)
+    raise exception 'the params of a filter are a JSON object of at most 10000 characters, not %',
+      left(_params::text, 100)
       using errcode = 'GL400';
   end if;
   if _condition is null then

@@ -1,8 +1,8 @@
 -- Let a group take, of a topic, only the events that match; what does not is passed by its offset, neither sent nor
 -- handled. It acts from the next claim on, and on what the group has yet to handle only.
 -- event_types: 1 to 100 types, each 1 to 200 characters, in which at most 3 * stand for any characters; null: any.
--- condition: a jsonpath predicate over the payload, '$.total > $min'; null: none. An event for which it is false, or not
--- to be said (another type, no such field), does not match; one whose payload is no jsonb does (kept_in.sql).
+-- condition: a jsonpath predicate over the payload, '$.total > $min'; null: none. An event for which it is false, or
+-- not to be said (another type, no such field), does not match; one whose payload is no jsonb does (kept_in.sql).
 -- params: an object with a value for each variable of the condition.
 -- Returns whether that is another filter than before. Raises GL400 for what is no filter, or for a queue group,
 -- GL404 for a group that is not there.
@@ -54,9 +54,7 @@ begin
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (
     'filter', set_filter.group_id, wanted,
-    jsonb_strip_nulls(jsonb_build_object(
-      'event_types', set_filter.event_types, 'where', path::text, 'params', nullif(given, '{}')
-    ))
+    jsonb_build_object('event_types', set_filter.event_types, 'where', path::text, 'params', given)
   );
   return true;
 end

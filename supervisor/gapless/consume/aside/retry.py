@@ -37,11 +37,10 @@ from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
-from gapless.log.event import COLUMNS, Row
+from gapless.log.event import Row
 from gapless.log.read import fetch_rows
 from gapless.telemetry import spans
 
-_IS_KEPT = len(COLUMNS)  # behind an event's in what the query fetch_letter returns
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
 
@@ -199,31 +198,40 @@ def _skip(job: Job, first_offset: int) -> Outcome:
 
 
 def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
-    fetch = partial(_fetch, job, first_offset)
+    """Return what the handler is called with again: of a group with a filter, what it saw."""
     source = Source(
         job.assignment.partition,
-        fetch,
+        partial(_fetch_kept, job, first_offset),
         FETCH_EVENTS,
         attempt=claimed.failed + 1,
         timelines=((0, claimed.timeline or 1),),
     )
     offsets = range(first_offset, claimed.last_offset + 1)
+    rows: list[Row] | None = None
     if len(offsets) <= job.terms.stream_above_events:
-        rows = fetch(offsets)
-        kept = [first_offset + at for at, row in enumerate(rows) if row[_IS_KEPT]]
-        rows = rows if len(kept) == len(rows) else [rows[each - first_offset] for each in kept]
+        found = _fetch(job, first_offset, offsets)
+        kept = [first_offset + at for at, row in enumerate(found) if row[0]]
+        rows = [row[1:] for row in found if row[0]]
     else:
-        rows = None
         place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
-        kept = [each for (each,) in run(job.conn, "letter_kept", place)]
+        kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
     if len(kept) == len(offsets):
         return Unit(source, first_offset, rows, offsets)
     span = KeptSpan(first_offset, offsets, kept=Kept(ids=kept, offsets=kept))
     return KeptUnit(source, span, rows)
 
 
-def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
-    """Read events of a unit, by their offsets. Raises HoleError when one is missing."""
+def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
+    """Read events that the handler gets, by their offsets; there may be others between them."""
+    between = range(offsets[0], offsets[-1] + 1)
+    return [row[1:] for row in _fetch(job, first_offset, between) if row[0]]
+
+
+def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
+    """Read events of a unit, each behind whether its handler gets it, by their offsets.
+
+    Raises HoleError when one is missing.
+    """
     params = {
         **partition_params(job.assignment.partition),
         "first_offset": first_offset,
@@ -231,8 +239,6 @@ def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
         "to_offset": offsets[-1],
     }
     rows = fetch_rows(job.conn, "consume", "fetch_letter", params)
-    if offsets[-1] - offsets[0] >= len(offsets):  # a filter passed those between
-        rows = [row for row in rows if row[_IS_KEPT]]
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows
