@@ -89,8 +89,7 @@ begin
   select min(i), max(i) into low, high from unnest(ids) i;
   exact := array(select t from unnest(_filter.event_types) t where t !~ '[*]');
   patterns := array(
-    select replace(replace(replace(replace(t, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')
-    from unnest(_filter.event_types) t where t ~ '[*]'
+    select gapless.type_pattern(t) from unnest(_filter.event_types) t where t ~ '[*]'
   );
   select count(*), array_agg(x.id) filter (where x.verdict is not null),
     array_agg(x.id) filter (where x.verdict <> ''), array_agg(x.verdict) filter (where x.verdict <> '')

@@ -37,6 +37,16 @@ class Filter:
         """Whether it says that the group takes every event: that is no filter."""
         return self.where is None and "*" in (self.event_types or ())
 
+    @property
+    def query_params(self) -> dict[str, object]:
+        """The parameters of a named query that applies it."""
+        types = None if self.event_types is None else list(self.event_types)
+        return {"event_types": types, "where": self.where, "params": self.params}
+
+
+ALL = Filter()
+"""What keeps every event."""
+
 
 def filter_of(event_types: object, where: object = None, params: object = None) -> Filter | None:
     """Return the filter that these options of a handler say, if they say one.
@@ -60,14 +70,9 @@ def set_filter(conn: Connection[Any], group_id: str, topic: str, wanted: Filter)
     """
     if wanted.takes_all:
         return clear_filter(conn, group_id, topic)
-    params = {
-        "group_id": group_id,
-        "topic": topic,
-        "event_types": None if wanted.event_types is None else list(wanted.event_types),
-        "where": wanted.where,
-        "params": wanted.params if wanted.params != "{}" else None,
-    }
-    return _changed(conn, "set_filter", params)
+    return _changed(
+        conn, "set_filter", wanted.query_params | {"group_id": group_id, "topic": topic}
+    )
 
 
 def clear_filter(conn: Connection[Any], group_id: str, topic: str) -> bool:
@@ -76,6 +81,12 @@ def clear_filter(conn: Connection[Any], group_id: str, topic: str) -> bool:
     Waits for the batches in hand. Raises RefusedError for a group or topic that is not there.
     """
     return _changed(conn, "clear_filter", {"group_id": group_id, "topic": topic})
+
+
+def check_filter(conn: Connection[Any], wanted: Filter) -> None:
+    """Raise RefusedError for what is no filter, as set_filter() does."""
+    with refused():
+        conn.execute(query("tail", "check_filter"), wanted.query_params)
 
 
 def _changed(conn: Connection[Any], name: str, params: Mapping[str, object]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from gapless import ops
 from gapless.errors import RefusedError, UsageError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
+from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from gapless.ops.replay.plan import replay_terms
 from gapless.settings import Settings
@@ -105,6 +107,51 @@ def test_ops_do_the_same(conn: psycopg.Connection, billing: None) -> None:
         ops.set_filter(conn, place)
     with pytest.raises(RefusedError, match="no value"):
         ops.set_filter(conn, place, where="$.a > $b")
+
+
+class TestTail:
+    @pytest.fixture(autouse=True)
+    def filled(self, conn: psycopg.Connection, billing: None) -> None:
+        types = ["order.placed", "stock", None]
+        events = [
+            NewEvent(payload={"n": n}, event_type=types[n % 3], key=str(n)) for n in range(1500)
+        ]
+        publish(conn, "orders", [*events, NewEvent(payload=b'{"n": "\\u0000"}')])
+        sequence(conn)
+
+    def shown(self, gapless: Any, *words: str) -> list[Any]:
+        done = gapless("tail", "orders", "--json", *words)
+        assert done.code == 0, done.err
+        return [json.loads(line)["payload"]["n"] for line in done.lines]
+
+    def test_shows_what_a_group_would_be_given(self, gapless: Any) -> None:
+        placed = self.shown(gapless, "--from", "earliest", "--type", "order.*")
+        assert sorted(placed) == list(range(0, 1500, 3))
+        few = ("--where", "$.n < $max", "--params", '{"max": 7}')
+        asked = self.shown(gapless, "--from", "earliest", "--type", "*d", *few)
+        assert sorted(asked) == [0, 3, 6]
+        unasked = self.shown(gapless, "--from", "earliest", "--where", "$.n < 0")
+        assert unasked == ["\0"]
+
+    def test_newest_of_them(self, gapless: Any) -> None:
+        newest = self.shown(gapless, "-n", "2", "--partition", "0", "--type", "stock")
+        assert len(newest) == 2
+        assert all(n % 3 == 1 for n in newest)
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (["--where", "$.n <"], "no jsonpath"),
+            (["--where", "$.n < $max"], "no value for $max"),
+            (["--type", "a****"], "at most 3"),
+            (["--params", '{"a": 1}'], "params"),
+        ],
+    )
+    def test_one_line_for_what_is_refused(self, gapless: Any, words: list[str], says: str) -> None:
+        done = gapless("tail", "orders", *words)
+        assert done.code != 0
+        assert says in done.err
+        assert len(done.err.splitlines()) == 1
 
 
 class TestHandler:
