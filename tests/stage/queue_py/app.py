@@ -42,7 +42,9 @@ def do(payload: dict[str, Any], attempt: int) -> None:
         raise gapless.DeadLetter("bad address")
     if what == "skip":
         raise gapless.Skip
-    if what == "hang":
+    if what == "retry, then hang" and attempt == 1:
+        raise gapless.Retry("later", after=0.1)
+    if what in ("hang", "retry, then hang"):
         Path(os.environ["PIDS"], str(payload["n"])).write_text(str(os.getpid()))
         time.sleep(600)
 
