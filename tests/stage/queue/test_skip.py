@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
 import pytest
 from psycopg import Connection
 
@@ -15,6 +15,7 @@ from gapless.ops.doctor.finding import Patient
 from gapless.ops.doctor.queues import queues
 from gapless.status import snapshot
 from gapless.status.document import to_document
+from stage.worker.fleet import until
 from support.queue import Queue, make, publish
 
 Sessions = Callable[[], Connection]
@@ -136,11 +137,18 @@ def test_it_waits_for_who_has_the_block(
     other.execute("begin")
     taken = queue.take(other, 5, most=2)
     assert taken.events == frozenset(names(5, 6))
-    conn.execute("set lock_timeout = '200ms'")
-    with pytest.raises(psycopg.errors.LockNotAvailable):
-        skip(conn, 7)
-    queue.finish(other, taken)
-    assert skip(conn, 7) == (7, 7, 1, 1)
+    third = open_session()
+    with ThreadPoolExecutor(1) as pool:
+        skipping = pool.submit(skip, third, 7)
+        until(
+            lambda: conn.execute(
+                "select 1 from pg_stat_activity where pid = %s and wait_event = 'advisory'",
+                [third.info.backend_pid],
+            ).fetchone(),
+            "it waits for the block",
+        )
+        queue.finish(other, taken)
+        assert skipping.result() == (7, 7, 1, 1)
     assert finish_rest(queue, conn) == names(*range(8, 21))
 
 
