@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 import gapless
 from docs.blocks import PAGES, ROOT, Block, UndecidedError, blocks_of
@@ -101,6 +103,9 @@ def test_a_page_runs(
     shell = terminal(GAPLESS_DSN=dsn)
     monkeypatch.syspath_prepend(str(shell.folder))
     monkeypatch.delitem(__import__("sys").modules, "shop", raising=False)
+    # Whom a page's own provider would outlast: the tests after it in this process.
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     with gapless.connect(dsn) as conn:
         names = {"gapless": gapless, "conn": conn, "dsn": dsn}
         if page.name == "operations.md":

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from gapless.cli.log_pipe import LogPipe
 from gapless.cli.logs import set_up_logs
-from gapless.worker.control import Plan
+from gapless.worker.plan import Plan
 from gapless.worker.supervisor import Supervisor
 
 _WAY_OUT = "Ctrl-C drains, twice: now"

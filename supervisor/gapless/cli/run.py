@@ -95,6 +95,14 @@ _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
+    if os.getpid() == 1:  # of a container
+        from gapless.cli.pid_one import work_in_a_child  # noqa: PLC0415 - only there
+
+        return work_in_a_child(lambda: _run(args))
+    return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     # Heavy imports only when it runs: `gapless --help` stays fast.
     import logging  # noqa: PLC0415
 
@@ -102,7 +110,8 @@ def main(args: argparse.Namespace) -> int:
     from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
     from gapless.log.schedules import Schedule  # noqa: PLC0415
-    from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
+    from gapless.worker.plan import make_plan  # noqa: PLC0415
+    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415
 
     conf = spark_conf(args)
     if args.engine != "spark" and (conf or args.master):

@@ -29,7 +29,8 @@ from gapless.spark.jobs import Jobs
 from gapless.spark.reach import Reached, reached
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work
-from gapless.worker.control import Control, Plan
+from gapless.worker.control import Control
+from gapless.worker.plan import Plan
 from gapless.worker.start import join_when_there
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from gapless.spark.engine import Engine, require_ordered
 from gapless.spark.session import end_session_within, spark_session
-from gapless.worker.control import Plan
+from gapless.worker.plan import Plan
 
 END_S = 30.0  # for Spark's own end, after a drain
 
