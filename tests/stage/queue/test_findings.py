@@ -63,7 +63,9 @@ def test_a_transaction_that_stays_open(
     other.execute("begin")
     old.take(other)
     ((text, remedy),) = found(conn)
-    assert text.startswith(f"sender/mails/0: pid {other.info.backend_pid} has had events in hand for ")
+    assert text.startswith(
+        f"sender/mails/0: pid {other.info.backend_pid} has had events in hand for "
+    )
     conn.execute(remedy.removesuffix(" gives them to others"))
     with pytest.raises(psycopg.OperationalError):
         other.execute("select 1")

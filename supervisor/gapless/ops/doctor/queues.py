@@ -107,7 +107,7 @@ def _missing(facts: QueueFacts) -> Finding:
 
 
 def _held(facts: QueueFacts) -> Iterator[Finding]:
-    """What has been in hand for long: the next in line, the floor and retention wait for it."""
+    """Find what has been in hand for long: the next in line, the floor and retention wait for it."""
     if (facts.held_s or 0.0) > _HELD_S:
         holder = (facts.held_by or "").replace("'", "''")
         yield warning(
@@ -115,7 +115,9 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
             f"{facts.name}: {plain(facts.held_by or 'somebody')} has had offsets "
             f"{facts.held_first} to {facts.held_last} in hand for {duration(facts.held_s or 0)}"
             f"{facts.behind}",
-            plain(f"if it is gone: select gapless.end_holder('{holder}') gives all it has to others"),
+            plain(
+                f"if it is gone: select gapless.end_holder('{holder}') gives all it has to others"
+            ),
         )
     if (facts.work_s or 0.0) > _HELD_S:
         yield warning(
@@ -127,25 +129,33 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
 
 
 def _left(facts: QueueFacts) -> Iterator[Finding]:
-    """What nobody has in hand, and nobody takes."""
+    """Find what nobody has in hand, and nobody takes."""
     free = facts.open + facts.lapsed
-    age = duration(facts.oldest_open_s)
-    if free and not facts.workers and facts.oldest_open_s > _OPEN_S and facts.missing is None:
-        yield warning(
-            "queues",
-            f"{facts.name}: {quantity(free, 'event')} open, the oldest for {age}, and no worker",
-            f"start one: gapless run; by hand: gapless queue take {facts.name.rpartition('/')[0]}",
-        )
-    if not (free or facts.is_swept) and facts.oldest_open_s > _HELD_S:
+    if free:
+        yield from _untaken(facts, free)
+        return
+    if not facts.is_swept and facts.oldest_open_s > _HELD_S:
         yield warning(
             "queues",
             f"{facts.name}: all is finished, and nobody moved the floor{facts.behind}",
             f"start a worker, or: select gapless.sweep({facts.lease_no})",
         )
-    if not free and facts.waiting and (facts.waits_s or 0.0) > _HELD_S:
+    if facts.waiting and (facts.waits_s or 0.0) > _HELD_S:
         yield warning(
             "queues",
             f"{facts.name}: all that is left, {quantity(facts.waiting, 'unit')}, waits for another "
             f"attempt, the next in {duration(facts.waits_s or 0)}",
             f"gapless dlq redrive --group {plain(facts.group)} --state waiting --yes tries it now",
         )
+
+
+def _untaken(facts: QueueFacts, free: int) -> Iterator[Finding]:
+    """Find what is open while there is no worker; one that stands before a hole has another finding."""
+    if facts.workers or facts.missing is not None or facts.oldest_open_s <= _OPEN_S:
+        return
+    age = duration(facts.oldest_open_s)
+    yield warning(
+        "queues",
+        f"{facts.name}: {quantity(free, 'event')} open, the oldest for {age}, and no worker",
+        f"start one: gapless run; by hand: gapless queue take {facts.name.rpartition('/')[0]}",
+    )
