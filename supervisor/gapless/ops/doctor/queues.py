@@ -107,7 +107,7 @@ def _missing(facts: QueueFacts) -> Finding:
 
 
 def _held(facts: QueueFacts) -> Iterator[Finding]:
-    """Find what has been in hand for long: the next in line, the floor and retention wait for it."""
+    """Find what has been in hand for long: the floor and retention wait for it."""
     if (facts.held_s or 0.0) > _HELD_S:
         holder = (facts.held_by or "").replace("'", "''")
         yield warning(
@@ -150,7 +150,7 @@ def _left(facts: QueueFacts) -> Iterator[Finding]:
 
 
 def _untaken(facts: QueueFacts, free: int) -> Iterator[Finding]:
-    """Find what is open while there is no worker; one that stands before a hole has another finding."""
+    """Find what is open without a worker; a hole is another finding."""
     if facts.workers or facts.missing is not None or facts.oldest_open_s <= _OPEN_S:
         return
     age = duration(facts.oldest_open_s)
