@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.add_verbs("list")
     about = "list the pipelines of the file (also without a verb)"
     listing = add_verb(verbs, "list", _list, about)
-    running = verbs.add_parser("run", help="run one until Ctrl-C; it goes on where it was")
+    running = verbs.add_parser("run", help="run one until Ctrl-C; it continues where it was")
     running.set_defaults(act=_run)
     running.add_argument("name")
     running.add_argument("--once", action="store_true", help="do what there is, then end")
@@ -57,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
     resetting = add_verb(verbs, "reset", _reset, "let one begin anew; what it wrote stays")
     resetting.add_argument("name")
     resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
-    about = "forget one, and let retention go on without it; without --yes only say what"
+    about = "forget one, and let retention continue without it; without --yes only say what"
     removal = add_verb(verbs, "remove", _remove, about)
     removal.add_argument("name")
     add_confirm(removal, "do it; what it wrote stays")
@@ -130,7 +130,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _reset(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
         reset_pipeline(conn, args.name, args.to)
-    answer(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
+    answer(args, f"{args.name} continues at the {args.to} event", pipeline=args.name, to=args.to)
     return 0
 
 

@@ -138,7 +138,7 @@ _VERBS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
         _changer(pause_schedule, "paused", "is paused"),
     ),
     "resume": (
-        "let a paused schedule go on, from now",
+        "let a paused schedule continue, from now",
         _changer(resume_schedule, "resumed", "is not paused"),
     ),
     "remove": (

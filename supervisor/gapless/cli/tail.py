@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"the newest N events (default: {_NEWEST}); with --from, the first N from there",
     )
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue with what comes")
     parser.add_argument(
         "--from",
         dest="start",

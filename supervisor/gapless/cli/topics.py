@@ -150,7 +150,7 @@ def _partitions(done: AlteredTopic) -> str:
     return (
         f"topic {done.topic} has {quantity(done.partitions, 'partition')} now, "
         f"{done.partitions_before} before: "
-        "events that are there are finished where they are, then the same keys go on in the "
+        "events that are there are finished where they are, then the same keys continue in the "
         "new ones"
     )
 
@@ -160,7 +160,7 @@ def _retention(done: AlteredTopic) -> str:
         return ""
     return (
         f"topic {done.topic} keeps its events "
-        + ("for ever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
+        + ("forever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
         + (f", until pipeline {kept.archive} has archived them" if kept.archive else "")
         + (f", whatever {', '.join(kept.overrun)} have handled" if kept.overrun else "")
     )

@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     other = parser.add_mutually_exclusive_group()
     other.add_argument(
-        "--continue", dest="old", metavar="NAME", help="go on with this one; needs no --yes"
+        "--continue", dest="old", metavar="NAME", help="continue with this one; needs no --yes"
     )
     other.add_argument("--remove", metavar="NAME", help="forget this one, and its dead letters")
     other.add_argument("--list", action="store_true", help="list those that were not finished")
@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show what a replay would do, try it, or do it; go on with, remove or list replays."""
+    """Show what a replay would do, try it, or do it; continue with, remove or list replays."""
     if args.list:
         return _list(args)
     if args.remove:
@@ -166,7 +166,7 @@ def _run(
     except BaseException:
         remark(
             f"replay {name} is not finished: {begun.done + did:,} of "
-            f"{quantity(begun.events, 'event')} done; go on with gapless replay "
+            f"{quantity(begun.events, 'event')} done; continue with gapless replay "
             f"{args.handler} --continue {name}, or forget it with gapless replay --remove {name}"
         )
         raise
