@@ -8,7 +8,7 @@ import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gapless.cli.context import load_settings, open_connection, server_dsn
+from gapless.cli.context import load_settings, open_connection, server_dsn, show_found
 from gapless.cli.on_spark import add_spark_arguments, spark_conf
 from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.screen import answer, remark, say, show
@@ -68,7 +68,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-
     rows = [
         PipelineRow(
             pipeline=each.name,
@@ -107,14 +106,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    with open_connection(args, "pipeline") as conn:
-        found = list_pipelines(conn)
-    show(PipelineStanding, found, as_json=args.json, empty="no pipeline ever ran in this database")
-    return 0
+    empty = "no pipeline ever ran in this database"
+    return show_found(args, "pipeline", PipelineStanding, list_pipelines, empty)
 
 
 def _verify(args: argparse.Namespace) -> int:
-
     with open_connection(args, "pipeline") as conn:
         found = list(verify(conn, args.name))
     show(Verified, found, as_json=args.json, empty=f"{args.name}: nothing archived yet")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli import unrouted
-from gapless.cli.context import load_all, open_connection
+from gapless.cli.context import load_all, open_connection, show_found
 from gapless.cli.parser import Parser, add_partitions, add_verb
 from gapless.cli.retention import (
     add_dedupe_window,
@@ -214,7 +214,4 @@ def _create(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    with open_connection(args, "topics") as conn:
-        found = show_topic(conn, args.name)
-    show(TopicPartition, found, as_json=args.json)
-    return 0
+    return show_found(args, "topics", TopicPartition, lambda conn: show_topic(conn, args.name))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import signal
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load_settings, open_connection
-from gapless.cli.parser import add_confirm, add_json, whole
+from gapless.cli.context import load_settings, open_connection, show_found
+from gapless.cli.parser import add_confirm, add_json, add_partition
 from gapless.cli.place import point
 from gapless.cli.progress import Steps
 from gapless.cli.replay.report import print_plan, print_result, print_trial
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import answer, remark
 from gapless.consume.terms import agree
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
@@ -65,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("handler", nargs="?", metavar="MODULE:HANDLER", help="as in gapless run")
     parser.add_argument("--topic", help="the topic (default: the handler's)")
-    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help="only this one")
+    add_partition(parser)
     parser.add_argument(
         "--from",
         dest="begin",
@@ -185,14 +184,11 @@ def _handler(args: argparse.Namespace, settings: Settings) -> Handler:
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "replay") as conn:
-        found = list_replays(conn)
-    show(ReplayInfo, found, as_json=args.json, empty="no replay is unfinished")
-    return 0
+    return show_found(args, "replay", ReplayInfo, list_replays, "no replay is unfinished")
 
 
 def _remove(args: argparse.Namespace) -> int:
-    with closing(open_connection(args, "replay")) as conn:
+    with open_connection(args, "replay") as conn:
         done = remove_replay(conn, args.remove)
     text = f"removed replay {done.name}, and {quantity(done.dead_letters, 'dead letter')}"
     answer(args, text, removed=done.name, dead_letters=done.dead_letters)
