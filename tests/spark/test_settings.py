@@ -53,6 +53,7 @@ spark.executorEnv.PGDATABASE postgres
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
     """Nor does a run need a setting to be right, and its tasks reach the driver's database."""
@@ -90,6 +91,7 @@ def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_pa
     assert conn.execute("select count(*) from seen").fetchone() == (EVENTS,)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
     """`gapless run --engine spark --conf` says it to the session that its tasks run in.

@@ -14,7 +14,7 @@ begin
   if _outcome in ('overrun', 'hole', 'beyond') then
     select concat_ws('/', _group_id, t.name, _partition_id) into place
     from gapless.topic t where t.topic_id = _topic_id;
-    raise exception '%: % at offset %: gapless seek % --pause --yes, with --earliest or --latest, goes on',
+    raise exception '%: % at offset %: gapless seek % --pause --yes, with --earliest or --latest, continues',
       place,
       case _outcome
         when 'overrun' then 'retention has dropped what the group had not handled'

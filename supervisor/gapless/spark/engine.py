@@ -55,7 +55,7 @@ class _Owned:
     lease_no: int
     held: hold.Held
     alone: int
-    troubled: bool = False  # status says why it does not go on
+    troubled: bool = False  # status says why it does not continue
     failures: int = 0  # jobs in a row that failed
     due_s: float = 0.0  # not before, after an error
 
@@ -256,7 +256,7 @@ class Engine:
             del self._owned[report.partition]
 
     def _report(self, owned: _Owned, error: str | None) -> None:
-        """Say in the lease why the partition does not go on; None: it goes on."""
+        """Say in the lease why the partition does not continue; None: it continues."""
         if self._conn is not None and (error is not None or owned.troubled):
             hold.report_error(self._conn, owned.held.assignment, error)
             owned.troubled = error is not None

@@ -106,7 +106,7 @@ def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> Non
     if outcome == "overrun":
         raise OverrunError(
             f"{where} were dropped by retention before the group handled them: "
-            f"gapless seek {place.partition} --earliest --yes goes on without them"
+            f"gapless seek {place.partition} --earliest --yes continues without them"
         )
     if outcome == "beyond":
         raise HoleError(
@@ -115,5 +115,5 @@ def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> Non
         )
     raise HoleError(
         f"{where} are missing from the log: restore them, or gapless skip "
-        f"{place.partition}@{first} goes on without them"
+        f"{place.partition}@{first} continues without them"
     )
