@@ -172,7 +172,7 @@ select
       case u.outcome
         when 'overrun' then 'stopped: retention has dropped offsets %s to %s'
         when 'hole' then 'stopped: offsets %s to %s are missing from the log'
-      end || ': gapless skip %s/%s/%s@%1$s goes on without them',
+      end || ': gapless skip %s/%s/%s@%1$s continues without them',
       u.first_offset, u.last_offset, e.group_id, e.topic, e.partition_id
     )) as error,
   e.error_ts, e.paused_ts, e.pause,

@@ -22,7 +22,7 @@ begin
       end, _first_offset,
       case _outcome
         when 'beyond' then format('seek %s --pause --yes, with --earliest or --latest, is needed', place)
-        else format('skip %s@%s goes on without them', place, _first_offset)
+        else format('skip %s@%s continues without them', place, _first_offset)
       end
       using errcode = 'GL410';
   end if;

@@ -76,7 +76,7 @@ class Standing:
 
     @property
     def state(self) -> State:
-        """What is going on: lost is an owner without a session at work, about to be replaced.
+        """What it is doing: lost is an owner without a session at work, about to be replaced.
 
         pausing: its worker finishes a batch; paused: it has none, until somebody says resume.
         shared: any worker of a queue serves it.

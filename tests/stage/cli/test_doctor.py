@@ -97,7 +97,7 @@ def test_a_log_that_stands_still(gapless, conn) -> None:
     found = levels(done)
     assert (found["sequencer"], found["partitions"]) == ("ok", "FAIL")
     assert found["wake-trigger"] == "warning"
-    assert text(done, "partitions") == "g/orders/1 does not go on: stopped: a hole"
+    assert text(done, "partitions") == "g/orders/1 does not continue: stopped: a hole"
 
 
 def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

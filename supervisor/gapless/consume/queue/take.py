@@ -96,7 +96,7 @@ def _units(
         first = base + message_ids.index(missing.args[0])
         raise HoleError(
             f"{place.partition}: the event with id {missing} is missing from outbox_message_t: "
-            f"restore it, or gapless skip {place.partition}@{first} goes on without it",
+            f"restore it, or gapless skip {place.partition}@{first} continues without it",
             missing_id=missing.args[0],
             first_offset=first,
         ) from None
@@ -107,7 +107,7 @@ def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> Non
     if outcome == "overrun":
         raise OverrunError(
             f"{where} were dropped by retention before the group handled them: "
-            f"gapless skip {place.partition}@{first} goes on without them"
+            f"gapless skip {place.partition}@{first} continues without them"
         )
     if outcome == "beyond":
         raise HoleError(
@@ -116,5 +116,5 @@ def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> Non
         )
     raise HoleError(
         f"{where} are missing from the log: restore them, or gapless skip "
-        f"{place.partition}@{first} goes on without them"
+        f"{place.partition}@{first} continues without them"
     )

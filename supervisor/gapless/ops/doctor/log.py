@@ -161,13 +161,13 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition of a group does not go on; of what stops a queue, queues() knows."""
+    """Whether some partition of a group does not continue; of what stops a queue, queues() knows."""
     look = _look(patient)
     ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
     ill = [standing for standing in ordered if standing.error is not None]
     for standing in ill[:_SHOWN_MAX]:
         level = warning if (standing.error or "").startswith("retrying") else fail
-        text = f"{standing.name} does not go on: {plain(standing.error or '')}"
+        text = f"{standing.name} does not continue: {plain(standing.error or '')}"
         yield level("partitions", text, "see docs/operations.md, When a partition stops")
     if len(ill) > _SHOWN_MAX:
         more = f"{quantity(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
@@ -188,7 +188,7 @@ def _paused(look: Snapshot) -> Iterator[Finding]:
         own = [standing for standing in paused if standing.group_id == group]
         why = plain(own[0].pause or "")
         text = f"{quantity(len(own), 'partition')} of group {plain(group)} paused by {why}"
-        yield warning("paused", text, f"gapless resume {plain(group)} lets it go on")
+        yield warning("paused", text, f"gapless resume {plain(group)} lets it continue")
 
 
 def retention(patient: Patient) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Whether queue groups go on: what nobody takes, what somebody has for long, what is missing."""
+"""Whether queue groups continue: what nobody takes, what somebody has for long, what is missing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class QueueFacts:
 
 
 def queues(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition of a queue group does not go on, and what helps."""
+    """Whether some partition of a queue group does not continue, and what helps."""
     found = rows(patient.conn, QueueFacts, query("doctor", "queues"))
     ill = [finding for each in found for finding in _findings(each)]
     yield from ill[:_SHOWN_MAX]
@@ -80,7 +80,7 @@ def queues(patient: Patient) -> Iterator[Finding]:
         more = f"{quantity(len(ill) - _SHOWN_MAX, 'more finding')} of this kind"
         yield warning("queues", more, "gapless queue state GROUP shows all partitions")
     if not ill:
-        yield ok("queues", f"{quantity(len(found), 'partition')} of queue groups, all go on")
+        yield ok("queues", f"{quantity(len(found), 'partition')} of queue groups, all continue")
 
 
 def _findings(facts: QueueFacts) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def _missing(facts: QueueFacts) -> Finding:
         "queues",
         f"{facts.name} does not get past offsets {facts.missing_first} to {facts.missing_last}, "
         f"which {what}",
-        f"{restore}gapless skip {place} goes on without them",
+        f"{restore}gapless skip {place} continues without them",
     )
 
 
