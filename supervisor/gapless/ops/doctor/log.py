@@ -161,7 +161,7 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition of a group does not continue; of what stops a queue, queues() knows."""
+    """Whether some partition does not continue; what stops a queue is for queues()."""
     look = _look(patient)
     ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
     ill = [standing for standing in ordered if standing.error is not None]
