@@ -3,7 +3,7 @@
 create or replace view gapless.captures as
 select
   c.capture_id,
-  coalesce(format('%I.%I', n.nspname, r.relname), c.table_name) as table_name,
+  w.name as table_name,
   r.oid as table_id,
   t.name as topic,
   c.key,
@@ -13,9 +13,9 @@ select
   c.created_ts,
   p.problem,
   case p.mended_by
-    when 'mend' then format('gapless capture mend %s', format('%I.%I', n.nspname, r.relname))
-    when 'remove' then format('gapless capture remove %s', c.table_name)
-    when 'again' then format('gapless capture remove %I.%I, then add it anew', n.nspname, r.relname)
+    when 'mend' then format('gapless capture mend %s', w.word)
+    when 'remove' then format('gapless capture remove %s', w.word)
+    when 'again' then format('gapless capture remove %s, then add it anew', w.word)
   end as remedy
 from gapless.captured c
 left join gapless.topic t using (topic_id)
@@ -28,9 +28,15 @@ left join lateral (
     (select k.oid from pg_class k where k.oid = c.table_id and k.relkind in ('r', 'p')),
     to_regclass(c.table_name)
   ) as id
-) w on true
-left join pg_class r on r.oid = w.id
+) f on true
+left join pg_class r on r.oid = f.id
 left join pg_namespace n on n.oid = r.relnamespace
-left join lateral gapless.capture_problem(c, w.id) p on true;
+cross join lateral (
+  select x.name, case when x.name ~ '^[[:alnum:]_.]+$' then x.name else quote_literal(x.name) end as word
+  from (
+    select case when r.oid is null then c.table_name else format('%I.%I', n.nspname, r.relname) end as name
+  ) x
+) w
+left join lateral gapless.capture_problem(c, f.id) p on true;
 
 comment on view gapless.captures is 'Captured tables, and what keeps changes of one from being published.';

@@ -12,9 +12,7 @@ as $$
         case
           when u.n % 2 = 1 then quote_literal(u.part)
           else coalesce(
-            format(
-              'r.%I', gapless.captured_column(_asked, _root, u.part, (_asked).key_numbers[u.n / 2])
-            ),
+            'r.' || quote_ident(gapless.captured_column(_asked, _root, u.part, (_asked).key_numbers[u.n / 2])),
             ''''''
           )
         end, ', ' order by u.n

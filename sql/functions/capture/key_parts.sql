@@ -1,5 +1,5 @@
--- A key's template taken apart: text, column, text, column, … text. {id} is a column, {{ and }} are braces, also in a
--- column's name. Raises GL400 for what is no template, or names no column: all would have one key.
+-- A key's template taken apart: text, column, text, column, … text. {id} is a column, {{ and }} are braces; a column
+-- with a brace in its name cannot be named. Raises GL400 for what is no template, or names no column.
 create or replace function gapless.key_parts(_template text)
 returns text[]
 language plpgsql
@@ -10,13 +10,13 @@ declare
   piece text;
 begin
   for piece in
-    select m[1] from regexp_matches(_template, '\{\{|\}\}|\{(?:[^{}]|\{\{|\}\})+\}|[^{}]+|[{}]', 'g') m
+    select m[1] from regexp_matches(_template, '\{\{|\}\}|\{[^{}]+\}|[^{}]+|[{}]', 'g') m
   loop
     if piece in ('{', '}') then
       raise exception 'key "%" has a lone %: columns are {id}, braces are {{ and }}', _template, piece
         using errcode = 'GL400';
-    elsif piece ~ '^\{[^{]' or piece ~ '^\{\{\{' then
-      parts := parts || replace(replace(substr(piece, 2, length(piece) - 2), '{{', '{'), '}}', '}') || '';
+    elsif piece ~ '^\{[^{]' then
+      parts := parts || array[substr(piece, 2, length(piece) - 2), ''];
     else
       piece := case piece when '{{' then '{' when '}}' then '}' else piece end;
       parts[cardinality(parts)] := parts[cardinality(parts)] || piece;

@@ -25,10 +25,12 @@ begin
     );
     asked.key := (
       select string_agg(
-        case when u.n % 2 = 1 then b.braced else '{' || b.braced || '}' end, '' order by u.n
+        case
+          when u.n % 2 = 1 then replace(replace(u.part, '{', '{{'), '}', '}}')
+          else '{' || u.part || '}'
+        end, '' order by u.n
       )
       from unnest(asked.key_parts) with ordinality u (part, n)
-      cross join lateral (select replace(replace(u.part, '{', '{{'), '}', '}}') as braced) b
     );
   end if;
   update gapless.captured c
