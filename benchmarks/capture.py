@@ -19,7 +19,11 @@ from gapless.ops.captures import capture_table
 
 NOTHING = "no trigger"
 ROWWISE = "a trigger for each row"
-TABLES = {NOTHING: "untriggered", ROWWISE: "rowwise", "ours": "captured"}
+INSERTS = {
+    NOTHING: "capture_insert_untriggered",
+    ROWWISE: "capture_insert_rowwise",
+    "ours": "capture_insert_captured",
+}
 SIZES = (1, 100, 10_000)
 
 
@@ -35,8 +39,8 @@ def run(setup: Setup) -> list[Figure]:
         for size in SIZES:
             statements = max(min(rows // size, setup.pick(20, 500, 2_000)), 1)
             runs: dict[str, Callable[[], float]] = {
-                name: partial(_row_us, conn, table, size, statements)
-                for name, table in TABLES.items()
+                name: partial(_row_us, conn, insert, size, statements)
+                for name, insert in INSERTS.items()
             }
             took = alternate(setup.rounds, runs)
             what = f"insert of {size} row{'s' if size > 1 else ''}, a transaction each"
@@ -51,9 +55,9 @@ def run(setup: Setup) -> list[Figure]:
     return figures
 
 
-def _row_us(conn: Connection[Any], table: str, size: int, statements: int) -> float:
+def _row_us(conn: Connection[Any], name: str, size: int, statements: int) -> float:
     """Return the time that a row takes, from the statement to the end of its COMMIT."""
-    insert = query(f"capture_insert_{table}")
+    insert = query(name)
     conn.execute(query("capture_clear"))
     conn.execute(insert, {"rows": size})  # what is prepared and cached, is
     began_s = perf_counter()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from gapless.errors import GaplessError
 from gapless.log.topics import Topic
+from gapless.ops import captures
 
 PROBLEM = "no trigger for delete"
 
@@ -75,12 +77,9 @@ def test_refused_in_one_line(gapless, orders: psycopg.Connection) -> None:
 def test_a_table_in_use_is_left_alone(
     gapless, orders: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gapless.errors import GaplessError
-    from gapless.ops import captures
-
     monkeypatch.setattr(captures, "LOCK_S_MAX", 1)
     with psycopg.connect(orders.info.dsn) as other:
         other.execute(f"insert into {TABLE} values (1)")
-        with pytest.raises(GaplessError, match="somebody has been using .* for 1 s: nothing was"):
+        with pytest.raises(GaplessError, match=r"somebody has been using .* for 1 s: nothing was"):
             captures.capture_table(orders, TABLE, "outbox")
     assert captures.list_captures(orders) == []
