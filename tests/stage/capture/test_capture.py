@@ -388,13 +388,14 @@ class TestRoles:
         """Neither its functions nor its temporary tables are used in place of the server's."""
         capture(conn, orders)
         conn.execute("grant insert on public.orders to public")
+        conn.execute("create schema evil")
+        conn.execute("grant all on schema evil to public")
         with connect(role(), role="writer") as writer:
             writer.execute("create temp table new_rows (id int)")
-            writer.execute("create temp table captured (id int)")
             writer.execute(
-                "create function pg_temp.concat(int) returns text language sql as $$select 'wrong'$$"
+                "create function evil.concat(int) returns text language sql as $$select 'wrong'$$"
             )
-            writer.execute("set search_path = pg_temp, pg_catalog")
+            writer.execute("set search_path = pg_temp, evil, pg_catalog")
             writer.execute("insert into public.orders values (1)")
         assert kinds(conn) == [("1", "insert")]
 

@@ -88,7 +88,7 @@ def test_words(made: Connection, words: dict[str, object], says: str, sqlstate: 
 
 
 def test_without_a_topic(made: Connection) -> None:
-    with pytest.raises(Exception, match="name the topic that the changes of public.t go to"):
+    with pytest.raises(Exception, match=r"name the topic that the changes of public.t go to"):
         made.execute("select gapless.capture('public.t')")
 
 
@@ -101,7 +101,7 @@ def test_twice(made: Connection) -> None:
 
 def test_release_and_mend_of_what_is_not_captured(made: Connection) -> None:
     assert release_capture(made, "public.t") is False
-    with pytest.raises(RefusedError, match='there is no table "public.nope"'):
+    with pytest.raises(RefusedError, match=r'there is no table "public.nope"'):
         release_capture(made, "public.nope")
     for table in ("public.t", "public.nope"):
         with pytest.raises(RefusedError, match=f'"{table}" is not captured: gapless capture lists'):
