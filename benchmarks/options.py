@@ -26,6 +26,7 @@ NAMES = (
     "large",
     "sequencing",
     "later",
+    "capture",
     "members",
     "planning",
     "spark",

@@ -538,3 +538,21 @@ from (
   cross join unnest(s.message_ids) u (id)
   join gapless.outbox_message_t o on o.id = u.id
 ) x
+
+-- name: capture_insert_captured
+insert into public.captured
+select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)
+from generate_series(1, %(rows)s) n
+
+-- name: capture_insert_untriggered
+insert into public.untriggered
+select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)
+from generate_series(1, %(rows)s) n
+
+-- name: capture_insert_rowwise
+insert into public.rowwise
+select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)
+from generate_series(1, %(rows)s) n
+
+-- name: capture_clear
+truncate gapless.outbox_message_t

@@ -28,6 +28,7 @@ _NAV = (
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),
     ("Other languages", "other-languages.md"),
+    ("Tables as topics", "capture.md"),
     ("Operations", "operations.md"),
     ("Deployment", "deployment.md"),
     ("The console", "console.md"),

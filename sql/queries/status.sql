@@ -236,6 +236,14 @@ select
 from gapless.unrouted u
 order by u.events desc, u.topic_id
 
+-- name: captures
+-- Captured tables of which not every change is published, or not in order.
+-- returns: gapless.status.strangers:FaultyCapture
+select c.table_name as table, c.problem, c.remedy
+from gapless.captures c
+where c.problem is not null
+order by 1
+
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.
 -- returns: gapless.status.snapshot:HeldLog

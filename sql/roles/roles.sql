@@ -60,7 +60,9 @@ begin
     gapless.set_retention, gapless.set_dedupe_window,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
-    gapless.run_schedule
+    gapless.run_schedule,
+    gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
+    gapless.note_capture, gapless.renew_capture, gapless.forget_capture
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

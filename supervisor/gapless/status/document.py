@@ -61,6 +61,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
                  have no offset
+    captures     table, problem, remedy: captured tables of which not every change is published, or
+                 not in order
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -109,6 +111,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "changes": [_change(change) for change in snapshot.changes],
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "captures": [asdict(each) for each in snapshot.captures],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
