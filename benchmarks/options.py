@@ -27,6 +27,7 @@ NAMES = (
     "large",
     "sequencing",
     "later",
+    "capture",
     "members",
     "planning",
     "spark",

@@ -542,3 +542,21 @@ from (
 -- name: give_types
 -- Events of so many types, evenly; before anybody reads.
 update gapless.outbox_message_t o set event_type = 'type-' || o.id %% %(types)s::int
+
+-- name: capture_insert_captured
+insert into public.captured
+select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)
+from generate_series(1, %(rows)s) n
+
+-- name: capture_insert_untriggered
+insert into public.untriggered
+select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)
+from generate_series(1, %(rows)s) n
+
+-- name: capture_insert_rowwise
+insert into public.rowwise
+select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)
+from generate_series(1, %(rows)s) n
+
+-- name: capture_clear
+truncate gapless.outbox_message_t

@@ -1,7 +1,8 @@
 """The handlers of the deployment examples: put your own in their place."""
 
-import gapless
 import psycopg
+
+import gapless
 
 
 @gapless.handler(topic="orders", group="billing")

@@ -30,5 +30,8 @@ select pg_is_in_recovery(), current_setting('server_version_num')::int
 -- name: lock_timeout
 select set_config('lock_timeout', %(timeout)s::text, false)
 
+-- name: local_lock_timeout
+select set_config('lock_timeout', %(timeout)s::text, true)
+
 -- name: statement_timeout
 select set_config('statement_timeout', %(timeout_ms)s::text, false)

@@ -55,12 +55,14 @@ begin
   -- What an operator does by hand; a handler's role may not.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
-    gapless.restore_offsets, gapless.skip_hole, gapless.remove_pipeline,
+    gapless.restore_offsets, gapless.skip_hole, gapless.skip_missing, gapless.tell_skip, gapless.remove_pipeline,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
     gapless.set_retention, gapless.set_dedupe_window,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
-    gapless.run_schedule
+    gapless.run_schedule,
+    gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
+    gapless.note_capture, gapless.renew_capture, gapless.forget_capture
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

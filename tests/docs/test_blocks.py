@@ -24,6 +24,7 @@ from gapless.db.embedded.server import stop
 
 PATIENCE_S = 60
 README = ROOT / "README.md"
+EXPENSIVE = ("later.md", "operations.md", "queues.md", "testing.md")  # run with --long
 _TOP = 60  # lines: two screens
 
 
@@ -94,9 +95,13 @@ def test_readme_runs(terminal: Callable[..., Terminal], monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES[1:] if any(b.why_not is None for b in blocks_of(page))],
-    ids=lambda page: page.name,
-)  # fmt: skip
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.long if page.name in EXPENSIVE else (), id=page.name)
+        for page in PAGES[1:]
+        if any(block.why_not is None for block in blocks_of(page))
+    ],
+)
 def test_a_page_runs(
     page: Path, terminal: Callable[..., Terminal], dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

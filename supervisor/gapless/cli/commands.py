@@ -47,6 +47,10 @@ COMMANDS = {
         "gapless.cli.schedule",
         "publish again and again: add, list, pause, resume, remove, run schedules",
     ),
+    "capture": Command(
+        "gapless.cli.capture",
+        "tables whose changes are published: add, list, mend, remove",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",
@@ -78,7 +82,7 @@ COMMANDS = {
     ),
     "resume": Command(
         "gapless.cli.resume",
-        "let a paused group or partition go on where it was",
+        "let a paused group or partition continue where it was",
     ),
     "seek": Command(
         "gapless.cli.seek",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from gapless.cli.context import open_connection
+from gapless.cli.context import open_connection, show_found
 from gapless.cli.filters import add_filter, filter_options
 from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.place import group_place, place_of, point
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import answer, remark
 from gapless.errors import UsageError
 from gapless.ops.filters import GroupFilter, clear_filter, list_filters, set_filter
 from gapless.ops.groups import (
@@ -75,11 +75,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "groups") as conn:
-        found = list_groups(conn)
     hint = "no group yet: gapless run makes them, and so does gapless groups create GROUP TOPIC"
-    show(GroupInfo, found, as_json=args.json, empty=hint)
-    return 0
+    return show_found(args, "groups", GroupInfo, list_groups, hint)
 
 
 def _create(args: argparse.Namespace) -> int:
@@ -108,15 +105,13 @@ def _filter(args: argparse.Namespace) -> int:
     place, wanted = place_of(args), filter_options(args)
     if args.clear and any(wanted.values()):
         raise UsageError("--clear and a filter: which of the two?")
+    if not args.clear and not any(wanted.values()):
+        hint = f"{place} takes all events: gapless groups filter {place} --type TYPE"
+        return show_found(
+            args, "groups", GroupFilter, lambda conn: list_filters(conn, place), empty=hint
+        )
     with open_connection(args, "groups") as conn:
-        if args.clear:
-            done = clear_filter(conn, place)
-        elif any(wanted.values()):
-            done = set_filter(conn, place, **wanted)
-        else:
-            hint = f"{place} takes all events: gapless groups filter {place} --type TYPE"
-            show(GroupFilter, list_filters(conn, place), as_json=args.json, empty=hint)
-            return 0
+        done = clear_filter(conn, place) if args.clear else set_filter(conn, place, **wanted)
     name = f"group {done.group} of topic {done.topic}"
     takes = "takes all events" if args.clear else "takes what its filter keeps"
     text = f"{name} {takes}" if done.changed else f"nothing to do: {name} {takes} already"
@@ -126,7 +121,4 @@ def _filter(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     place = place_of(args)
-    with open_connection(args, "groups") as conn:
-        found = show_group(conn, place)
-    show(GroupPartition, found, as_json=args.json)
-    return 0
+    return show_found(args, "groups", GroupPartition, lambda conn: show_group(conn, place))

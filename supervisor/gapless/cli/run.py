@@ -104,9 +104,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     # Heavy imports only when it runs: `gapless --help` stays fast.
-    import logging  # noqa: PLC0415
-
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415
     from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
     from gapless.log.schedules import Schedule  # noqa: PLC0415
@@ -132,24 +129,33 @@ def _run(args: argparse.Namespace) -> int:
     is_asked = loaded.sources["totalPartitions"] != "default"
     schedules = [Schedule(**each.record()) for each in loaded.schedules]
     plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked, schedules=schedules)
+    metrics = _listen(settings.metrics)
     if args.engine == "spark":
-        if settings.metrics is not None:
-            raise UsageError("metrics: a driver of Spark has none: leave --metrics out")
         from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
 
-        set_up_logs(settings.log_format)
-        return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
-    metrics = _listen(settings.metrics)
+        _log_on(settings.log_format, metrics)
+        return serve_on_spark(
+            plan, tuple(references), master=args.master, conf=conf, metrics=metrics
+        )
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
         return supervise_with_console(plan, metrics)
-    set_up_logs(settings.log_format)
+    _log_on(settings.log_format, metrics)
+    return Supervisor(plan, metrics=metrics).run()
+
+
+def _log_on(log_format: str, metrics: socket | None) -> None:
+    """Have lines of the log, and say where metrics can be read."""
+    import logging  # noqa: PLC0415 - not for --help
+
+    from gapless.cli.logs import set_up_logs  # noqa: PLC0415 - as above
+
+    set_up_logs(log_format)
     if metrics is not None:
         host, port = metrics.getsockname()[:2]
         logging.getLogger("gapless.supervisor").info("metrics: port %s of %s", port, host)
-    return Supervisor(plan, metrics=metrics).run()
 
 
 def _listen(address: str | None) -> socket | None:

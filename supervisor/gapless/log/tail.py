@@ -62,7 +62,8 @@ class Entry:
 class Tail:
     """A reader's place in some partitions of a topic. Give it a start, then read again and again.
 
-    key: only events with it. only: those that a filter keeps. payload_chars: where to cut payloads; None is nowhere.
+    key: only events with it. only: those that a filter keeps. payload_chars: where to cut payloads;
+    None is nowhere.
     """
 
     def __init__(

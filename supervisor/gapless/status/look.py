@@ -21,7 +21,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import Squatting, Unrouted
+from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
 from gapless.status.waiting import Later
 
 R = TypeVar("R")
@@ -48,6 +48,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         changes = _ask(conn, "changes", Change)
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
+        captures = _ask(conn, "captures", FaultyCapture)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
@@ -65,6 +66,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             changes=tuple(changes),
             held=tuple(held),
             unrouted=tuple(unrouted),
+            captures=tuple(captures),
             later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),

@@ -1,4 +1,4 @@
-"""What others have left in the way: events without a topic, locks without a right (I11)."""
+"""What others left in the way: events without a topic, locks without a right (I11), captures."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ class Squatting:
 
     def __str__(self) -> str:
         return f"pid {self.pid} of role {self.role} holds {self.holds} and has no right to it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyCapture:
+    """A captured table of which not every change is published, or not in order; what helps."""
+
+    table: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"capture of {self.table}: {self.problem}; {self.remedy}"

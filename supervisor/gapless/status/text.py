@@ -47,6 +47,10 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
         ),
         _members(snapshot),
         _table(
+            ("CAPTURED", "PROBLEM", "REMEDY"),
+            [(each.table, each.problem, each.remedy) for each in snapshot.captures],
+        ),
+        _table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
                 *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),

@@ -1,7 +1,7 @@
 """The supervisor's control session: member of the groups, heartbeat, watch, and the way back.
 
 JOINED  beat and watch; connection lost -> CUT
-CUT     workers go on; reconnect: still a member -> JOINED, evicted -> a new member
+CUT     workers continue; reconnect: still a member -> JOINED, evicted -> a new member
         longer than the ttl on our own clock -> we may be taken for dead: kill the workers
 """
 

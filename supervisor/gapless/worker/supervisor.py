@@ -109,7 +109,7 @@ class Supervisor:
         self._obey(stops)
         event = self._control.tend()
         if event == "lost":
-            self._children.kill_all()  # no longer a member: nothing of ours may go on
+            self._children.kill_all()  # no longer a member: nothing of ours may continue
         if self._control.is_member:
             self._govern()
         elif self._stopping_since_s is not None:

@@ -62,7 +62,7 @@ class ServiceManager:
             self._socket = None
 
     def _starting(self) -> None:
-        """Say that it waits for its database, as it may do for ever (startTimeoutS)."""
+        """Say that it waits for its database, as it may do forever (startTimeoutS)."""
         self._say(f"EXTEND_TIMEOUT_USEC={_STARTING_S * 1_000_000}\nSTATUS=waiting for its database")
 
     def _say_once(self, text: str) -> None:

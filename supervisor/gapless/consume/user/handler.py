@@ -228,7 +228,7 @@ def handler(
     mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
     event is one unit; topic may be a list, in order of preference. At least once, each event in
     hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
-    while its call is going on; it ends by itself when the worker, or its machine, is gone.
+    while its call is under way; it ends by itself when the worker, or its machine, is gone.
     event_types, where, params: which events the group takes; of others its offset passes, and they
     are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
     jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.

@@ -1,0 +1,31 @@
+-- A key's template taken apart: text, column, text, column, … text. {id} is a column, {{ and }} are braces; a column
+-- with a brace in its name cannot be named. Raises GL400 for what is no template, or names no column.
+create or replace function gapless.key_parts(_template text)
+returns text[]
+language plpgsql
+immutable
+as $$
+declare
+  parts text[] := '{""}';
+  piece text;
+begin
+  for piece in
+    select m[1] from regexp_matches(_template, '\{\{|\}\}|\{[^{}]+\}|[^{}]+|[{}]', 'g') m
+  loop
+    if piece in ('{', '}') then
+      raise exception 'key "%" has a lone %: columns are {id}, braces are {{ and }}', _template, piece
+        using errcode = 'GL400';
+    elsif piece ~ '^\{[^{]' then
+      parts := parts || array[substr(piece, 2, length(piece) - 2), ''];
+    else
+      piece := case piece when '{{' then '{' when '}}' then '}' else piece end;
+      parts[cardinality(parts)] := parts[cardinality(parts)] || piece;
+    end if;
+  end loop;
+  if cardinality(parts) = 1 then
+    raise exception 'key "%" names no column, so all events would have one key: write {id} for column id', _template
+      using errcode = 'GL400';
+  end if;
+  return parts;
+end
+$$;

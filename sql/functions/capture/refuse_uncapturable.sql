@@ -1,0 +1,46 @@
+-- Raise GL404 or GL400 for what cannot be captured: no table, one of gapless or of the server, one of which a trigger
+-- does not see every change.
+create or replace function gapless.refuse_uncapturable(_source text, _table oid)
+returns void
+language plpgsql
+stable
+as $$
+declare
+  kind "char";
+  lasting "char";
+  place name;
+  above text;
+  why text;
+begin
+  if _table is null then
+    raise exception 'there is no table "%": name it as SQL does, schema and all', _source using errcode = 'GL404';
+  end if;
+  select r.relkind, r.relpersistence, n.nspname into kind, lasting, place
+  from pg_class r join pg_namespace n on n.oid = r.relnamespace where r.oid = _table;
+  select format('%I.%I', n.nspname, p.relname) into above
+  from pg_inherits i
+  join pg_class p on p.oid = coalesce(pg_partition_root(_table), i.inhparent)
+  join pg_namespace n on n.oid = p.relnamespace
+  where i.inhrelid = _table
+  order by i.inhseqno limit 1;
+  why := case
+    when place = 'gapless' then 'belongs to gapless itself: capture a table of your own'
+    when place in ('pg_catalog', 'information_schema') then 'belongs to the server: capture a table of your own'
+    when kind = 'v' then 'is a view: capture the tables that it reads'
+    when kind = 'm' then 'is a materialized view: capture the tables that it reads'
+    when kind = 'f' then 'is a foreign table, of which no trigger sees what others write: capture it where it lies'
+    when kind not in ('r', 'p') then 'is no table: capture a table'
+    when lasting = 't' then 'is temporary: capture one that lasts'
+    when lasting = 'u' then 'is unlogged, so a crash empties it and nobody is told: alter table … set logged'
+    when above is not null then format('is a part of %s, and is written to through that: capture %s', above, above)
+  end;
+  if why is null and exists (
+    select from pg_partition_tree(_table) t join pg_class r on r.oid = t.relid where r.relkind = 'f'
+  ) then
+    why := 'has a foreign table among its partitions, of which no trigger sees the rows: detach that, then capture it';
+  end if;
+  if why is not null then
+    raise exception '% %', _table::regclass, why using errcode = 'GL400';
+  end if;
+end
+$$;

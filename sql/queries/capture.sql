@@ -1,0 +1,14 @@
+-- name: capture
+select gapless.capture(%(table)s, %(topic)s, %(key)s, %(columns)s::text[], %(old)s)
+
+-- name: release
+select gapless.release_capture(%(table)s)
+
+-- name: mend
+select gapless.mend_capture(%(table)s)
+
+-- name: list
+-- returns: gapless.ops.captures:CaptureInfo
+select c.table_name as table, c.topic, c.key, c.columns, c.old, c.captured_by, c.created_ts, c.problem, c.remedy
+from gapless.captures c
+order by 1
