@@ -127,7 +127,7 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
         with before_hole(whole):
             raise HoleError(
                 f"event {lost_id} is missing from outbox_message_t: restore it, then the "
-                "partition goes on",
+                "partition continues",
                 missing_id=lost_id,
             )
     why = {offset: each for offset, each in zip(offsets, errors or (), strict=False) if each}
