@@ -322,6 +322,25 @@ class TestFailures:
         assert group.effects() == [4]
 
 
+def test_units_too_large_for_memory_are_read_in_slices(world: World, group: Group) -> None:
+    """Of the log, and again of those set aside: only what matches, at its own offsets."""
+    fill(world, [["stock"], ["order", "stock"] * 1600, ["order"]])
+    let_take(group, "order")
+    group.failing = {2}
+    calls = Calls(group)
+    group.drive(calls.handler, stream_above_events=1000)
+    large = list(range(2, 3202, 2))
+    assert calls.seen[-1] == [3202]
+    assert all(each == large for each in calls.seen[:-1] if each != [3202])
+    assert group.states() == {2: "dead"}
+    assert group.effects() == [3202]
+    group.failing = set()
+    world.value("select gapless.redrive_letter(%s, %s, 0, 2)", group.name, world.topic.name)
+    group.drive(calls.handler, stream_above_events=1000)
+    assert calls.seen[-1] == large
+    assert group.effects() == [3202, *large]
+
+
 class TestHoles:
     def test_event_that_is_missing_stops_the_group_before_its_unit(
         self, world: World, group: Group
