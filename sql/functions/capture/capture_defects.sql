@@ -6,7 +6,7 @@ stable
 as $$
   with wanted as (
     select x.relid, o.operation, x.relid <> _root as is_part
-    from (select p.relid::oid as relid from pg_partition_tree(_root) p union select _root) x
+    from gapless.captured_tables(_root) x
     cross join unnest(array['insert', 'update', 'delete', 'truncate']) o (operation)
   ),
   ill as (
