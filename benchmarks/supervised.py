@@ -15,7 +15,8 @@ import psycopg
 from benchmarks.queries import query
 from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
-from gapless.worker.supervisor import Supervisor, make_plan
+from gapless.worker.plan import make_plan
+from gapless.worker.supervisor import Supervisor
 
 PATIENCE_S = 60.0
 

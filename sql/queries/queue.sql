@@ -52,10 +52,10 @@ select gapless.extend_receipt(%(receipt)s, make_interval(secs => %(visibility_s)
 
 -- name: note_death
 -- Somebody died at work on these: they are tried one at a time from now on.
-select gapless.note_death(%(lease_no)s, %(first_offset)s, %(last_offset)s)
+select gapless.note_death(%(lease_no)s, %(first_offset)s, %(last_offset)s, %(worker)s)
 
 -- name: end_holder
--- All that a process had reserved is to be had again: it is gone.
+-- All that a process had reserved is to be had again: it is gone. Null: not all yet.
 select gapless.end_holder(%(worker)s)
 
 -- name: group_channel

@@ -143,7 +143,8 @@ limit 20
 -- they are counted by their sessions.
 -- returns: gapless.status.snapshot:Standing
 with queues as materialized (
-  select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.lapsed, w.workers
+  select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.lapsed, s.finished_ahead, w.workers,
+    m.outcome, m.first_offset, m.last_offset
   from (
     select c.group_id from gapless.consumer_group c
     where c.mode = 'queue' and not c.is_scratch
@@ -155,13 +156,25 @@ with queues as materialized (
     where a.datname = current_database()
       and a.application_name = left('gapless/queue worker ' || g.group_id, 63)
   ) w on true
+  join gapless.topic t on t.name = s.topic
+  join gapless.lease l
+    on l.group_id = g.group_id and l.topic_id = t.topic_id and l.partition_id = s.partition_id
+  left join lateral gapless.queue_missing(l.topic_id, l.partition_id, l.lease_no, 100) m on s.open > 0 or s.lapsed > 0
 )
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
   e.is_held, coalesce(g.next_offset, 0) as next_offset, coalesce(g.last_offset, 0) as last_offset,
   coalesce(g.lag, 0) as lag, g.lag_s,
   -- Nobody may be at work who could say so.
-  coalesce(e.error, 'stopped: the group ' || y.problem || ': ' || y.remedy) as error,
+  coalesce(
+    e.error, 'stopped: the group ' || y.problem || ': ' || y.remedy,
+    format(
+      case u.outcome
+        when 'overrun' then 'stopped: retention has dropped offsets %s to %s'
+        when 'hole' then 'stopped: offsets %s to %s are missing from the log'
+      end || ': gapless skip %s/%s/%s@%1$s continues without them',
+      u.first_offset, u.last_offset, e.group_id, e.topic, e.partition_id
+    )) as error,
   e.error_ts, e.paused_ts, e.pause,
   a.dead_letters, a.waiting, a.parked,
   coalesce(
@@ -173,7 +186,8 @@ select
   coalesce(u.workers, 0) as workers,
   coalesce(u.open, 0) as open,
   coalesce(u.in_hand, 0) as in_hand,
-  coalesce(u.lapsed, 0) as lapsed
+  coalesce(u.lapsed, 0) as lapsed,
+  coalesce(u.finished_ahead, 0) as finished_ahead
 from gapless.leases e
 left join queues u using (group_id, topic, partition_id)
 left join gapless.lag g using (group_id, topic_id, partition_id)

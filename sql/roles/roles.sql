@@ -55,7 +55,7 @@ begin
   -- What an operator does by hand; a handler's role may not.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
-    gapless.restore_offsets, gapless.skip_hole, gapless.remove_pipeline,
+    gapless.restore_offsets, gapless.skip_hole, gapless.skip_missing, gapless.tell_skip, gapless.remove_pipeline,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
     gapless.set_retention, gapless.set_dedupe_window,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,

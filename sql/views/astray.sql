@@ -1,4 +1,4 @@
--- Partitions in which a group has no place from which it could go on, and what helps: its offset is beyond
+-- Partitions in which a group has no place from which it could continue, and what helps: its offset is beyond
 -- the end of the log, or its row is gone. They stand still, whoever works on them (functions/consume/claim_at.sql).
 -- index: log_segment_pkey, a look-up for each partition
 create or replace view gapless.astray as
@@ -20,7 +20,7 @@ select
   case
     when c.group_id is null then
       format(
-        'gapless seek %1$s/%2$s/%3$s --earliest --pause --yes handles all there is once more, @OFFSET goes on there',
+        'gapless seek %1$s/%2$s/%3$s --earliest --pause --yes handles all there is once more, @OFFSET continues there',
         l.group_id, t.name, l.partition_id
       )
     else
@@ -46,4 +46,4 @@ where not g.is_scratch
   and (c.group_id is null or c.stopped_at is not null or c.next_offset > e.end_offset);
 
 comment on view gapless.astray is
-  'Partitions in which a group has no place from which it could go on, and the command that helps.';
+  'Partitions in which a group has no place from which it could continue, and the command that helps.';

@@ -115,7 +115,7 @@ class UnplacedError(HoleError):
     def __init__(self, place: str) -> None:
         super().__init__(
             "the group has lost its offset, its row of consumer_offsets is gone: gapless seek "
-            f"{place} --earliest --pause --yes handles all there is once more, @OFFSET goes on "
+            f"{place} --earliest --pause --yes handles all there is once more, @OFFSET continues "
             "there"
         )
 

@@ -15,7 +15,8 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from chaos.checker import report
+from chaos.checker import outcomes, report
+from chaos.checker.facts import gather
 from chaos.checker.queue_rows import gather_queues
 from chaos.checker.queues import find_in
 from chaos.checker.violation import Violation
@@ -113,6 +114,8 @@ def _play(dsn: str, conn: Connection, folder: Path) -> None:
 def test_a_good_history_passes(run: _Run) -> None:
     found = run.violations()
     assert not found, report(found)
+    everywhere = [*outcomes.find(gather(run.conn, run.records))]
+    assert not everywhere, "who looks at ordered groups takes these for others"
     who = {row[0] for row in run.conn.execute("select distinct who from chaos.job").fetchall()}
     assert who == {"worker", "client"}
 

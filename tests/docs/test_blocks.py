@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 import gapless
 from docs.blocks import PAGES, ROOT, Block, UndecidedError, blocks_of
@@ -22,6 +24,7 @@ from gapless.db.embedded.server import stop
 
 PATIENCE_S = 60
 README = ROOT / "README.md"
+EXPENSIVE = ("later.md", "operations.md", "queues.md", "testing.md")  # run with --long
 _TOP = 60  # lines: two screens
 
 
@@ -92,15 +95,22 @@ def test_readme_runs(terminal: Callable[..., Terminal], monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES[1:] if any(b.why_not is None for b in blocks_of(page))],
-    ids=lambda page: page.name,
-)  # fmt: skip
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.long if page.name in EXPENSIVE else (), id=page.name)
+        for page in PAGES[1:]
+        if any(block.why_not is None for block in blocks_of(page))
+    ],
+)
 def test_a_page_runs(
     page: Path, terminal: Callable[..., Terminal], dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = terminal(GAPLESS_DSN=dsn)
     monkeypatch.syspath_prepend(str(shell.folder))
     monkeypatch.delitem(__import__("sys").modules, "shop", raising=False)
+    # Whom a page's own provider would outlast: the tests after it in this process.
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     with gapless.connect(dsn) as conn:
         names = {"gapless": gapless, "conn": conn, "dsn": dsn}
         if page.name == "operations.md":

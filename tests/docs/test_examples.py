@@ -14,6 +14,7 @@ from stage.cli.conftest import environment
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 TIMEOUT_S = 170
+EXPENSIVE = ("shop", "mail", "notifications", "fastapi")  # run with --long
 # What is refused depends on how the calls take turns.
 VARIES = {
     "mail": re.compile(
@@ -52,7 +53,13 @@ def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["shop", "mail", "notifications", "fastapi", "flask", "django"])
+@pytest.mark.parametrize(
+    "example",
+    [
+        *("flask", "django"),
+        *(pytest.param(name, marks=pytest.mark.long) for name in EXPENSIVE),
+    ],
+)
 def test_it_runs_as_its_readme_says(example: str, dsn: str) -> None:
     _, expected = said(example)
     printed = play(example, dsn)

@@ -66,6 +66,16 @@ def test_the_index_of_packages_gets_absolute_links() -> None:
     assert all(target.startswith(("https://", "#")) for target in targets)
 
 
+def test_every_page_has_a_place_in_the_site() -> None:
+    """Without the tools that build it: test_the_site_builds takes a minute."""
+    placed = re.findall(
+        r'^    \(".+", "([\w-]+\.md)"\),$', (ROOT / "bin" / "_site.py").read_text(), re.MULTILINE
+    )
+    assert sorted({*placed} - {"index.md"}) == sorted(
+        page.name for page in (ROOT / "docs").glob("*.md")
+    )
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_site_builds(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Pages are plain, modern English: words that docs/style.md replaces are not in them."""
+"""Pages and messages are plain, modern English, without the words that docs/style.md replaces."""
 
 from __future__ import annotations
 
@@ -64,6 +64,19 @@ def test_no_archaic_word_is_anywhere() -> None:
         for name in listed.stdout.splitlines()
         if ROOT / name != Path(__file__) and (ROOT / name).is_file()
         for each in found((ROOT / name).read_text(encoding="utf-8"), OLD)
+    ]
+    assert not old, "\n".join(old)
+
+
+def test_what_the_package_says_is_plain_english() -> None:
+    """Messages, help and comments of Python and SQL; a migration that was released stays as it is."""
+    said = (*ROOT.glob("supervisor/gapless/**/*.py"), *ROOT.glob("sql/*/**/*.sql"))
+    words = {name: IN_PAGES[name] for name in ("goes on: continues", "for ever: forever")}
+    old = [
+        f"{path.relative_to(ROOT)}: {each}"
+        for path in said
+        if "migrations" not in path.parts
+        for each in found(path.read_text(encoding="utf-8"), words)
     ]
     assert not old, "\n".join(old)
 

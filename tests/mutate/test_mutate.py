@@ -57,6 +57,7 @@ def found(text: str) -> list[Mutant]:
     return list(python.mutants(SOURCE, text, operators=()))
 
 
+@pytest.mark.long
 def test_one_is_killed_and_one_survives(
     checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

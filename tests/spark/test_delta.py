@@ -78,6 +78,7 @@ class Lake:
         return sorted((row["partition"], row["offset"]) for row in self.rows())
 
 
+@pytest.mark.long
 def test_values_of_partitions_come_back_as_they_were(lake: Lake) -> None:
     """Spark writes some characters of a folder's name in another way, and so does Delta's log."""
     assert lake.run() == EVENTS
@@ -160,6 +161,7 @@ def test_a_database_that_was_put_back_is_noticed(lake: Lake, conn: Connection) -
     assert len(lake.places()) == EVENTS
 
 
+@pytest.mark.long
 def test_again_after_a_reset(lake: Lake, conn: Connection) -> None:
     lake.run()
     reset(conn, "p", "earliest")
@@ -220,7 +222,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if case == "another type" else pytest.mark.long)
+        for case in WRONG
+    ],
+)
 def test_rows_that_do_not_fit(lake: Lake, case: str) -> None:
     lake.run()
     lake.publish()
@@ -241,6 +249,7 @@ def test_a_folder_that_holds_something_else(lake: Lake) -> None:
     assert sorted(path.name for path in lake.path.iterdir()) == ["notes.txt"]
 
 
+@pytest.mark.long
 def test_a_table_that_wants_more_of_its_writers(lake: Lake) -> None:
     lake.run()
     lake.table().alter.add_constraint({"few": "offset < 1000"})
@@ -249,6 +258,7 @@ def test_a_table_that_wants_more_of_its_writers(lake: Lake) -> None:
         lake.run()
 
 
+@pytest.mark.long
 def test_another_kind_of_target_half_way(lake: Lake) -> None:
     failpoints.arm({"pipeline.written": "raise"})
     with pytest.raises(GaplessError):

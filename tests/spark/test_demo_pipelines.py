@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from psycopg import Connection
 from rich.console import Console
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 FLIGHTS = 600
 
 
+@pytest.mark.long
 def test_archive_and_hours_agree_with_the_file(
     spark: SparkSession, conn: Connection, dsn: str, tmp_path: Path
 ) -> None:

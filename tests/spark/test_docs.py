@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
+@pytest.mark.long
 def test_the_example_runs(
     spark: SparkSession, conn: Connection, dsn: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.settings import Settings
 from gapless.spark.engine import Engine
-from gapless.worker.supervisor import make_plan
+from gapless.worker.plan import make_plan
 from support.group import owner
 
 if TYPE_CHECKING:

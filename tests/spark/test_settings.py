@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 from psycopg import Connection
@@ -51,6 +53,7 @@ spark.executorEnv.PGDATABASE postgres
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
     """Nor does a run need a setting to be right, and its tasks reach the driver's database."""
@@ -88,9 +91,13 @@ def test_of_a_run_of_a_pipeline(conn: Connection, dsn: str, topic: Topic, tmp_pa
     assert conn.execute("select count(*) from seen").fetchone() == (EVENTS,)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> None:
-    """`gapless run --engine spark --conf` says it to the session that its tasks run in."""
+    """`gapless run --engine spark --conf` says it to the session that its tasks run in.
+
+    Its driver can be asked for health and metrics, as a supervisor can.
+    """
     conn.execute("create table effect (partition_id int, c_offset bigint, n int)")
     publish(conn, "outbox", [NewEvent(payload={"n": n}, key=str(n)) for n in range(EVENTS)])
     (tmp_path / "log").mkdir()
@@ -99,8 +106,14 @@ def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path
     log = f"spark.eventLog.dir {(tmp_path / 'log').as_uri()}\n"
     (folder / "spark-defaults.conf").write_text(DEFAULTS + log)
     app = f"{Path(__file__).parents[1] / 'spark_handlers.py'}:note"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     driver = subprocess.Popen(
-        [*_command("run", app), *("--engine", "spark"), *SAID, "--log-format", "text"],
+        [
+            *_command("run", app),
+            *("--engine", "spark", "--log-format", "text", "--metrics", f"127.0.0.1:{port}"),
+            *SAID,
+        ],
         env=_environment(dsn, folder),
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
@@ -113,6 +126,11 @@ def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path
             assert driver.poll() is None, driver.communicate()[1]
             assert time.monotonic() < give_up_s
             time.sleep(0.2)
+        for path in ("healthz", "readyz"):
+            assert _get(port, path)[0] == 200
+        found = _get(port, "metrics")[1]
+        assert "gapless_member 1.0" in found
+        assert 'gapless_lag_events{group="on-spark",partition="0",topic="outbox"}' in found
         driver.terminate()
         assert driver.wait(120) == 0
     finally:
@@ -122,6 +140,11 @@ def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path
     settings = _settings(file)
     assert settings["spark.sql.session.timeZone"] == "Asia/Tokyo"
     assert settings["spark.sql.shuffle.partitions"] == "33", "of spark-defaults.conf"
+
+
+def _get(port: int, path: str) -> tuple[int, str]:
+    with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=20) as answer:
+        return answer.status, answer.read().decode()
 
 
 SAID = ("--master", "local[2]", "--conf", "spark.sql.session.timeZone=Asia/Tokyo")

@@ -113,7 +113,7 @@ def test_a_killed_console_leaves_the_supervisor_and_a_usable_terminal(
 ) -> None:
     terminal.wait_for(lambda: value(conn, OWNED) == 8)
     os.kill(console(terminal), signal.SIGKILL)
-    terminal.wait_for("the supervisor goes on")
+    terminal.wait_for("the supervisor continues")
     assert terminal.is_restored
     assert value(conn, OWNED) == 8
     os.kill(terminal.pid, signal.SIGTERM)

@@ -197,6 +197,7 @@ def test_the_plugin_is_found_and_leaves_nothing(tmp_path: Path, server_dsn: str)
     assert databases(server_dsn) <= before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_plugin_starts_a_server_where_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)

@@ -523,6 +523,7 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
             "open": 0,
             "in_hand": 0,
             "lapsed": 0,
+            "finished_ahead": 0,
         }
     ]
     assert document["members"][1]["state"] == "draining"

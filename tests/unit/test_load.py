@@ -22,8 +22,9 @@ def handle(unit, conn): pass
 
 @pytest.fixture(autouse=True)
 def as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test imports is gone behind it."""
+    """What a test imports is gone behind it, and what others imported by this name is not there."""
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "app", raising=False)
     yield
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):

@@ -14,7 +14,7 @@ from gapless.errors import UsageError
 from gapless.ops.replay.plan import replay_terms
 from gapless.settings import Settings
 from gapless.spark.engine import require_ordered
-from gapless.worker.supervisor import make_plan
+from gapless.worker.plan import make_plan
 
 
 def once(**options: Any) -> Handler:

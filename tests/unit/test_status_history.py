@@ -200,7 +200,7 @@ def test_errors_dead_letters_and_the_sequencer() -> None:
         "billing/orders/0: 1 dead letter",
         "sequencer: session 5 has the role",
         "sequencer: session 6 took over",
-        "billing/orders/0 goes on",
+        "billing/orders/0 continues",
         "billing/orders/0: 2 dead letters",
     ]
 

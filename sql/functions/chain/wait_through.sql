@@ -19,7 +19,7 @@ begin
     raise exception 'to wait needs a timeout' using errcode = 'GL400';
   end if;
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'to wait needs READ COMMITTED, not %: it would never see the group go on',
+    raise exception 'to wait needs READ COMMITTED, not %: it would never see the group continue',
       upper(current_setting('transaction_isolation'))
       using errcode = 'GL409';
   end if;

@@ -19,7 +19,7 @@
 -- read_ahead: segments of so many events, from first_offset on, are returned although later ones than
 -- last_offset are not claimed yet; claim_ahead() claims them, as far as their units are whole.
 -- place: where the group's row was after the last claim, as returned by it; null when not known.
--- group_by: 'user' merges neighbouring units of the same (host_id, user_id), and the range goes on to
+-- group_by: 'user' merges neighbouring units of the same (host_id, user_id), and the range continues to
 -- the end of the last of these (user_units.sql); unit_ends marks the ends of merged ones.
 -- timeline: of the segment (timeline.sql); null counts as 1.
 -- locks: the consumer_offsets row until the transaction ends

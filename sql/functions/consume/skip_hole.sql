@@ -4,7 +4,9 @@
 -- c_offset: an offset of the hole, as the error of the lease says it, or any of the units it tore; GL409
 -- when there is no hole where the group is, or it is elsewhere. gapless.audit keeps what was passed.
 -- A worker may own the partition: it stands before the hole, and finds the offset moved.
--- locks: the topic, so that retention drops nothing meanwhile; the group's row
+-- A queue group passes what is missing around c_offset, what retention dropped as well, wherever its floor is; each
+-- of its events is a unit, and what it has finished, or has in hand, stays so (skip_missing()).
+-- locks: the topic, so that retention drops nothing meanwhile; the group's row; of a queue as skip_missing()
 create or replace function gapless.skip_hole(
   group_id text, topic text, partition_id int, c_offset bigint,
   out first_offset bigint, out last_offset bigint, out missing bigint, out passed bigint
@@ -21,6 +23,17 @@ declare
   unit record;
 begin
   perform gapless.hold_start(array[of_topic]);
+  if exists (
+    select from gapless.lease l
+    join gapless.consumer_group g using (group_id, topic_id)
+    where l.group_id = skip_hole.group_id and l.topic_id = of_topic
+      and l.partition_id = skip_hole.partition_id and g.mode = 'queue'
+  ) then
+    select s.* into first_offset, last_offset, missing, passed
+    from gapless.skip_missing(skip_hole.group_id, topic, of_topic, skip_hole.partition_id, c_offset) s;
+    perform gapless.tell_skip(skip_hole.group_id, of_topic, skip_hole.partition_id, first_offset, last_offset, missing);
+    return;
+  end if;
   select * into fence from gapless.consumer_offsets c
   where c.group_id = skip_hole.group_id and c.topic_id = of_topic
     and c.partition_id = skip_hole.partition_id
@@ -55,11 +68,6 @@ begin
   set next_offset = last_offset + 1, attempt_offset = null, attempts = 0
   where c.group_id = skip_hole.group_id and c.topic_id = of_topic
     and c.partition_id = skip_hole.partition_id;
-  insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
-  values (
-    'skip', skip_hole.group_id, of_topic, skip_hole.partition_id,
-    jsonb_build_object('from', first_offset, 'to', last_offset + 1, 'missing', missing)
-  );
-  perform pg_notify('gapless_p_' || of_topic || '_' || skip_hole.partition_id, '');
+  perform gapless.tell_skip(skip_hole.group_id, of_topic, skip_hole.partition_id, first_offset, last_offset, missing);
 end
 $$;

@@ -1,9 +1,9 @@
 -- Turn the slots of dedupe keys, one step a call; returns whether there was something to do. Each step
--- is a transaction of its own, may be taken by anybody at any time, and goes on where another stopped.
+-- is a transaction of its own, may be taken by anybody at any time, and continues where another stopped.
 --
 -- New keys go to one slot. When that has taken keys for half of the longest window among its topics, an
 -- empty slot takes its place; the one before is looked at until all its keys are too old, and is emptied
--- then. Without an empty one, or without anybody who calls this, nothing is wrong: the slot goes on.
+-- then. Without an empty one, or without anybody who calls this, nothing is wrong: the slot continues.
 --
 -- Keys are unique in a slot only, so a change of slots MUST NOT let two publishers with one key pass
 -- each other, one that knows of it and one that does not. So it has two steps. First keys go to both

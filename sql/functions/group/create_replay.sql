@@ -20,7 +20,7 @@ declare
   events bigint;
 begin
   if exists (select from gapless.consumer_group g where g.group_id = _group_id) then
-    raise exception 'there is a group "%" already: choose another name, or go on with it (--continue)',
+    raise exception 'there is a group "%" already: choose another name, or continue with it (--continue)',
       _group_id
       using errcode = 'GL409';
   end if;

@@ -1,6 +1,6 @@
 -- Pause a group, one topic of it or one partition: the batch in progress is finished, no other is
 -- claimed, and the partition's worker is let go. Its place in the plan stays: after resume() the same
--- member goes on. It holds until somebody says resume(), over restarts of everything.
+-- member continues. It holds until somebody says resume(), over restarts of everything.
 -- Returns how many pauses are new; 0: all of it was paused already. Waits for no batch.
 -- holder: whose pause it is; people leave it out.
 create or replace function gapless.pause(

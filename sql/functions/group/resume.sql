@@ -1,4 +1,4 @@
--- End pauses of a group, one topic of it or one partition; its members go on within a moment.
+-- End pauses of a group, one topic of it or one partition; its members continue within a moment.
 -- Without a holder all pauses in that range end, whoever made them. Returns how many there were.
 -- Raises GL409 for one partition of a topic that is paused as a whole.
 create or replace function gapless.resume(

@@ -4,7 +4,7 @@
 -- remainder by gcd(n, m). So 4 -> 8 makes each partition wait for one, 4 -> 7 for four.
 --
 -- The partitions that a group has to bring to their barriers before it may handle events that this
--- layout placed in this partition; none: go on. Looks at all earlier layouts, not at the last one
+-- layout placed in this partition; none: continue. Looks at all earlier layouts, not at the last one
 -- only: a layout without an event of a key says nothing about the one before.
 create or replace function gapless.blockers(
   _group_id text, _topic_id int, _partition_id int, _layout int

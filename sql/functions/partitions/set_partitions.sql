@@ -3,7 +3,7 @@
 --   select gapless.set_partitions('orders', 16);
 --
 -- What committed before keeps its place: it is given its offsets by the old number, here and now. What
--- commits later is placed by the new one. Partitions that stay go on with their next offset (I3). The
+-- commits later is placed by the new one. Partitions that stay continue with their next offset (I3). The
 -- last offsets of the old number become barriers: a group begins with new events of a partition when
 -- it is done with the old ones of every partition that may share keys with it (blockers()).
 --
@@ -40,7 +40,7 @@ begin
   if here.partitions = set_partitions.partitions then
     return here.layout;
   end if;
-  -- Nobody could say what such a group has to finish before it goes on.
+  -- Nobody could say what such a group has to finish before it continues.
   select a.* into lost from gapless.astray a where a.topic_id = wanted order by 1, 3 limit 1;
   if found then
     raise exception 'group "%" %: %', lost.group_id, lost.problem, lost.remedy using errcode = 'GL409';

@@ -1,8 +1,11 @@
 -- Whoever had this range of a queue group in hand died: note it, so that it is taken one event at a time from
 -- now on, each attempt written down before. Returns 'noted'; 'done' when it was committed after all, or is
 -- below the floor; 'busy' when the session is still there: end it, or ask again. A reservation that it had
--- lapses at once. locks: (7427003, lease_no) shared and the block's, by try
-create or replace function gapless.note_death(_lease_no int, _first_offset bigint, _last_offset bigint)
+-- lapses at once. holder: who died; what others have in hand since stays theirs.
+-- locks: (7427003, lease_no) shared and the block's, by try
+create or replace function gapless.note_death(
+  _lease_no int, _first_offset bigint, _last_offset bigint, _holder text default null
+)
 returns text
 language plpgsql
 security definer
@@ -30,7 +33,7 @@ begin
     and r.ctid = any (array(
       select q.ctid from gapless.queue_range q
       where q.lease_no = _lease_no and q.first_offset between _first_offset and _last_offset
-        and q.deadline is not null
+        and q.deadline is not null and coalesce(q.holder = _holder, _holder is null)
       for update skip locked
     ));
   if not found then

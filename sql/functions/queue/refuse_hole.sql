@@ -14,13 +14,16 @@ begin
   if _outcome in ('overrun', 'hole', 'beyond') then
     select concat_ws('/', _group_id, t.name, _partition_id) into place
     from gapless.topic t where t.topic_id = _topic_id;
-    raise exception '%: % at offset %: gapless seek % --pause --yes, with --earliest or --latest, goes on',
-      place,
+    raise exception '%: % at offset %: gapless %', place,
       case _outcome
         when 'overrun' then 'retention has dropped what the group had not handled'
         when 'hole' then 'events are missing in the log'
         else 'the group is beyond the end of the log'
-      end, _first_offset, place
+      end, _first_offset,
+      case _outcome
+        when 'beyond' then format('seek %s --pause --yes, with --earliest or --latest, is needed', place)
+        else format('skip %s@%s continues without them', place, _first_offset)
+      end
       using errcode = 'GL410';
   end if;
 end

@@ -1,5 +1,5 @@
 -- Drop what retention_plan() says may go, step by step; each function here is a transaction of its own,
--- may be called by anybody at any time, and goes on where another one was interrupted.
+-- may be called by anybody at any time, and continues where another one was interrupted.
 --
 -- A chunk is emptied by TRUNCATE, which locks the chunk alone: its room is free at once, whatever
 -- transaction is open elsewhere. The empty table is taken out of outbox_message_t later, at a moment

@@ -22,7 +22,7 @@ as $$
   select coalesce(
     'topic ' || t.name || ' keeps events until '
       || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8)),
-    'topic ' || t.name || ' keeps its events for ever: it has no retention'),
+    'topic ' || t.name || ' keeps its events forever: it has no retention'),
     false
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)

@@ -1,4 +1,4 @@
--- How long a topic keeps its events, in seconds (null: for ever); the pipeline that has to have archived
+-- How long a topic keeps its events, in seconds (null: forever); the pipeline that has to have archived
 -- them first (null: none); the groups that need not have handled them. Counts from now on, also for
 -- what is there.
 create or replace function gapless.set_retention(

@@ -3,7 +3,7 @@
 -- What was due more than once since the last look is `missed`: 'once' publishes the newest of it, 'all' each in
 -- turn (at most max_events in a call), 'skip' the newest if it is no older than a minute.
 -- A schedule that has no next time any more, as its zone is gone, is stopped and says so (trouble); the others
--- go on.
+-- continue.
 -- MUST compare next_due and last_due: a clock that is put back publishes nothing again.
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)

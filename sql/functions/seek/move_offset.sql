@@ -11,7 +11,7 @@ declare
   of_topic int := gapless.topic_id(_topic);
   removed jsonb;
 begin
-  if _old_offset = _new_offset and not exists (    -- one that is stopped there is to go on there
+  if _old_offset = _new_offset and not exists (    -- one that is stopped there is to continue there
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = of_topic
       and c.partition_id = _partition_id and c.stopped_at is not null

@@ -58,7 +58,7 @@ begin
         using errcode = 'GL400';
     end if;
     -- Units that were handled as one (groupBy user) were set aside as one; if its beginning is gone,
-    -- it stays what it is, and the group goes on behind it.
+    -- it stays what it is, and the group continues behind it.
     select case
         when min(d.first_offset) < part.first_offset then max(d.last_offset) + 1
         else coalesce(min(d.first_offset), goal)

@@ -1,5 +1,5 @@
 -- Prepare the next run of a log whose xids mean nothing, for it was restored into another cluster: returns
--- the state to go on from. Gives no offsets. The run then takes, beside what it always takes, what stands
+-- the state to continue from. Gives no offsets. The run then takes, beside what it always takes, what stands
 -- in no segment although its id is at or below the floor.
 --
 -- Ids jump to one that no restored row and no publisher has: that is the floor. Whoever is in progress may

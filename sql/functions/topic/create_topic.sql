@@ -41,7 +41,7 @@ begin
 end
 $$;
 
--- Likewise; if it is new, it keeps its events for keep_s seconds (null: for ever), and remembers dedupe keys
+-- Likewise; if it is new, it keeps its events for keep_s seconds (null: forever), and remembers dedupe keys
 -- for window_s (null: the default).
 create or replace function gapless.create_topic(
   name text, partitions int, keep_s double precision, window_s double precision default null

@@ -82,7 +82,7 @@ COMMANDS = {
     ),
     "resume": Command(
         "gapless.cli.resume",
-        "let a paused group or partition go on where it was",
+        "let a paused group or partition continue where it was",
     ),
     "seek": Command(
         "gapless.cli.seek",

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from gapless.cli.log_pipe import LogPipe
 from gapless.cli.logs import set_up_logs
-from gapless.worker.control import Plan
+from gapless.worker.plan import Plan
 from gapless.worker.supervisor import Supervisor
 
 _WAY_OUT = "Ctrl-C drains, twice: now"
@@ -97,7 +97,7 @@ class _ConsoleProcess:
             give_up_s = monotonic() + _STOP_S_MAX
             while monotonic() < give_up_s and not self._has_stopped():
                 sleep(0.01)
-        os.kill(os.getpid(), signal.SIGSTOP)  # goes on here when continued
+        os.kill(os.getpid(), signal.SIGSTOP)  # continues here when continued
         if self._pid is not None:
             os.kill(self._pid, signal.SIGCONT)
 
@@ -118,11 +118,11 @@ class _ConsoleProcess:
         return True
 
     def _give_up(self) -> None:
-        """Go on without a console: the log's lines go where they go without a terminal."""
+        """Continue without a console: the log's lines go where they go without a terminal."""
         if not self._lines.is_closed:
             self._lines.close()
             set_up_logs("text")
-            logging.getLogger("gapless").warning("the console has ended; the supervisor goes on")
+            logging.getLogger("gapless").warning("the console has ended; the supervisor continues")
 
     def _take_back(self) -> None:
         """Put the terminal back in place of a console that was killed."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from gapless.cli.context import open_connection
+from gapless.cli.context import open_connection, show_found
 from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.place import group_place, place_of, point
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import answer, remark
 from gapless.ops.groups import (
     GroupInfo,
     GroupPartition,
@@ -63,11 +63,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "groups") as conn:
-        found = list_groups(conn)
     hint = "no group yet: gapless run makes them, and so does gapless groups create GROUP TOPIC"
-    show(GroupInfo, found, as_json=args.json, empty=hint)
-    return 0
+    return show_found(args, "groups", GroupInfo, list_groups, hint)
 
 
 def _create(args: argparse.Namespace) -> int:
@@ -94,7 +91,4 @@ def _remove(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     place = place_of(args)
-    with open_connection(args, "groups") as conn:
-        found = show_group(conn, place)
-    show(GroupPartition, found, as_json=args.json)
-    return 0
+    return show_found(args, "groups", GroupPartition, lambda conn: show_group(conn, place))

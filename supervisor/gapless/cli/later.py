@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from functools import partial
 from uuid import UUID
 
-from gapless.cli.context import open_connection
-from gapless.cli.parser import Parser, add_json, whole
-from gapless.cli.screen import say, show
+from gapless.cli.context import open_connection, show_found
+from gapless.cli.parser import Parser, add_limit, add_verb, whole
+from gapless.cli.screen import say
 from gapless.errors import UsageError
 from gapless.ops.later import Cancelled, LaterEvent, cancel_later, list_later
 from gapless.ops.text import json_text
@@ -29,21 +30,17 @@ _CANCELLED_MAX = 1_000_000
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list what waits, the next first (also without a verb)")
-    listing.set_defaults(act=_list)
+    about = "list what waits, the next first (also without a verb)"
+    listing = add_verb(verbs, "list", _list, about)
     listing.add_argument("--topic", help="of this topic only")
     listing.add_argument("--transaction-id", type=_uuid, metavar="UUID", help="of this one only")
-    listing.add_argument(
-        "--limit", type=whole(1, 1_000_000), default=100, metavar="N", help="at most (default: 100)"
-    )
-    add_json(listing)
-    cancelling = verbs.add_parser("cancel", help="take events back before they are delivered")
-    cancelling.set_defaults(act=_cancel)
+    add_limit(listing, 100)
+    about = "take events back before they are delivered"
+    cancelling = add_verb(verbs, "cancel", _cancel, about)
     cancelling.add_argument("id", nargs="*", type=whole(1, _ID_MAX), help="its SCHEDULED-ID")
     cancelling.add_argument(
         "--transaction-id", type=_uuid, metavar="UUID", help="all that waits of this one"
     )
-    add_json(cancelling)
 
 
 def _uuid(text: str) -> UUID:
@@ -54,15 +51,9 @@ def _uuid(text: str) -> UUID:
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "later") as conn:
-        found = list_later(
-            conn,
-            topic=args.topic,
-            transaction_id=args.transaction_id,
-            events_max=args.limit,
-        )
-    show(LaterEvent, found, as_json=args.json, empty="no event waits for its time")
-    return 0
+    which = {"topic": args.topic, "transaction_id": args.transaction_id, "events_max": args.limit}
+    find = partial(list_later, **which)
+    return show_found(args, "later", LaterEvent, find, "no event waits for its time")
 
 
 def _cancel(args: argparse.Namespace) -> int:

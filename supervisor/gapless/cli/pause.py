@@ -8,9 +8,9 @@ from dataclasses import asdict
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.place import add_range, in_words, place_of
-from gapless.cli.screen import say
+from gapless.cli.screen import answer
 from gapless.ops.control import pause
-from gapless.ops.text import json_text, quantity
+from gapless.ops.text import quantity
 
 EXAMPLES = """\
 It holds over restarts, until gapless resume. The partition keeps its place in the plan.
@@ -34,13 +34,11 @@ def main(args: argparse.Namespace) -> int:
     place.require_whole()
     with open_connection(args, "pause") as conn:
         done = pause(conn, place, reason=args.reason)
-    if args.json:
-        say(json_text(asdict(done)))
-        return 0
     what = in_words(place)
-    say(f"paused {what}" if done.new_pauses else f"nothing to do: {what} is paused")
+    text = f"paused {what}" if done.new_pauses else f"nothing to do: {what} is paused"
     if done.workers_finishing:
         have = "has" if done.workers_finishing == 1 else "have"
         partitions = quantity(done.workers_finishing, "partition")
-        say(f"{partitions} still {have} a worker; it goes when its batch is done")
+        text += f"\n{partitions} still {have} a worker; it goes when its batch is done"
+    answer(args, text, **asdict(done))
     return 0

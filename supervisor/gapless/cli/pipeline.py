@@ -8,7 +8,7 @@ import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gapless.cli.context import load_settings, open_connection, server_dsn
+from gapless.cli.context import load_settings, open_connection, server_dsn, show_found
 from gapless.cli.on_spark import add_spark_arguments, spark_conf
 from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.screen import answer, remark, say, show
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.add_verbs("list")
     about = "list the pipelines of the file (also without a verb)"
     listing = add_verb(verbs, "list", _list, about)
-    running = verbs.add_parser("run", help="run one until Ctrl-C; it goes on where it was")
+    running = verbs.add_parser("run", help="run one until Ctrl-C; it continues where it was")
     running.set_defaults(act=_run)
     running.add_argument("name")
     running.add_argument("--once", action="store_true", help="do what there is, then end")
@@ -57,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
     resetting = add_verb(verbs, "reset", _reset, "let one begin anew; what it wrote stays")
     resetting.add_argument("name")
     resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
-    about = "forget one, and let retention go on without it; without --yes only say what"
+    about = "forget one, and let retention continue without it; without --yes only say what"
     removal = add_verb(verbs, "remove", _remove, about)
     removal.add_argument("name")
     add_confirm(removal, "do it; what it wrote stays")
@@ -68,7 +68,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-
     rows = [
         PipelineRow(
             pipeline=each.name,
@@ -107,14 +106,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    with open_connection(args, "pipeline") as conn:
-        found = list_pipelines(conn)
-    show(PipelineStanding, found, as_json=args.json, empty="no pipeline ever ran in this database")
-    return 0
+    empty = "no pipeline ever ran in this database"
+    return show_found(args, "pipeline", PipelineStanding, list_pipelines, empty)
 
 
 def _verify(args: argparse.Namespace) -> int:
-
     with open_connection(args, "pipeline") as conn:
         found = list(verify(conn, args.name))
     show(Verified, found, as_json=args.json, empty=f"{args.name}: nothing archived yet")
@@ -130,7 +126,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _reset(args: argparse.Namespace) -> int:
     with open_connection(args, "pipeline") as conn:
         reset_pipeline(conn, args.name, args.to)
-    answer(args, f"{args.name} goes on at the {args.to} event", pipeline=args.name, to=args.to)
+    answer(args, f"{args.name} continues at the {args.to} event", pipeline=args.name, to=args.to)
     return 0
 
 

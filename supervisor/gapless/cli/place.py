@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from gapless.cli.parser import whole
+from gapless.cli.parser import add_partition
 from gapless.errors import UsageError
 from gapless.ops.place import GroupPlace, Point, read_time, read_transaction
 
@@ -42,7 +42,7 @@ def add_range(parser: argparse.ArgumentParser) -> None:
         help="such as billing/orders/3",
     )
     parser.add_argument("--topic", help="only this one of its topics")
-    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help="only this partition")
+    add_partition(parser, "only this partition")
 
 
 def place_of(args: argparse.Namespace) -> GroupPlace:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import stat
 import sys
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -154,32 +155,23 @@ def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
     names = ("key", "event_type", "host_id", "user_id")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
-    if args.transaction_id is not None:
-        try:
-            defaults["transaction_id"] = transaction_text(args.transaction_id)
-        except ValueError as error:
-            raise UsageError(f"--transaction-id: {error}") from None
-    if args.dedupe_key is not None:
-        try:
-            defaults["dedupe_key"] = dedupe_key(args.dedupe_key)
-        except ValueError as error:
-            raise UsageError(f"--dedupe-key: {error}") from None
-    defaults |= _later(args)
+    defaults["transaction_id"] = _read("--transaction-id", transaction_text, args.transaction_id)
+    defaults["dedupe_key"] = _read("--dedupe-key", dedupe_key, args.dedupe_key)
+    defaults["deliver_at"] = _read("--at", deliver_at, args.at)
+    if args.in_ is not None and (seconds := whole_seconds(args.in_)) is None:
+        raise UsageError(f"--in {args.in_!r}: a number with s, m, h or d, such as 90s or 7d")
+    defaults["deliver_in"] = None if args.in_ is None else seconds
     if args.header:
         defaults["headers"] = dict(map(_header, args.header))
     return {name: value for name, value in defaults.items() if value is not None}
 
 
-def _later(args: argparse.Namespace) -> dict[str, Any]:
-    """Return when it is to be delivered, if the command line says that."""
-    if args.at is not None:
-        try:
-            return {"deliver_at": deliver_at(args.at)}
-        except ValueError as error:
-            raise UsageError(f"--at: {error}") from None
-    if args.in_ is not None and (seconds := whole_seconds(args.in_)) is None:
-        raise UsageError(f"--in {args.in_!r}: a number with s, m, h or d, such as 90s or 7d")
-    return {} if args.in_ is None else {"deliver_in": seconds}
+def _read(option: str, read: Callable[[str], Any], text: str | None) -> Any:
+    """Return what an option says, None if it was not given. Raises UsageError."""
+    try:
+        return None if text is None else read(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -207,7 +199,6 @@ def _lines(
 
 
 def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
-
     if args.create:
         topic, is_new = ensure(conn, args.topic, loaded)
         if is_new:
@@ -220,7 +211,6 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
 
 
 def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> int | None:
-
     try:
         event = parse_line(args.payload, shape)
     except (ValueError, RecursionError) as error:
@@ -284,7 +274,6 @@ def _refuse_blind_wait(conn: Connection[Any]) -> None:
 
 
 def _wait(conn: Connection[Any], xid: int) -> None:
-
     sys.stdout.flush()  # what is published has its name, even if the wait is cut off
     wait_until_sequenced(conn, xid, timeout_s=_WAIT_S_MAX)
     remark("all of it has offsets")

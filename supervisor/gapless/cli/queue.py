@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import open_connection
-from gapless.cli.parser import Parser, add_json, whole
+from gapless.cli.context import open_connection, show_found
+from gapless.cli.parser import Parser, add_limit, add_verb, whole
 from gapless.cli.place import argument, group_place
-from gapless.cli.screen import answer, show
+from gapless.cli.screen import answer
 from gapless.errors import UsageError
 from gapless.ops.queue import (
     QueueJob,
@@ -56,12 +58,10 @@ _seconds = argument(_read_seconds)
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("state")
-    state = verbs.add_parser("state", help="how many are open, in hand, waiting, dead (default)")
-    state.set_defaults(act=_state)
+    about = "how many are open, in hand, waiting, dead (default)"
+    state = add_verb(verbs, "state", _state, about)
     state.add_argument("place", type=group_place, metavar="GROUP")
-    add_json(state)
-    peeking = verbs.add_parser("peek", help="show the oldest events; takes nothing")
-    peeking.set_defaults(act=_peek)
+    peeking = add_verb(verbs, "peek", _peek, "show the oldest events; takes nothing")
     peeking.add_argument("place", type=group_place, metavar="GROUP[/TOPIC[/PARTITION]]")
     peeking.add_argument(
         "--state",
@@ -70,18 +70,13 @@ def add_arguments(parser: Parser) -> None:
         choices=_STATES,
         help="only these; may be repeated (default: all but PROCESSED)",
     )
-    peeking.add_argument(
-        "--limit", type=whole(1, 100_000), default=20, metavar="N", help="a partition (default: 20)"
-    )
-    add_json(peeking)
-    taking = verbs.add_parser("take", help="take events that nobody has, for a while")
-    taking.set_defaults(act=_take)
+    add_limit(peeking, 20, "a partition", 100_000)
+    taking = add_verb(verbs, "take", _take, "take events that nobody has, for a while")
     taking.add_argument("place", type=group_place, metavar="GROUP/TOPIC")
     taking.add_argument(
         "--max", type=whole(1), default=1, metavar="N", help="at most N events (default: 1)"
     )
     _add_visibility(taking)
-    add_json(taking)
     _add_receipt(verbs, "ack", "say that it is handled", _ack)
     releasing = _add_receipt(verbs, "release", "give it back: others may have it", _release)
     releasing.add_argument(
@@ -107,19 +102,17 @@ def _add_receipt(
     verbs: argparse._SubParsersAction[Parser],
     name: str,
     summary: str,
-    act: object,
+    act: Callable[[argparse.Namespace], int],
     *,
     offset: bool = True,
 ) -> Parser:
-    parser = verbs.add_parser(name, help=summary)
-    parser.set_defaults(act=act)
+    parser = add_verb(verbs, name, act, summary)
     parser.add_argument("place", type=group_place, metavar="GROUP/TOPIC")
     parser.add_argument("receipt", metavar="RECEIPT")
     if offset:
         parser.add_argument(
             "--offset", type=whole(1), metavar="N", help="only this event of what it holds"
         )
-    add_json(parser)
     return parser
 
 
@@ -133,27 +126,23 @@ def _topic(args: argparse.Namespace) -> tuple[str, str]:
 def _state(args: argparse.Namespace) -> int:
     if args.place.topic is not None:
         raise UsageError(f"{args.place}: name the group alone: all of its topics are shown")
-    with open_connection(args, "queue") as conn:
-        found = queue_state(conn, args.place.group)
-    show(QueuePartition, found, as_json=args.json)
-    return 0
+    find = partial(queue_state, group=args.place.group)
+    return show_found(args, "queue", QueuePartition, find)
 
 
 def _peek(args: argparse.Namespace) -> int:
     args.place.require_whole()
     states = args.states or [each for each in _STATES if each != "PROCESSED"]
-    with open_connection(args, "queue") as conn:
-        found = peek(conn, args.place, states=states, limit=args.limit)
-    show(QueueJob, found, as_json=args.json, empty=f"nothing of {args.place} is in that state")
-    return 0
+    find = partial(peek, place=args.place, states=states, limit=args.limit)
+    empty = f"nothing of {args.place} is in that state"
+    return show_found(args, "queue", QueueJob, find, empty)
 
 
 def _take(args: argparse.Namespace) -> int:
     group, topic = _topic(args)
-    with open_connection(args, "queue") as conn:
-        found = take(conn, group, topic, max_events=args.max, visibility_s=args.visibility)
-    show(TakenEvent, found, as_json=args.json, empty=f"nothing of {args.place} is open")
-    return 0
+    most, visibility_s = args.max, args.visibility
+    find = partial(take, group=group, topic=topic, max_events=most, visibility_s=visibility_s)
+    return show_found(args, "queue", TakenEvent, find, f"nothing of {args.place} is open")
 
 
 def _held(args: argparse.Namespace) -> Receipt:

@@ -1,4 +1,4 @@
-"""The `resume` command: let what was paused go on."""
+"""The `resume` command: let what was paused continue."""
 
 from __future__ import annotations
 

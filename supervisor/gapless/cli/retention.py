@@ -114,7 +114,7 @@ def changed(args: argparse.Namespace, before: Retention) -> Retention:
 
 
 def parse_age(text: str) -> int | None:
-    """Parse the value of --retention; None is for ever. Raises UsageError."""
+    """Parse the value of --retention; None is forever. Raises UsageError."""
     if text == "forever":
         return None
     if (seconds := whole_seconds(text)) is None:

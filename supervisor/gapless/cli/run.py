@@ -95,14 +95,20 @@ _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
-    # Heavy imports only when it runs: `gapless --help` stays fast.
-    import logging  # noqa: PLC0415
+    if os.getpid() == 1:  # of a container
+        from gapless.cli.pid_one import work_in_a_child  # noqa: PLC0415 - only there
 
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415
+        return work_in_a_child(lambda: _run(args))
+    return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
+    # Heavy imports only when it runs: `gapless --help` stays fast.
     from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
     from gapless.log.schedules import Schedule  # noqa: PLC0415
-    from gapless.worker.supervisor import Supervisor, make_plan  # noqa: PLC0415
+    from gapless.worker.plan import make_plan  # noqa: PLC0415
+    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415
 
     conf = spark_conf(args)
     if args.engine != "spark" and (conf or args.master):
@@ -123,24 +129,33 @@ def main(args: argparse.Namespace) -> int:
     is_asked = loaded.sources["totalPartitions"] != "default"
     schedules = [Schedule(**each.record()) for each in loaded.schedules]
     plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked, schedules=schedules)
+    metrics = _listen(settings.metrics)
     if args.engine == "spark":
-        if settings.metrics is not None:
-            raise UsageError("metrics: a driver of Spark has none: leave --metrics out")
         from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
 
-        set_up_logs(settings.log_format)
-        return serve_on_spark(plan, tuple(references), master=args.master, conf=conf)
-    metrics = _listen(settings.metrics)
+        _log_on(settings.log_format, metrics)
+        return serve_on_spark(
+            plan, tuple(references), master=args.master, conf=conf, metrics=metrics
+        )
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.cli.console import supervise_with_console  # noqa: PLC0415
 
         return supervise_with_console(plan, metrics)
-    set_up_logs(settings.log_format)
+    _log_on(settings.log_format, metrics)
+    return Supervisor(plan, metrics=metrics).run()
+
+
+def _log_on(log_format: str, metrics: socket | None) -> None:
+    """Have lines of the log, and say where metrics can be read."""
+    import logging  # noqa: PLC0415 - not for --help
+
+    from gapless.cli.logs import set_up_logs  # noqa: PLC0415 - as above
+
+    set_up_logs(log_format)
     if metrics is not None:
         host, port = metrics.getsockname()[:2]
         logging.getLogger("gapless.supervisor").info("metrics: port %s of %s", port, host)
-    return Supervisor(plan, metrics=metrics).run()
 
 
 def _listen(address: str | None) -> socket | None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import open_connection
-from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import answer, show
+from gapless.cli.context import open_connection, show_found
+from gapless.cli.parser import Parser, add_verb
+from gapless.cli.screen import answer
 from gapless.log.schedules import Schedule, add_schedule
 from gapless.ops.schedules import (
     ScheduleInfo,
@@ -40,19 +40,14 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list all schedules (also without a verb)")
-    listing.set_defaults(act=_list)
-    add_json(listing)
-    _declare_add(verbs.add_parser("add", help="add a schedule, or change the one of that name"))
+    add_verb(verbs, "list", _list, "list all schedules (also without a verb)")
+    about = "add a schedule, or change the one of that name"
+    _declare_add(add_verb(verbs, "add", _add, about))
     for name, (summary, act) in _VERBS.items():
-        verb = verbs.add_parser(name, help=summary)
-        verb.set_defaults(act=act)
-        verb.add_argument("name")
-        add_json(verb)
+        add_verb(verbs, name, act, summary).add_argument("name")
 
 
 def _declare_add(adding: Parser) -> None:
-    adding.set_defaults(act=_add)
     adding.add_argument("name", help="letters, digits, dots, dashes and underscores")
     adding.add_argument("topic")
     rhythm = adding.add_mutually_exclusive_group(required=True)
@@ -75,15 +70,11 @@ def _declare_add(adding: Parser) -> None:
     adding.add_argument(
         "--start", metavar="TIME", help="nothing is due before; --every counts from it"
     )
-    add_json(adding)
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "schedule") as conn:
-        found = list_schedules(conn)
     hint = "no schedule yet: gapless schedule add NAME TOPIC --cron '0 3 * * *'"
-    show(ScheduleInfo, found, as_json=args.json, empty=hint)
-    return 0
+    return show_found(args, "schedule", ScheduleInfo, list_schedules, hint)
 
 
 def _add(args: argparse.Namespace) -> int:
@@ -138,7 +129,7 @@ _VERBS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
         _changer(pause_schedule, "paused", "is paused"),
     ),
     "resume": (
-        "let a paused schedule go on, from now",
+        "let a paused schedule continue, from now",
         _changer(resume_schedule, "resumed", "is not paused"),
     ),
     "remove": (

@@ -110,7 +110,7 @@ def _under_pause(
 ) -> list[Move]:
     told: dict[SeekStage, str] = {
         "waiting": "paused; waiting until the workers have finished their batch",
-        "undone": "nothing was moved; the group goes on as it was",
+        "undone": "nothing was moved; the group continues as it was",
         "still-paused": f"could not end the pause: group {place.group} may still be paused, "
         "and nothing moved; gapless resume ends it",
     }

@@ -8,15 +8,15 @@ import signal
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gapless.cli.context import said_dsn
 from gapless.cli.parser import Parser, add_json
 from gapless.cli.screen import answer, remark, say
+from gapless.db.embedded.control import psql
+from gapless.db.embedded.server import acquire
 from gapless.errors import GaplessError, UsageError
+from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
 from gapless.ops.text import json_text
-
-if TYPE_CHECKING:
-    from gapless.ops.server import ServerInfo
 
 TAKES_THE_REST = True  # what stands behind -- is not ours
 EXAMPLES = """\
@@ -54,20 +54,14 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from gapless.ops.server import show_server  # noqa: PLC0415 - not for --help
-
     return _show(args, show_server(args.name))
 
 
 def _start(args: argparse.Namespace) -> int:
-    from gapless.ops.server import start_server  # noqa: PLC0415 - not for --help
-
     return _show(args, start_server(args.name))
 
 
 def _stop(args: argparse.Namespace) -> int:
-    from gapless.ops.server import show_server, stop_server  # noqa: PLC0415 - not for --help
-
     folder = show_server(args.name).folder
     stopped = stop_server(args.name)
     text = f"stopped; the data stay in {folder}" if stopped else "nothing to do: it does not run"
@@ -76,8 +70,6 @@ def _stop(args: argparse.Namespace) -> int:
 
 
 def _url(args: argparse.Namespace) -> int:
-    from gapless.ops.server import show_server  # noqa: PLC0415 - not for --help
-
     url = show_server(args.name).url
     if url is None:
         name = "" if args.name == "default" else f" --name {args.name}"
@@ -88,9 +80,6 @@ def _url(args: argparse.Namespace) -> int:
 
 def _psql(args: argparse.Namespace) -> int:
     """Be psql; the server runs at least as long."""
-    from gapless.db.embedded.control import psql  # noqa: PLC0415 - not for --help
-    from gapless.db.embedded.server import acquire  # noqa: PLC0415 - not for --help
-
     with acquire(name=args.name) as server:
         found = psql(args.name) or shutil.which("psql")
         if found is None:
@@ -125,7 +114,5 @@ def _data(row: ServerInfo) -> str:
 
 def _tell_of_other(args: argparse.Namespace) -> None:
     """Say so when commands use another database than this server's."""
-    from gapless.cli.context import said_dsn  # noqa: PLC0415 - not for --help
-
     if said_dsn(args) is not None:
         remark("a DSN is configured: commands use that database; the embedded server is for none")

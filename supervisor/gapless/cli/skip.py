@@ -14,8 +14,8 @@ from gapless.ops.text import quantity
 
 EXAMPLES = """\
 A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
-group has stopped. Restore what is missing if you can: then it goes on by itself. What is there of a
-unit that the hole tore is passed as well, for a unit is handled as a whole or not at all.
+group has stopped. Restore what is missing if you can: then it continues by itself. What is there
+of a unit that the hole tore is passed as well, for a unit is handled as a whole or not at all.
 gapless.audit keeps what was passed.
 
 example:

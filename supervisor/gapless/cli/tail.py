@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import print_entry, terminal_columns
-from gapless.cli.parser import add_json, whole
+from gapless.cli.parser import add_json, add_partition, whole
 from gapless.cli.screen import say
 from gapless.db.listen import listen, wait
 from gapless.errors import UsageError
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"the newest N events (default: {_NEWEST}); with --from, the first N from there",
     )
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue with what comes")
     parser.add_argument(
         "--from",
         dest="start",
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_start,
         help="earliest, latest, or an offset, in each partition",
     )
-    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help="only this partition")
+    add_partition(parser, "only this partition")
     parser.add_argument("--key", help="only events with this key")
     parser.add_argument(
         "--full", action="store_true", help="do not cut lines to the terminal's width"
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
         limit = args.count if args.start is not None else None
         printed = _print(tail, args, limit)
         while args.follow and (limit is None or printed < limit):
-            _wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
+            wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
             alone = sequence_if_alone(conn)
             _listen(conn, topic, tail.follow(_partitions(conn, topic, args)))
             printed += _print(tail, args, None if limit is None else limit - printed)
@@ -97,7 +97,6 @@ def _start(text: str) -> str | int:
 
 
 def _partitions(conn: Connection[Any], topic: Topic, args: argparse.Namespace) -> list[int]:
-
     there_are = partitions_of(conn, topic)
     if args.partition is not None and args.partition not in there_are:
         raise UsageError(
@@ -139,11 +138,5 @@ def _print(tail: Tail, args: argparse.Namespace, limit: int | None) -> int:
 
 
 def _listen(conn: Connection[Any], topic: Topic, partitions: list[int]) -> None:
-
     for partition in partitions:
         listen(conn, f"gapless_p_{topic.topic_id}_{partition}")
-
-
-def _wait(conn: Connection[Any], timeout_s: float) -> None:
-
-    wait(conn, timeout_s)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli import unrouted
-from gapless.cli.context import load_all, open_connection
+from gapless.cli.context import load_all, open_connection, show_found
 from gapless.cli.parser import Parser, add_partitions, add_verb
 from gapless.cli.retention import (
     add_dedupe_window,
@@ -150,7 +150,7 @@ def _partitions(done: AlteredTopic) -> str:
     return (
         f"topic {done.topic} has {quantity(done.partitions, 'partition')} now, "
         f"{done.partitions_before} before: "
-        "events that are there are finished where they are, then the same keys go on in the "
+        "events that are there are finished where they are, then the same keys continue in the "
         "new ones"
     )
 
@@ -160,7 +160,7 @@ def _retention(done: AlteredTopic) -> str:
         return ""
     return (
         f"topic {done.topic} keeps its events "
-        + ("for ever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
+        + ("forever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
         + (f", until pipeline {kept.archive} has archived them" if kept.archive else "")
         + (f", whatever {', '.join(kept.overrun)} have handled" if kept.overrun else "")
     )
@@ -214,7 +214,4 @@ def _create(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    with open_connection(args, "topics") as conn:
-        found = show_topic(conn, args.name)
-    show(TopicPartition, found, as_json=args.json)
-    return 0
+    return show_found(args, "topics", TopicPartition, lambda conn: show_topic(conn, args.name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gapless.cli.context import open_connection
-from gapless.cli.parser import add_json, whole
+from gapless.cli.parser import add_json, add_limit
 from gapless.cli.place import transaction_id
 from gapless.cli.screen import cell, remark, say
 from gapless.ops.chains import Chain, ChainUnit, trace
@@ -37,13 +37,8 @@ _DETACHED = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("transaction_id", type=transaction_id, metavar="TRANSACTION_ID")
-    parser.add_argument(
-        "--limit",
-        type=whole(1, 10_000),
-        default=200,
-        metavar="N",
-        help="show at most N units, and say how many are left out (default: 200)",
-    )
+    about = "show at most N units, and say how many are left out"
+    add_limit(parser, 200, about, 10_000)
     add_json(parser)
 
 

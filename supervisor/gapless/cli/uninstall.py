@@ -59,7 +59,7 @@ def _ask(dbname: str) -> None:
         raise UsageError(
             "uninstall asks for the name of the database; without a terminal say --yes"
         )
-    sys.stderr.write("type the name of the database to go on: ")
+    sys.stderr.write("type the name of the database to continue: ")
     sys.stderr.flush()
     if sys.stdin.readline().rstrip("\n") != dbname:
         raise UsageError(f'that is not "{dbname}": nothing was removed')

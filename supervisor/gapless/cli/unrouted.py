@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.context import load_all, open_connection
+from gapless.cli.context import load_all, open_connection, show_found
 from gapless.cli.parser import Parser, add_confirm, add_partitions, add_verb, whole
 from gapless.cli.retention import add_retention, parse_age
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import answer, remark
 from gapless.log.topics import adopt_topic, discard_unrouted
 from gapless.ops.text import quantity
 from gapless.ops.topics import UnroutedId, list_unrouted
@@ -31,10 +31,7 @@ def declare(verbs: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _unrouted(args: argparse.Namespace) -> int:
-    with open_connection(args, "topics") as conn:
-        found = list_unrouted(conn)
-    show(UnroutedId, found, as_json=args.json, empty="all events have a topic")
-    return 0
+    return show_found(args, "topics", UnroutedId, list_unrouted, "all events have a topic")
 
 
 def _adopt(args: argparse.Namespace) -> int:
@@ -50,9 +47,8 @@ def _adopt(args: argparse.Namespace) -> int:
             partitions=settings.total_partitions,
             keep_s=settings.retention_s,
         )
-    text = (
-        f"topic {topic.name} has id {args.id} and {quantity(topic.partitions, 'partition')} now; "
-    )
+    partitions = quantity(topic.partitions, "partition")
+    text = f"topic {topic.name} has id {args.id} and {partitions} now; "
     text += f"{quantity(events, 'event')} get their offsets next"
     answer(
         args, text, topic=topic.name, topic_id=args.id, partitions=topic.partitions, events=events

@@ -22,7 +22,7 @@ SEVERAL_EVENTS = 4
 REST_S_MAX = 0.01
 RESTS_PER_TURN = 3
 
-LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is going on
+LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is under way
 
 
 class Agenda:

@@ -32,8 +32,8 @@ GOES_ON_S = 0.02  # so long one turn takes batch after batch of what was read ah
 class Driver:
     """`turn()` handles one claim, or one unit that was set aside; one after the other.
 
-    Calls of an at-least-once handler go on between turns; `wake` is called, on any thread, when one
-    has ended. Without it a turn waits for that.
+    Calls of an at-least-once handler continue between turns; `wake` is called, on any thread, when
+    one has ended. Without it a turn waits for that.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Driver:
 
     @property
     def going_on(self) -> bool:
-        """Whether calls are going on between the turns."""
+        """Whether calls are under way between the turns."""
         return self._outside is not None and self._outside.going_on
 
     @property
@@ -136,7 +136,7 @@ class Driver:
             forget_attempt(conn, self._job.assignment)
 
     def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
-        """Take a turn of the log; raise what keeps the group from going on, with what helps."""
+        """Take a turn of the log; raise what keeps the group from continuing, with what helps."""
         try:
             return self._log_turn(batch_size, alone=alone, rests=rests)
         except OverrunError as error:
@@ -149,7 +149,7 @@ class Driver:
             if error.first_offset is None:
                 raise
             place = f"{self.assignment.partition}@{error.first_offset}"
-            raise HoleError(f"{error}; gapless skip {place} goes on without them") from error
+            raise HoleError(f"{error}; gapless skip {place} continues without them") from error
 
     def _log_turn(
         self, batch_size: int | None, *, alone: bool = False, rests: bool = False
@@ -170,7 +170,7 @@ class Driver:
         return done
 
     def _skip_overrun(self, error: OverrunError) -> Step:
-        """Go on as autoOffsetReset says, behind what retention dropped."""
+        """Continue as autoOffsetReset says, behind what retention dropped."""
         goal = self._job.terms.auto_offset_reset
         self._has_attempt = False
         if goal == "error":
@@ -179,7 +179,7 @@ class Driver:
         if lost is None:
             return Step(outcome="fenced")
         log.error(
-            "%s: %s offsets lost, goes on at %s: %s", self.assignment.partition, lost, goal, error
+            "%s: %s offsets lost, continues at %s: %s", self.assignment.partition, lost, goal, error
         )
         return Step(outcome="done")
 

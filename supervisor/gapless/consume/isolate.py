@@ -170,7 +170,7 @@ def _claim_again(job: Job, spans: Spans) -> Claim | None:
 
 
 def _fewer(spans: Spans, count: int, error: BaseException) -> Redo:
-    """Go on with the first `count` units; one that failed alone is hopeless."""
+    """Continue with the first `count` units; one that failed alone is hopeless."""
     if len(spans) == 1:
         reason = error.error if isinstance(error, UnitFailedError) else error
         return Redo(spans=spans, hopeless=reason)

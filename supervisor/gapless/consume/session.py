@@ -73,7 +73,7 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
     Raises OperationalError for a closed one, TransactionBrokenError when what was to be allowed by
     finish() is not what would be committed.
     """
-    if conn.closed:  # MUST be asked first: a stream that was never finished holds its lock for ever
+    if conn.closed:  # MUST be asked first: a stream that was never finished holds its lock forever
         raise psycopg.OperationalError("the connection is closed")
     autocommit = conn.autocommit
     conn.autocommit = False
@@ -173,7 +173,7 @@ def is_of_settings(error: BaseException) -> bool:
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:
-    """Raise OperationalError unless the session can go on; `error` is what the handler raised."""
+    """Raise OperationalError unless the session can continue; `error`: what the handler raised."""
     if conn.broken:
         if isinstance(error, psycopg.OperationalError):
             raise error

@@ -26,14 +26,14 @@ class Terms:
     mode: whether one worker at a time has a partition, in order, or many share it ("queue").
     visibility_s: how long an event is reserved at a time, in a queue, at least once.
     workers: in a queue, how many processes of one supervisor handle its events.
-    batch_size: events per claim; a claim goes on to the end of its last unit, which is never cut.
+    batch_size: events per claim; a claim continues to the end of its last unit, which is never cut.
     group_by: what makes neighbouring events one unit.
     delivery, concurrency: how the handler is called; how many calls at a time, at least once.
     policy: what becomes of units that fail, unless the handler raises Retry, DeadLetter or Skip.
     start: where a group begins that is new.
     stream_above_events: a unit with more is read in slices while the handler iterates over it.
     units_per_commit: at most N savepoints, one a unit, share a commit after a unit failed.
-    auto_offset_reset: where to go on when retention dropped what was not handled; error: nowhere.
+    auto_offset_reset: where to continue if retention dropped what was not handled; error: nowhere.
     worker: what people call who handles.
     """
 

@@ -117,7 +117,7 @@ class Source:
     timelines: Timelines = FIRST_TIMELINE
 
     def key(self, offsets: str, first_offset: int) -> str:
-        """Return what names these offsets for ever; the first one tells on which timeline."""
+        """Return what names these offsets forever; the first one tells on which timeline."""
         timeline = timeline_at(self.timelines, first_offset)
         return f"{self.partition}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
 

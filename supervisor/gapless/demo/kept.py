@@ -51,7 +51,7 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
         (f"export GAPLESS_DSN='{url_of(dsn)}'", ""),
         ("gapless tail flights -n 5", "look at the events"),
         (f"gapless run {_HANDLERS} --no-console &", "a supervisor; the same again: another one"),
-        ("kill -9 $!", "break it: gapless status shows who goes on"),
+        ("kill -9 $!", "break it: gapless status shows who continues"),
     ]
     row = conn.execute(query("demo", "newest_letter")).fetchone()
     if row is not None:

@@ -73,7 +73,7 @@ def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:
     except KeyError as missing:
         raise HoleError(
             f"{len(ids) - len(rows)} of {len(ids)} events are missing from outbox_message_t, "
-            f"the first has id {missing}: restore them, then the partition goes on",
+            f"the first has id {missing}: restore them, then the partition continues",
             missing_id=missing.args[0],
         ) from None
 

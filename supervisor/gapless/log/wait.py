@@ -154,7 +154,7 @@ def _slice(wanted: _Wanted, give_up_s: float) -> dict[str, object]:
 
 
 def _verdict(row: tuple[Any, ...] | None, wanted: _Wanted, give_up_s: float) -> Handled | None:
-    """Return how it ended, None to go on. Raises WaitError when that cannot help."""
+    """Return how it ended, None to continue. Raises WaitError when that cannot help."""
     assert row is not None
     state: str = row[0]
     if state in _DONE:

@@ -1,4 +1,4 @@
-"""Let a group rest and go on; move it elsewhere in the log, or past a hole in it."""
+"""Let a group rest and continue; move it elsewhere in the log, or past a hole in it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def pause(conn: Connection[Any], place: GroupPlace, *, reason: str | None = None
 
 
 def resume(conn: Connection[Any], place: GroupPlace) -> Resumed:
-    """End every pause in that range, whoever made it; members go on within a moment.
+    """End every pause in that range, whoever made it; members continue within a moment.
 
     Raises UsageError for a place with an offset; RefusedError for one that is not there, or for a
     partition of what is paused as a whole.

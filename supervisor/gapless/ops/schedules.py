@@ -1,4 +1,4 @@
-"""Schedules, for an operator: list, let rest, go on, forget, publish now."""
+"""Schedules, for an operator: list, let rest, continue, forget, publish now."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def pause_schedule(conn: Connection[Any], name: str) -> bool:
 
 
 def resume_schedule(conn: Connection[Any], name: str) -> bool:
-    """Let it go on from now; False: it was not paused. RefusedError: there is none."""
+    """Let it continue from now; False: it was not paused. RefusedError: there is none."""
     return bool(row(conn, query("later", "resume_schedule"), name=name)[0])
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class TopicInfo:
     """A topic; events: those in the log; groups: how many consume it.
 
-    retention_s: so long it keeps its events, at least, in seconds; None is for ever. retention,
+    retention_s: so long it keeps its events, at least, in seconds; None is forever. retention,
     dedupe_window: in words; for as long as the window dedupe keys are remembered.
     """
 

@@ -109,7 +109,7 @@ class Settings:
     chunks_ahead: int = _whole(2, 1, 64)
     """How many empty chunks stand ready beyond the one being written."""
 
-    retention_s: int | None = _whole(None, 1, _CENTURY_S, null="for ever")
+    retention_s: int | None = _whole(None, 1, _CENTURY_S, null="forever")
     """How long a new topic keeps its events, at least; None is forever."""
 
     retention_check_s: int = _whole(60, 1, 86_400)
@@ -171,7 +171,7 @@ class Settings:
     """How many calls of an at-least-once handler a worker has going at a time."""
 
     visibility_s: int = _whole(60, 1, 86_400)
-    """How long an event of an at-least-once queue is reserved at a time, while its call goes on."""
+    """How long an event of an at-least-once queue is reserved at a time, while its call lasts."""
 
     workers: int = _whole(4, 1, 1_000)
     """How many processes of this supervisor handle the events of each queue group."""

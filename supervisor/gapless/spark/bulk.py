@@ -26,7 +26,7 @@ BATCH_BYTES = 8 << 20
 _BATCH = "adbc.postgresql.batch_size_hint_bytes"
 
 # Tasks run beside each other already, and compiling a query takes longer than running it; a lost
-# network must not hang a task for ever.
+# network must not hang a task forever.
 _OPTIONS = "-c jit=off -c max_parallel_workers_per_gather=0 -c default_transaction_read_only=on"
 _SESSION: dict[str, Any] = {
     "application_name": "gapless/spark task",

@@ -29,7 +29,9 @@ from gapless.spark.jobs import Jobs
 from gapless.spark.reach import Reached, reached
 from gapless.spark.session import sentence
 from gapless.spark.task import Report, Work
-from gapless.worker.control import Control, Plan
+from gapless.worker.control import Control
+from gapless.worker.exporter.keep import ExporterKeeper
+from gapless.worker.plan import Plan
 from gapless.worker.start import join_when_there
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class _Owned:
     lease_no: int
     held: hold.Held
     alone: int
-    troubled: bool = False  # status says why it does not go on
+    troubled: bool = False  # status says why it does not continue
     failures: int = 0  # jobs in a row that failed
     due_s: float = 0.0  # not before, after an error
 
@@ -71,8 +73,15 @@ def require_ordered(plan: Plan) -> None:
 class Engine:
     """Runs a plan's handlers as Spark tasks until told to stop; `run()` returns when drained."""
 
-    def __init__(self, plan: Plan, references: tuple[str, ...], context: SparkContext) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        references: tuple[str, ...],
+        context: SparkContext,
+        exporter: ExporterKeeper | None = None,
+    ) -> None:
         self._plan = plan
+        self._exporter = exporter
         self._references = references
         settings = plan.settings
         limit_s = QUOTA_S + settings.max_processing_ms / 1000 + LATE_S
@@ -90,12 +99,17 @@ class Engine:
 
         Raises GaplessError when Spark ends or falls silent: the peers have the partitions then.
         """
-        if not join_when_there(self._control, self._plan, wait):
+
+        def rest(seconds: float) -> bool:
+            self._tell()
+            return wait(seconds)
+
+        if not join_when_there(self._control, self._plan, rest):
             return 0
         try:
             while not (self._draining and not self._jobs.at_work and not self._owned):
                 self._turn()
-                if not wait(TURN_S) and not self._draining:
+                if not rest(TURN_S) and not self._draining:
                     log.info("driver: draining")
                     self._draining = True
                     self._control.drain()
@@ -104,6 +118,11 @@ class Engine:
             self._forget()  # the locks are free before the partitions are given to others
             self._control.leave()
         return 0
+
+    def _tell(self) -> None:
+        if self._exporter is not None:
+            member_id = self._control.member.member_id if self._control.is_member else None
+            self._exporter.turn(member_id, drains=self._draining)
 
     def _turn(self) -> None:
         if self._control.tend() == "lost":
@@ -237,7 +256,7 @@ class Engine:
             del self._owned[report.partition]
 
     def _report(self, owned: _Owned, error: str | None) -> None:
-        """Say in the lease why the partition does not go on; None: it goes on."""
+        """Say in the lease why the partition does not continue; None: it continues."""
         if self._conn is not None and (error is not None or owned.troubled):
             hold.report_error(self._conn, owned.held.assignment, error)
             owned.troubled = error is not None

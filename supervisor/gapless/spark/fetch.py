@@ -244,5 +244,5 @@ def _lost(wanted: ReadRequest, each: Range, missing: Ints, table: str) -> None:
         f"offset {missing[0] if len(missing) else each.first_offset}"
     )
     if wanted.fail_on_data_loss:
-        raise HoleError(f"{problem}: restore them, or go on without them by failOnDataLoss=false")
-    log.warning("%s: going on without them (failOnDataLoss=false)", problem)
+        raise HoleError(f"{problem}: restore them, or leave them out by failOnDataLoss=false")
+    log.warning("%s: left out (failOnDataLoss=false)", problem)

@@ -149,7 +149,7 @@ def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
         if offset < end.first_offset and fail:
             raise HoleError(
                 f"offsets {offset} to {end.first_offset - 1} of {end.topic}/{end.partition_id} are "
-                "no longer in the log; failOnDataLoss=false goes on without them"
+                "no longer in the log; failOnDataLoss=false continues without them"
             )
         moved.append((end, max(offset, end.first_offset)))
     return _collect(moved)

@@ -6,10 +6,12 @@ import logging
 import signal
 import threading
 from collections.abc import Mapping
+from socket import socket
 
 from gapless.spark.engine import Engine, require_ordered
 from gapless.spark.session import end_session_within, spark_session
-from gapless.worker.control import Plan
+from gapless.worker.exporter.keep import ExporterKeeper
+from gapless.worker.plan import Plan
 
 END_S = 30.0  # for Spark's own end, after a drain
 
@@ -20,23 +22,29 @@ def serve_on_spark(
     *,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
+    metrics: socket | None = None,
 ) -> int:
     """Run the handlers of a plan as tasks of Spark until SIGTERM or Ctrl-C; 0 when drained.
 
-    master and conf are those of spark_session(). Takes over both signals of this process.
+    master and conf are those of spark_session(). metrics: a socket that listens, where the driver's
+    health and what the log knows can be read; what tasks count is not among it; None: nowhere.
+    Takes over both signals of this process.
     Raises UsageError and GaplessError as spark_session() and Engine.run() do.
     """
     require_ordered(plan)
     stop = threading.Event()
+    exporter = ExporterKeeper(plan, metrics, list)
+    exporter.turn(None, drains=False)  # forked before Spark's threads, and our sessions, are there
     session = spark_session(master, name="gapless run", conf=conf)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
-    engine = Engine(plan, references, session.sparkContext)
+    engine = Engine(plan, references, session.sparkContext, exporter)
     end_s = 0.0  # after an error nothing is worth waiting for
     try:
         code = engine.run(lambda seconds: not stop.wait(seconds))
         end_s = END_S
     finally:
+        exporter.end()
         if not end_s:
             logging.disable()  # what Py4J has to say of the end is no news
         end_session_within(session, end_s)

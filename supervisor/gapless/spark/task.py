@@ -1,6 +1,6 @@
 """A Spark task that works on a partition: the turns a worker takes, under the same fence.
 
-Effects and offset are one commit, so a task that is tried again, or runs twice, goes on where the
+Effects and offset are one commit, so a task that is tried again, or runs twice, continues where the
 last commit was. It ends when the partition is idle, its time is up, or the lease is not ours.
 """
 
@@ -73,7 +73,7 @@ def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
 
 
 def work_on(work: Work) -> Report:
-    """Go on until idle, fenced, or out of time; a lost session is Spark's to try again."""
+    """Continue until idle, fenced, or out of time; a lost session is Spark's to try again."""
     partition = work.assignment.partition
     handler = find_handler(
         work.references,
@@ -104,7 +104,7 @@ class _Task(Host["_Task", Report]):
         self._retries = Retries(work.quota_s)
         self._report = Report(partition=work.assignment.partition)
         self._end: Report | None = None
-        self._is_over = False  # what goes on comes to its end, and nothing begins
+        self._is_over = False  # what is under way comes to its end, and nothing begins
 
     def turn(self) -> Report | None:
         """Take a turn; return what the task did when it is the last one."""
@@ -125,7 +125,7 @@ class _Task(Host["_Task", Report]):
     def _try_later(self, error: psycopg.Error) -> Report | None:
         """Wait for what passes by itself; raise what does not."""
         self._is_over = monotonic() > self._give_up_s
-        # Calls that go on end with this process: nobody may call a unit beside them.
+        # Calls that are under way end with this process: nobody may call a unit beside them.
         leaves_calls = self._is_over and self._driver.going_on
         if leaves_calls or not is_transient(error) or not is_sound(self._driver.conn):
             raise error
@@ -171,7 +171,7 @@ class _Task(Host["_Task", Report]):
 
 @contextmanager
 def _watched(work: Work) -> Iterator[None]:
-    """End this process when a turn takes longer than maxProcessingMs: Spark would wait for ever."""
+    """End this process when a turn takes longer than maxProcessingMs: Spark would wait forever."""
     _arm_watch(work)
     try:
         yield
@@ -180,7 +180,7 @@ def _watched(work: Work) -> Iterator[None]:
 
 
 def _arm_watch(work: Work, oldest_s: float | None = None) -> None:
-    """Watch from now on, or from when the oldest call that is going on began."""
+    """Watch from now on, or from when the oldest call that is under way began."""
     spent_s = 0.0 if oldest_s is None else monotonic() - oldest_s
     # A thread of C's: it ends a handler that keeps the interpreter for itself, too, and says where.
     faulthandler.dump_traceback_later(

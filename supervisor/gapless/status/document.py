@@ -43,12 +43,13 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast
                  the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
-                 of queues also workers, open, in_hand, lapsed
+                 of queues also workers, open, in_hand, lapsed, finished_ahead
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
                  queues shared, unserved, paused), epoch,
                  mode (ordered, queue), and of queues: workers (of the group, on all machines),
-                 open, in_hand (reserved), lapsed (reserved, and the time is over): events,
+                 open, in_hand (reserved), lapsed (reserved, and the time is over), finished_ahead
+                 (of one that is not: current_offset is below all that is not finished): events,
                  paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
@@ -211,6 +212,7 @@ def _group(line: GroupLine) -> dict[str, Any]:
         "open": line.open,
         "in_hand": line.in_hand,
         "lapsed": line.lapsed,
+        "finished_ahead": line.finished_ahead,
     }
 
 
@@ -241,6 +243,7 @@ def _partition(row: Standing, history: History | None) -> dict[str, Any]:
         "open": row.open,
         "in_hand": row.in_hand,
         "lapsed": row.lapsed,
+        "finished_ahead": row.finished_ahead,
     }
 
 

@@ -23,7 +23,8 @@ class GroupLine:
     on. stopped: partitions with an error. waiting, parked: events set aside. lag_s: age of the
     oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (how fast the lag
     grows): None until two looks know it. lags: recent ones, oldest first. Of queues: workers on all
-    machines, and events: open, in_hand (reserved), lapsed (reserved, and the time is over).
+    machines, and events: open, in_hand (reserved), lapsed (reserved, and the time is over),
+    finished_ahead of one that is not.
     """
 
     group_id: str
@@ -43,6 +44,7 @@ class GroupLine:
     open: int = 0
     in_hand: int = 0
     lapsed: int = 0
+    finished_ahead: int = 0
     handled_per_s: float | None = None
     lag_per_s: float | None = None
     lags: Sequence[float | None] = ()
@@ -128,6 +130,7 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         open=sum(row.open for row in own),
         in_hand=sum(row.in_hand for row in own),
         lapsed=sum(row.lapsed for row in own),
+        finished_ahead=sum(row.finished_ahead for row in own),
         handled_per_s=sum(rates) if rates else None,
         lag_per_s=history.lag_per_s(key),
         lags=history.lags(key),

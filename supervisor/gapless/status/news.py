@@ -132,7 +132,7 @@ def _troubles(before: Snapshot, after: Snapshot) -> Iterator[tuple[Kind, str]]:
         if row.error is not None and row.error != error:
             yield "error", f"{row.name}: {row.error}"
         elif row.error is None and error is not None:
-            yield "error", f"{row.name} goes on"
+            yield "error", f"{row.name} continues"
         more = row.dead_letters - (old.dead_letters if old else 0)
         if more > 0:
             yield "dead letter", f"{row.name}: {more} dead letter{'s' if more > 1 else ''}"

@@ -34,7 +34,8 @@ class Standing:
     waits_for: the partitions of an earlier number of them that are to be finished before this one
     continues. paused_ts: since when it is paused; pause: by whom, why.
     mode: "ordered", or "queue": then `workers` of the group, on all machines, share it; open,
-    in_hand (reserved) and lapsed count events, and all below next_offset is finished.
+    in_hand (reserved), lapsed and finished_ahead count events: all below next_offset is finished,
+    and finished_ahead above it.
     """
 
     group_id: str
@@ -63,6 +64,7 @@ class Standing:
     open: int = 0
     in_hand: int = 0
     lapsed: int = 0
+    finished_ahead: int = 0
 
     @property
     def key(self) -> Key:
@@ -74,7 +76,7 @@ class Standing:
 
     @property
     def state(self) -> State:
-        """What is going on: lost is an owner without a session at work, about to be replaced.
+        """What it is doing: lost is an owner without a session at work, about to be replaced.
 
         pausing: its worker finishes a batch; paused: it has none, until somebody says resume.
         shared: any worker of a queue serves it.

@@ -121,7 +121,7 @@ def end(process: Process, error: BaseException | None) -> None:
         return
     process.span.set_attribute("error.type", type(error).__name__)
     process.span.set_status(trace.StatusCode.ERROR)
-    with suppress(Exception):  # the text of an error may raise
+    with suppress(Exception, SystemExit):  # the text of an error may raise either
         process.span.record_exception(error)
     if id(error) in _held:
         _close(_held.pop(id(error))[1])

@@ -90,7 +90,7 @@ def drain(
 async def drain_async(
     dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
 ) -> Drained:
-    """Do what drain() does, on a thread: the caller's event loop goes on. Raises the same."""
+    """Do what drain() does, on a thread: the caller's event loop continues. Raises the same."""
     return await asyncio.to_thread(drain, dsn, app, group=group, settings=settings)
 
 

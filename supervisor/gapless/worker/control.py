@@ -1,33 +1,31 @@
 """The supervisor's control session: member of the groups, heartbeat, watch, and the way back.
 
 JOINED  beat and watch; connection lost -> CUT
-CUT     workers go on; reconnect: still a member -> JOINED, evicted -> a new member
+CUT     workers continue; reconnect: still a member -> JOINED, evicted -> a new member
         longer than the ttl on our own clock -> we may be taken for dead: kill the workers
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
 
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.terms import Terms
-from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import Own, missing_grant, own_sessions, require_room
-from gapless.log.schedules import TOPIC, Schedule
+from gapless.log.schedules import TOPIC
 from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
 from gapless.worker.declared import apply_schedules
+from gapless.worker.plan import Plan
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
 from gapless.worker.subscribe import require_topics, subscription_of
@@ -35,36 +33,6 @@ from gapless.worker.subscribe import require_topics, subscription_of
 log = logging.getLogger("gapless.supervisor")
 
 Event = Literal["joined", "cut", "lost"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a supervisor is to run: settings, DSN, handlers and their terms by (group, topic).
-
-    asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
-    the topic of the configuration is made if nobody made it.
-    """
-
-    settings: Settings
-    dsn: str
-    handlers: dict[tuple[str, str], Handler]
-    terms: dict[tuple[str, str], Terms]
-    asks_partitions: bool = True
-    schedules: tuple[Schedule, ...] = ()
-
-    @property
-    def queues(self) -> list[tuple[str, Handler, Terms]]:
-        """The handlers of queue groups, each once, with its group."""
-        return [
-            (group, self.handlers[group, topic], terms)
-            for (group, topic), terms in self.terms.items()
-            if terms.mode == "queue" and topic == terms.topic
-        ]
-
-    def makes(self, topic: str) -> bool:
-        """Tell whether to make a topic that is not there."""
-        settings = self.settings
-        return settings.create_topics or (self.asks_partitions and topic == settings.topic)
 
 
 class Control:

@@ -52,7 +52,7 @@ class Leased:
 
     @property
     def going_on(self) -> bool:
-        """Whether calls of its handler are going on between turns."""
+        """Whether calls of its handler are under way between turns."""
         return self.driver is not None and self.driver.going_on
 
     @property
@@ -73,7 +73,7 @@ class Leased:
         self._service.due_s = 0.0
 
     def turn(self) -> ExitCode | None:
-        """Do what is next; return why the service has ended, None while it goes on.
+        """Do what is next; return why the service has ended, None while it continues.
 
         Raises psycopg.OperationalError when the session is lost.
         """

@@ -159,7 +159,7 @@ class _Worker:
             self._hear()
 
     def _show_rest(self) -> None:
-        """Say that no turn is going on; a call that hangs is work all the same (I8)."""
+        """Say that no turn is under way; a call that hangs is work all the same (I8)."""
         slot = self._spec.slot
         calls = [each for each in self._leased.values() if each.oldest_s is not None]
         if calls:

@@ -26,6 +26,7 @@ from gapless.worker.spec import ExitCode, Pipe, QueueSpec
 log = logging.getLogger("gapless.supervisor")
 
 DEATH_LOOK_S = 0.02  # the server may need a moment to see that a session is gone
+DEATH_AGAIN_S = 1.0
 DEATH_PATIENCE_S = 30.0
 
 Run = Callable[[Pipe, int, tuple[int, ...]], None]
@@ -61,33 +62,42 @@ class Forks(Protocol):
 
 @dataclass(slots=True)
 class Death:
-    """A worker of a queue that died at work; lease_no 0: on nothing that its transaction held.
+    """A worker of a queue that died; lease_no 0: on nothing that its transaction held.
 
-    since_s: time.monotonic().
+    since_s, due_s: time.monotonic(), of the death and of the next look.
     """
 
     worker: str
-    is_outside: bool
     lease_no: int
     first_offset: int
     last_offset: int
     since_s: float = field(default_factory=monotonic)
+    due_s: float = 0.0
 
     def note(self, conn: Connection[Any]) -> bool:
-        """Tell the database; False when its session is still there, and this is to be repeated."""
-        if self.is_outside:
-            conn.execute(query("queue", "end_holder"), {"worker": self.worker})
-            self.is_outside = False
-        if not self.lease_no:
+        """Tell the database; False: not all that it had is free yet, and this is to be repeated.
+
+        What it asked the server for as it died may be done after the first look: there are two.
+        """
+        if monotonic() < self.due_s:
+            return False
+        params = {"worker": self.worker}
+        freed = conn.execute(query("queue", "end_holder"), params).fetchone()
+        if self.lease_no:
+            held = {
+                "lease_no": self.lease_no,
+                "first_offset": self.first_offset,
+                "last_offset": self.last_offset,
+            }
+            answer = conn.execute(query("queue", "note_death"), params | held).fetchone()
+            self.lease_no = self.lease_no if answer == ("busy",) else 0
+        is_last = self.due_s > 0
+        if monotonic() > self.since_s + DEATH_PATIENCE_S:
             return True
-        params = {
-            "lease_no": self.lease_no,
-            "first_offset": self.first_offset,
-            "last_offset": self.last_offset,
-        }
-        answer = conn.execute(query("queue", "note_death"), params).fetchone()
-        is_late = monotonic() > self.since_s + DEATH_PATIENCE_S
-        return answer != ("busy",) or is_late
+        if self.lease_no or freed == (None,):
+            return False
+        self.due_s = self.since_s + DEATH_AGAIN_S
+        return is_last
 
 
 @dataclass(slots=True)
@@ -139,8 +149,7 @@ class Pools:
 
     def note_deaths(self, conn: Connection[Any]) -> None:
         """Tell the database of what is known of; what it cannot say yet is told again."""
-        while self.deaths and self.deaths[0].note(conn):
-            del self.deaths[0]
+        self.deaths = [death for death in self.deaths if not death.note(conn)]
 
     def _start(self, pool: _Pool) -> bool:
         worker = f"{self._settings.name_for_people()} {uuid4().hex[:12]}"
@@ -174,7 +183,4 @@ class Pools:
             return
         log.warning("%s ended: %s", pool.queue, child.explain(code))
         self._forks.failed(pool.queue, child)
-        lease_no, first_offset, last_offset = self._board.held(child.slot)
-        is_outside = pool.terms.delivery == "at-least-once"
-        if lease_no or is_outside:
-            self.deaths.append(Death(worker, is_outside, lease_no, first_offset, last_offset))
+        self.deaths.append(Death(worker, *self._board.held(child.slot)))

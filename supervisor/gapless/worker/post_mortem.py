@@ -1,7 +1,7 @@
 """Who is to blame when a worker has ended (pure).
 
 A worker that serves several partitions says on the board at which it is. If its process dies, that
-one is suspected of a poison (I8); the others are not to blame, and go on at once, elsewhere.
+one is suspected of a poison (I8); the others are not to blame, and continue at once, elsewhere.
 """
 
 from __future__ import annotations

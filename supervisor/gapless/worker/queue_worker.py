@@ -111,7 +111,7 @@ class _Serving:
         return None
 
     def rest(self) -> None:
-        """Say that no turn is going on; a call that hangs is work all the same (I8)."""
+        """Say that no turn is under way; a call that hangs is work all the same (I8)."""
         oldest_s = self.driver.oldest_s
         if oldest_s is not None:
             self.board.begin(self.spec.slot, since_s=oldest_s)

@@ -104,7 +104,7 @@ class Roster:
                     worker.child.order("drop", each.lease_no)
 
     def hear(self, worker: Worker) -> Iterator[Ended]:
-        """Yield the services that ended while their worker goes on with others."""
+        """Yield the services that ended while their worker continues with others."""
         for word, lease_no, code in worker.child.heard():
             assert word == "ended"
             service = worker.services.pop(int(lease_no), None)

@@ -39,7 +39,7 @@ class Shared:
 class Service:
     """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
 
-    is_dropped: it is to be let go of. is_troubled: the lease says why it does not go on.
+    is_dropped: it is to be let go of. is_troubled: the lease says why it does not continue.
     """
 
     def __init__(self, shared: Shared, partition: Partition, lease_no: int) -> None:
@@ -52,7 +52,7 @@ class Service:
         self.is_troubled = False
 
     def report(self, assignment: Assignment, error: str | None) -> None:
-        """Say in the lease why the partition does not go on; None: it goes on."""
+        """Say in the lease why the partition does not continue; None: it continues."""
         hold.report_error(self.shared.conn, assignment, error)
         self.is_troubled = error is not None
 
@@ -68,7 +68,7 @@ class Service:
         self.due_s = monotonic() + wait_s
 
     def stop_at_hole(self, error: HoleError, assignment: Assignment) -> None:
-        """Stay on the partition without going on, and say so, until the hole is mended."""
+        """Stay on the partition without continuing, and say so, until the hole is mended."""
         if not self.is_troubled:
             log.error("%s: stopped: %s", self.partition, error)
         self.report(assignment, f"stopped: {error}")

@@ -11,7 +11,8 @@ import psycopg
 
 from gapless.db.connect import cannot_connect, is_transient
 from gapless.errors import UnreachableError, one_line
-from gapless.worker.control import Control, Plan
+from gapless.worker.control import Control
+from gapless.worker.plan import Plan
 from gapless.worker.retries import Retries
 
 log = logging.getLogger("gapless.supervisor")

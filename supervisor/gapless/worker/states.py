@@ -150,7 +150,7 @@ class Working:
 
     @property
     def wakes_at_s(self) -> float:
-        """Until when no notification brings a turn, unless calls go on; time.monotonic."""
+        """Until when no notification brings a turn, unless calls are under way; time.monotonic."""
         return max(self._rests_until_s, 0.0 if self.driver.going_on else self._braked_until_s)
 
     def turn(self) -> State | ExitCode:
@@ -204,7 +204,7 @@ class Working:
         self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
 
     def _slow_down(self, done: Step) -> None:
-        """Rest when nothing but failures comes; go on as before when something was handled."""
+        """Rest when nothing but failures comes; continue as before when something was handled."""
         service, was_on = self._service, self._brake.is_on
         rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
         if rest_s:
@@ -216,10 +216,10 @@ class Working:
             then = f"the next one in {rest_s:.0f} s, one that is handled lifts it"
             why = f"retrying: {self._brake}; {then}; gapless dlq list tells why"
             service.report(self.assignment, why)
-            service.is_troubled = False  # who has calls going on is woken as ever
+            service.is_troubled = False  # who has calls under way is woken as ever
         elif was_on and not self._brake.is_on:
             self._braked_until_s = 0.0
-            log.warning("%s: goes on as before: a unit was handled", service.partition)
+            log.warning("%s: continues as before: a unit was handled", service.partition)
             service.report(self.assignment, None)
 
 

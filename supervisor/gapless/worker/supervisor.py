@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
 from socket import socket
 from time import monotonic
 from typing import Protocol
+from uuid import UUID
 
 import psycopg
 
-from gapless.consume.terms import Terms, agree, require_fit
-from gapless.consume.user.handler import Handler
 from gapless.db.listen import readable
-from gapless.errors import ConnectError, UsageError
+from gapless.errors import ConnectError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
-from gapless.log.schedules import Schedule
-from gapless.settings import Settings
 from gapless.worker.children import Children
-from gapless.worker.control import Control, Plan
+from gapless.worker.control import Control
 from gapless.worker.exporter.keep import ExporterKeeper
+from gapless.worker.plan import Plan
 from gapless.worker.pool import DEATH_LOOK_S
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
 from gapless.worker.start import join_when_there
+from gapless.worker.systemd import ServiceManager
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -50,67 +48,6 @@ class Observer(Protocol):
     def filenos(self) -> list[int]: ...
 
 
-def make_plan(
-    settings: Settings,
-    dsn: str,
-    handlers: Sequence[Handler],
-    *,
-    asks_partitions: bool = True,
-    schedules: Sequence[Schedule] = (),
-) -> Plan:
-    """Settle which handler serves which group and topic.
-
-    asks_partitions: refuse a topic with another number than total_partitions, and make the topic
-    of the settings if nobody made it.
-    schedules: made known at the start, beside those that the handlers declare.
-
-    Raises UsageError for a handler without a group, two for the same group and topic, or one that
-    keeps the order of a group's events and one that does not.
-    """
-    chosen: dict[tuple[str, str], Handler] = {}
-    terms: dict[tuple[str, str], Terms] = {}
-    for handler in handlers:
-        agreed = agree(handler, settings)
-        require_fit(handler, agreed)
-        group = agreed.group_id
-        if group is None:
-            raise UsageError(
-                f"{handler.name} names no group: write @gapless.handler(group=…) or set groupId"
-            )
-        for topic in agreed.topics:
-            if (group, topic) in chosen:
-                raise UsageError(
-                    f"{handler.name} and {chosen[group, topic].name} both serve topic "
-                    f'"{topic}" for group "{group}"; one handler each'
-                )
-            chosen[group, topic] = handler
-            terms[group, topic] = agreed
-    _require_one_mode(chosen)
-    if not chosen:
-        raise UsageError("there is no handler to run")
-    return Plan(
-        settings=settings,
-        dsn=dsn,
-        handlers=chosen,
-        terms=terms,
-        asks_partitions=asks_partitions,
-        schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
-    )
-
-
-def _require_one_mode(handlers: Mapping[tuple[str, str], Handler]) -> None:
-    """Raise UsageError for a group with a handler that keeps its order and one that does not."""
-    first: dict[str, Handler] = {}
-    for (group, _), handler in handlers.items():
-        other = first.setdefault(group, handler)
-        if other.mode != handler.mode:
-            ordered, queue = (other, handler) if handler.mode == "queue" else (handler, other)
-            raise UsageError(
-                f'group "{group}" is a queue for {queue.name}, and keeps the order of its events '
-                f"for {ordered.name}: give one of them another group"
-            )
-
-
 class Supervisor:
     """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained.
 
@@ -125,6 +62,7 @@ class Supervisor:
         self._observer = observer
         self._signals = SignalQueue()
         self._control = Control(plan)
+        self._manager = ServiceManager()
         self._exporter = ExporterKeeper(plan, metrics, self._fds_of_others)
         self._children = Children(
             plan.dsn, plan.settings, os.getpid(), self._private_fds, self._exporter.meters
@@ -143,7 +81,7 @@ class Supervisor:
         """
         with self._signals:
             try:
-                self._exporter.turn(None, drains=False)
+                self._tell(None)
                 if not join_when_there(self._control, self._plan, self._rest):
                     self._stopping_since_s = monotonic()
                 while not (self._stopping_since_s is not None and self._children.is_empty()):
@@ -152,6 +90,7 @@ class Supervisor:
             finally:
                 self._children.kill_all()
                 self._exporter.end()
+                self._manager.close()
         log.info("supervisor: drained")
         return 0
 
@@ -159,7 +98,7 @@ class Supervisor:
         """Sleep before the database is there; False when asked to stop."""
         if self._observer is not None:
             self._observer.tick()
-        self._exporter.turn(None, drains=False)
+        self._tell(None)
         readable(max(0.0, seconds), *self._signals.filenos())
         return not self._signals.take()
 
@@ -170,7 +109,7 @@ class Supervisor:
         self._obey(stops)
         event = self._control.tend()
         if event == "lost":
-            self._children.kill_all()  # no longer a member: nothing of ours may go on
+            self._children.kill_all()  # no longer a member: nothing of ours may continue
         if self._control.is_member:
             self._govern()
         elif self._stopping_since_s is not None:
@@ -178,7 +117,13 @@ class Supervisor:
         if self._observer is not None:
             self._observer.tick()
         member_id = self._control.member.member_id if self._control.is_member else None
-        self._exporter.turn(member_id, drains=self._stopping_since_s is not None)
+        self._tell(member_id)
+
+    def _tell(self, member_id: UUID | None) -> None:
+        """Say to those who watch from outside that the loop turned, and as which member."""
+        drains = self._stopping_since_s is not None
+        self._exporter.turn(member_id, drains=drains)
+        self._manager.turn(member_id, drains=drains)
 
     def _wait(self) -> None:
         """Sleep until a signal, a notification, a child's end, or the next thing that is due."""
@@ -290,5 +235,6 @@ class Supervisor:
             *self._signals.filenos(),
             *self._signals.private_fds(),
             *self._control.filenos(),
+            *self._manager.filenos(),
             *(self._observer.filenos() if self._observer is not None else []),
         ]

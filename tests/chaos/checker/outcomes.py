@@ -56,6 +56,8 @@ def find(facts: Facts) -> Iterator[Violation]:
     )
     for cursor in facts.cursors:
         at = (cursor.group_id, cursor.topic, cursor.partition_id)
+        if facts.group(at).mode == "queue":  # queues.find() has these
+            continue
         if any(move.seek for move in facts.moves.get(at, ())):
             continue
         for unit in facts.units.get((at[1], at[2]), []):

@@ -29,7 +29,8 @@ from chaos.points import traps
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
 from gapless.settings import Settings
-from gapless.worker.supervisor import Supervisor, make_plan
+from gapless.worker.plan import make_plan
+from gapless.worker.supervisor import Supervisor
 
 log = logging.getLogger("zygote")
 

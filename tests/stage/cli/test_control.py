@@ -133,7 +133,7 @@ def test_a_worker_at_work(gapless, orders, conn, dsn) -> None:
         )
         done = gapless("seek", "billing", "--latest", "--yes", "--pause", "--timeout", "1")
         assert done.code == 1
-        assert "nothing was moved; the group goes on as it was" in done.err
+        assert "nothing was moved; the group continues as it was" in done.err
         assert "a worker has not let go within 1 s: nothing was changed" in done.err
         assert (next_offset(conn), paused(conn)) == (1, 0)
     done = gapless("seek", "billing", "--latest", "--yes", "--pause")
@@ -151,7 +151,7 @@ def test_interrupted(
         process.send_signal(number)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "nothing was moved; the group goes on as it was" in err
+    assert "nothing was moved; the group continues as it was" in err
     assert (next_offset(conn), paused(conn)) == (1, 1)
 
 

@@ -16,7 +16,7 @@ from gapless.ops.doctor.rounds import diagnose
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base unrouted later squatters members partitions offsets leases "
+    "chunks default-chunk sequencer re-base unrouted later captures squatters members partitions queues offsets leases "
     "retention pipelines dedupe"
 ).split()
 
@@ -97,7 +97,7 @@ def test_a_log_that_stands_still(gapless, conn) -> None:
     found = levels(done)
     assert (found["sequencer"], found["partitions"]) == ("ok", "FAIL")
     assert found["wake-trigger"] == "warning"
-    assert text(done, "partitions") == "g/orders/1 does not go on: stopped: a hole"
+    assert text(done, "partitions") == "g/orders/1 does not continue: stopped: a hole"
 
 
 def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,7 @@ def _answer(dsn: str, text: str) -> int:
         )
         os.write(leader, f"{text}\n".encode())
         _, err = process.communicate(timeout=30)
-        assert b"type the name of the database to go on: " in err
+        assert b"type the name of the database to continue: " in err
         return process.returncode
     finally:
         os.close(leader)

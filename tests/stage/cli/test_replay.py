@@ -108,7 +108,7 @@ def test_what_fails_is_kept(gapless, orders, conn) -> None:
     assert gapless("status", "--json").json["groups"][0]["group"] == "billing"
     assert [row["group"] for row in gapless("groups", "--json").json] == ["billing"]
     assert gapless("replay", APP, "--name", "again").complaint() == (
-        'there is a group "again" already: choose another name, or go on with it (--continue)'
+        'there is a group "again" already: choose another name, or continue with it (--continue)'
     )
     assert (
         gapless("replay", "--remove", "again").out == "removed replay again, and 2 dead letters\n"
@@ -127,7 +127,7 @@ def test_interrupted_and_continued(
     assert until(lambda: value(conn, "select count(*) from handled") >= 20)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert number == signal.SIGKILL or "go on with gapless replay" in err
+    assert number == signal.SIGKILL or "continue with gapless replay" in err
     row = gapless("replay", "--list", "--json").json[0]
     assert (row["events"], row["running"]) == (80, False)
     assert 10 <= row["done"] < 80

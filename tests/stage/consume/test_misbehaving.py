@@ -21,7 +21,7 @@ from stage.consume.world import Group, World, make_handler
 Misdeed = Callable[[Connection[Any]], object]
 ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 REFUSED = "a gapless handler must not COMMIT: its effects commit together with the offset"
-WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
+WENT_ON = "the handler caught a database error and continued: use conn.transaction() around it"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from gapless.ops.replay.plan import replay_terms as terms_of_replay
 from gapless.settings import Settings
 from gapless.spark.engine import Engine
 from gapless.testing import drained
-from gapless.worker.supervisor import make_plan
+from gapless.worker.plan import make_plan
 from stage.consume.world import World
 
 SAID: dict[str, Any] = {

@@ -19,6 +19,7 @@ CLIENT_BYTES_MAX = 30 << 20
 BACKEND_KB_MAX = 900_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_backlog_of_a_million_events(conn: Connection, topic: Topic) -> None:
     """In transactions of 1 and of 100 000 events; offsets are checked by the server."""

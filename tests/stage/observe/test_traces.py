@@ -26,6 +26,7 @@ from gapless.log.topics import Topic, ensure_topic
 from gapless.settings import Settings
 from gapless.spark.task import Work, find_handler, work_on
 from gapless.testing import drain
+from stage.consume.hostile import HOSTILE
 from stage.observe.conftest import Watch
 from stage.worker.fleet import until
 from support.group import owner
@@ -294,6 +295,25 @@ class TestFailures:
             monkeypatch.setattr(_provider._active_span_processor, what, fail)
         done = drain(dsn, bill)
         assert (done.units, done.dead) == (2, 1)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_error_that_cannot_be_recorded(
+    dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter, name: str
+) -> None:
+    """Its unit is a dead letter as without a trace, its span ends, and all after it is handled."""
+    make, _ = HOSTILE[name]
+
+    @gapless.handler(topic="orders", group="billing")
+    def bill(unit: gapless.Unit, conn: Connection) -> None:
+        if next(iter(unit)).payload == 2:
+            raise make()
+
+    for number in range(1, 4):
+        gapless.publish(conn, "orders", number)
+    done = drain(dsn, bill)
+    assert (done.units, done.dead) == (3, 1)
+    assert len(process_spans(spans)) >= 3, "the batch, and each alone"
 
 
 def test_a_replay(dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter) -> None:

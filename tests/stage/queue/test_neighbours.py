@@ -10,7 +10,9 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.errors import WaitError
 from gapless.log.topics import Topic
+from gapless.log.wait import wait_for
 from support.group import owner
 from support.queue import Queue, join, make, publish
 
@@ -182,8 +184,12 @@ def test_who_waits_for_a_transaction_is_told_above_the_floor(
     assert [state(unit) for unit in units] == ["pending", "handled"]
     chain = "select state from gapless.chain_state(array['sender'], %s)"
     assert conn.execute(chain, [units[1]]).fetchone() == ("handled",)
+    assert wait_for(conn, "sender", units[1], 0) == "handled"
+    with pytest.raises(WaitError, match="has not come to it yet"):
+        wait_for(conn, "sender", units[0], 0)
     queue.call(conn, "reject", straggler, "no")
     assert [state(unit) for unit in units] == ["dead", "handled"]
+    assert wait_for(conn, "sender", units[0], 0) == "dead"
 
 
 def test_states_as_a_job_table_shows_them(

@@ -34,6 +34,14 @@ def do(payload: dict[str, Any], attempt: int) -> None:
         return
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    refuse(what, payload, attempt)
+    if what in ("hang", "retry, then hang"):
+        Path(os.environ["PIDS"], str(payload["n"])).write_text(str(os.getpid()))
+        time.sleep(600)
+
+
+def refuse(what: str, payload: dict[str, Any], attempt: int) -> None:
+    """Raise what the event says, if it does."""
     if what == "fail":
         raise ValueError("as it says")
     if what == "retry":
@@ -42,9 +50,8 @@ def do(payload: dict[str, Any], attempt: int) -> None:
         raise gapless.DeadLetter("bad address")
     if what == "skip":
         raise gapless.Skip
-    if what == "hang":
-        Path(os.environ["PIDS"], str(payload["n"])).write_text(str(os.getpid()))
-        time.sleep(600)
+    if what == "retry, then hang" and attempt == 1:
+        raise gapless.Retry("later", after=0.1)
 
 
 @gapless.handler(

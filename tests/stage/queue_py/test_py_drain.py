@@ -14,7 +14,7 @@ from gapless.consume.terms import Terms, agree
 from gapless.ops.replay.plan import replay_terms
 from gapless.settings import Settings
 from gapless.testing import drain, drained
-from gapless.worker.supervisor import make_plan
+from gapless.worker.plan import make_plan
 from stage.queue_py import app
 from stage.queue_py.supervisors import Runs
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from psycopg import Connection
 
 import gapless
@@ -116,19 +117,39 @@ class TestPoison:
         assert runs.done() == dict.fromkeys(numbers, 1)
 
 
-def test_a_killed_workers_events_are_in_other_hands_at_once(runs: Runs) -> None:
-    """100 ms on a quiet machine; there is no timeout that has to pass."""
-    run = runs.start("once", workers=2)
-    runs.until_workers(run, 2)
-    (number,) = runs.publish({"do": "hang", "times": 1})
-    pid = runs.until_hangs(number)
-    (began,) = runs.conn.execute("select clock_timestamp()").fetchone() or (None,)
-    os.kill(pid, signal.SIGKILL)
-    runs.until_done([number])
-    (took,) = runs.conn.execute("select at - %s::timestamptz from done", [began]).fetchone() or (
-        timedelta.max,
-    )
-    assert took < timedelta(seconds=patience(0.1))
+@pytest.mark.parametrize("group", ["once", "outside"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param({"do": "hang", "times": 1}, id="open"),
+        pytest.param({"do": "hang", "times": 2}, id="at which another died"),
+        pytest.param({"do": "retry, then hang", "times": 2}, id="set aside"),
+    ],
+)
+def test_a_killed_workers_events_are_in_other_hands_at_once(
+    runs: Runs, group: str, event: dict[str, Any]
+) -> None:
+    """100 ms on a quiet machine; there is no timeout that has to pass, whatever it had in hand."""
+    environ = {"VISIBILITY_S": "600", "GAPLESS_MAXPROCESSINGMS": "600000"}
+    run = runs.start(group, workers=3, environ=environ)
+    runs.until_workers(run, 3)
+    (number,) = runs.publish(event)
+    path = runs.folder / str(number)
+    for _ in range(event["times"] if event["do"] == "hang" else 1):
+        pid = runs.until_hangs(number)
+        path.unlink()
+        (began,) = runs.conn.execute("select clock_timestamp()").fetchone() or (None,)
+        os.kill(pid, signal.SIGKILL)
+    later = "select min(at) - %s::timestamptz from done where n = %s and at > %s"
+
+    def took() -> timedelta | None:
+        (found,) = runs.conn.execute(later, [began, number, began]).fetchone() or (None,)
+        return found
+
+    until(lambda: took() is not None, "others have it", within=runs.state)
+    assert (took() or timedelta.max) < timedelta(seconds=patience(0.1))
+    runs.until_empty(group)
+    assert runs.dead(group) == {}
 
 
 def test_sigterm_lets_a_worker_finish_what_it_has_in_hand(runs: Runs) -> None:

@@ -25,7 +25,7 @@ from stage.retention.world import FOR_EVER, World
 def test_nothing_is_dropped_until_somebody_says_so(world: World) -> None:
     world.history()
     assert world.apply() == 0
-    assert world.reasons() == ["topic orders keeps its events for ever: it has no retention"]
+    assert world.reasons() == ["topic orders keeps its events forever: it has no retention"]
     assert world.ends() == [(1, 16), (1, 13)]
 
 
@@ -75,7 +75,7 @@ def test_all_topics_in_a_chunk_have_to_let_it_go(world: World) -> None:
     world.history()
     world.expire()
     assert world.apply() == 0
-    assert world.reasons() == ["topic clicks keeps its events for ever: it has no retention"]
+    assert world.reasons() == ["topic clicks keeps its events forever: it has no retention"]
     world.expire("clicks")
     assert world.apply() == 3
 
@@ -101,7 +101,7 @@ def test_events_of_an_id_that_nobody_made_keep_their_chunk(world: World, adopted
     adopt_topic(world.conn, 77, "late", partitions=1)
     assert sequence(world.conn) == 1
     assert world.apply() == 0
-    assert world.reasons() == ["topic late keeps its events for ever: it has no retention"]
+    assert world.reasons() == ["topic late keeps its events forever: it has no retention"]
     set_retention(world.conn, "late", Retention(keep_s=0.000_001))
     world.conn.execute("select gapless.create_group('g', 'late', 'earliest')")
     assert world.apply() == 0

@@ -102,7 +102,7 @@ def test_the_reason_is_true(world: World) -> None:
     quiet_runs(world.conn)
     assert "it is complete" in world.value(why, oldest)
     assert plan_retention(world.conn)[0].reasons == [
-        "topic orders keeps its events for ever: it has no retention"
+        "topic orders keeps its events forever: it has no retention"
     ]
 
 

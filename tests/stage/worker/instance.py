@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
-from gapless.worker.supervisor import Supervisor, make_plan
+from gapless.worker.plan import make_plan
+from gapless.worker.supervisor import Supervisor
 from stage.worker.app import caller, recorder
 
 

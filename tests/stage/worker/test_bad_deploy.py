@@ -71,7 +71,7 @@ def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
     until(lambda: a.logged("slowed down"), "it slows down", within=a.log)
     fleet.publish(*[{}] * 10, partitions=1)
     fleet.until_handled()
-    until(lambda: a.logged("g/t/0: goes on as before"), "it is said", within=a.log)
+    until(lambda: a.logged("g/t/0: continues as before"), "it is said", within=a.log)
     until(lambda: fleet.value(ERROR) is None, "it is no error any more")
     assert settled(fleet) == UNITS
     assert a.log().count("slowed down") == 1

@@ -83,7 +83,10 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name == "hangs in C" else ()) for name in ENDS],
+)
 @pytest.mark.parametrize(
     "policy",
     [

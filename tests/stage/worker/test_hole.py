@@ -93,7 +93,7 @@ def test_a_hole_is_passed_by_the_command_that_the_error_names(
     fleet.start("a", patch={"gapless.worker.service.HOLE_RETRY_S": 0.1})
     fleet.until_owners(a=4)
     make_hole(fleet, what, tmp_path)
-    place = re.search(r"gapless skip (\S+) goes on", fleet.value(ERROR, 0))
+    place = re.search(r"gapless skip (\S+) continues", fleet.value(ERROR, 0))
     assert place is not None
     assert place[1] == "g/t/0@2"
     code, said = skip(fleet.dsn, "g/t/0@3")

@@ -61,7 +61,9 @@ def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
     assert_sound(made.dsn, by_hand=False)
 
 
-@pytest.mark.parametrize("how", ["fast", "immediate", "kill -9 a backend"])
+@pytest.mark.parametrize(
+    "how", ["fast", pytest.param("immediate", marks=pytest.mark.long), "kill -9 a backend"]
+)
 def test_everything_goes_on_after_a_restart(
     cluster: Cluster, fleet: Fleet, how: str, record_property: pytest.RecordProperty
 ) -> None:

@@ -8,7 +8,7 @@ from gapless.cli.dlq.change import discard_chosen, redrive_chosen
 from gapless.cli.dlq.filters import add_filters
 from gapless.cli.dlq.show import print_list, print_one
 from gapless.cli.dlq.transfer import export, import_
-from gapless.cli.parser import Parser, add_confirm, add_verb, whole
+from gapless.cli.parser import Parser, add_confirm, add_limit, add_verb
 from gapless.cli.place import event_place
 from gapless.ops.dlq.find import OPEN
 
@@ -32,13 +32,7 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.add_verbs("list")
     listing = add_verb(verbs, "list", print_list, "list the newest units (also without a verb)")
     add_filters(listing, states=OPEN)
-    listing.add_argument(
-        "--limit",
-        type=whole(1, 1_000_000),
-        default=20,
-        metavar="N",
-        help="at most N, newest failure first (default: 20)",
-    )
+    add_limit(listing, 20, "at most N, newest failure first")
     about = "show one with payload, error and what waits behind it"
     showing = add_verb(verbs, "show", print_one, about)
     showing.add_argument("place", type=event_place, metavar="PLACE", help="as in the list")

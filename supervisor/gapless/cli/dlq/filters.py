@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 
-from gapless.cli.parser import whole
+from gapless.cli.parser import add_partition
 from gapless.cli.place import moment
 from gapless.ops.dlq.find import STATES, DlqFilter
 from gapless.ops.text import whole_seconds
@@ -21,7 +21,7 @@ def add_filters(parser: argparse.ArgumentParser, *, states: Sequence[str]) -> No
     chosen = parser.add_argument_group("which ones (all that are said must hold)")
     chosen.add_argument("--group", help="of this group")
     chosen.add_argument("--topic", help="of this topic")
-    chosen.add_argument("--partition", type=whole(0, 4095), metavar="P", help="of this partition")
+    add_partition(chosen, "of this partition")
     chosen.add_argument("--key", help="with an event of this key")
     chosen.add_argument(
         "--error", metavar="TEXT", help="with this in the error or its traceback, in any case"

@@ -6,10 +6,11 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 
-from gapless.cli.context import open_connection
+from gapless.cli.context import open_connection, show_found
 from gapless.cli.dlq.filters import filter_of
-from gapless.cli.screen import cell, say, show
+from gapless.cli.screen import cell, say
 from gapless.ops.dlq.find import DlqDetails, list_units, show_unit
 from gapless.ops.dlq.records import DlqEvent, DlqRow, DlqUnit, ParkedAhead, ParkedBehind
 from gapless.ops.dlq.transfer import unit_json
@@ -22,10 +23,8 @@ _JSON_FIELDS = ("headers", "payload")
 
 def print_list(args: argparse.Namespace) -> int:
     """Print the units that the filters choose."""
-    with open_connection(args, "dlq") as conn:
-        found = list_units(conn, filter_of(args), limit=args.limit)
-    show(DlqRow, found, as_json=args.json, empty="no dead letters")
-    return 0
+    find = partial(list_units, wanted=filter_of(args), limit=args.limit)
+    return show_found(args, "dlq", DlqRow, find, "no dead letters")
 
 
 def print_one(args: argparse.Namespace) -> int:

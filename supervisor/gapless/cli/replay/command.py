@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import signal
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load_settings, open_connection
-from gapless.cli.parser import add_confirm, add_json, whole
+from gapless.cli.context import load_settings, open_connection, show_found
+from gapless.cli.parser import add_confirm, add_json, add_partition
 from gapless.cli.place import point
 from gapless.cli.progress import Steps
 from gapless.cli.replay.report import print_plan, print_result, print_trial
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import answer, remark
 from gapless.consume.terms import agree
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
@@ -65,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("handler", nargs="?", metavar="MODULE:HANDLER", help="as in gapless run")
     parser.add_argument("--topic", help="the topic (default: the handler's)")
-    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help="only this one")
+    add_partition(parser)
     parser.add_argument(
         "--from",
         dest="begin",
@@ -86,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     other = parser.add_mutually_exclusive_group()
     other.add_argument(
-        "--continue", dest="old", metavar="NAME", help="go on with this one; needs no --yes"
+        "--continue", dest="old", metavar="NAME", help="continue with this one; needs no --yes"
     )
     other.add_argument("--remove", metavar="NAME", help="forget this one, and its dead letters")
     other.add_argument("--list", action="store_true", help="list those that were not finished")
@@ -94,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show what a replay would do, try it, or do it; go on with, remove or list replays."""
+    """Show what a replay would do, try it, or do it; continue with, remove or list replays."""
     if args.list:
         return _list(args)
     if args.remove:
@@ -166,7 +165,7 @@ def _run(
     except BaseException:
         remark(
             f"replay {name} is not finished: {begun.done + did:,} of "
-            f"{quantity(begun.events, 'event')} done; go on with gapless replay "
+            f"{quantity(begun.events, 'event')} done; continue with gapless replay "
             f"{args.handler} --continue {name}, or forget it with gapless replay --remove {name}"
         )
         raise
@@ -185,14 +184,11 @@ def _handler(args: argparse.Namespace, settings: Settings) -> Handler:
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "replay") as conn:
-        found = list_replays(conn)
-    show(ReplayInfo, found, as_json=args.json, empty="no replay is unfinished")
-    return 0
+    return show_found(args, "replay", ReplayInfo, list_replays, "no replay is unfinished")
 
 
 def _remove(args: argparse.Namespace) -> int:
-    with closing(open_connection(args, "replay")) as conn:
+    with open_connection(args, "replay") as conn:
         done = remove_replay(conn, args.remove)
     text = f"removed replay {done.name}, and {quantity(done.dead_letters, 'dead letter')}"
     answer(args, text, removed=done.name, dead_letters=done.dead_letters)

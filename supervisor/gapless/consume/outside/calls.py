@@ -1,4 +1,4 @@
-"""Calls of an at-least-once handler that are going on, each on a thread of its own, or as a task.
+"""Calls of an at-least-once handler that are under way, each on a thread of its own, or as a task.
 
 The session belongs to the thread that drives the partition. What the others want of it comes
 through one queue: that a call has ended, or the next slice of a unit that is too large for memory.
@@ -49,7 +49,7 @@ class Calls:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is going on began."""
+        """When (time.monotonic) the oldest call that is under way began."""
         return min(self._began_s.values(), default=None)
 
     def begin(self, unit: Unit, number: int | None = None) -> None:
@@ -71,7 +71,7 @@ class Calls:
     def collect(self, *, wait: bool) -> Iterator[tuple[int, Ended]]:
         """Yield the units whose calls have ended, and how; serve the calls that read on.
 
-        wait: until one has ended, if any is going on.
+        wait: until one has ended, if any is under way.
         """
         ended = 0
         with suppress(Empty):

@@ -57,7 +57,7 @@ class _Note:
 
 
 class Outside:
-    """The calls of one partition; they go on between the turns of its driver.
+    """The calls of one partition; they continue between the turns of its driver.
 
     wake: called, on any thread, when the next turn has something to do. Without it a turn waits.
     """
@@ -77,7 +77,7 @@ class Outside:
 
     @property
     def going_on(self) -> bool:
-        """Whether calls are going on, or have ended and are not noted yet."""
+        """Whether calls are under way, or have ended and are not noted yet."""
         return bool(self._calls or self._ended)
 
     @property
@@ -87,7 +87,7 @@ class Outside:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is going on began."""
+        """When (time.monotonic) the oldest call that is under way began."""
         return self._calls.oldest_s
 
     @property
@@ -98,7 +98,7 @@ class Outside:
     def turn(self, job: Job, *, rests: bool = False) -> Step:
         """Note which calls have ended, and begin others, unless it `rests`.
 
-        "idle": nothing has ended and nothing can begin; no call is going on, if turns wait.
+        "idle": nothing has ended and nothing can begin; no call is under way, if turns wait.
         Raises as step() does, what a call or the policy says after all calls have ended; what is
         transient otherwise at once: take another turn.
         """
@@ -232,7 +232,7 @@ class Outside:
         return {first: attempts for first, attempts, _ in rows}
 
     def _noted(self, note: _Note) -> Step:
-        """Go on after the COMMIT of a note."""
+        """Continue after the COMMIT of a note."""
         window = self._ahead.window
         self._trouble = self._trouble or note.blocked
         for first in self._ended:

@@ -20,7 +20,7 @@ from gapless.errors import HoleError
 from gapless.keys import partition_params
 
 AHEAD_EVENTS = 10_000  # what is finished ahead of the offset is written down, and held in memory
-LOOK_S = 0.5  # so often the log is looked at while calls are going on: is the group paused?
+LOOK_S = 0.5  # so often the log is looked at while calls are under way: is the group paused?
 LOOK_AT_END_S = 0.02  # and so often when it had no more
 
 

@@ -67,7 +67,7 @@ class QueueDriver:
 
     @property
     def going_on(self) -> bool:
-        """Whether calls are going on between the turns."""
+        """Whether calls are under way between the turns."""
         return self._calls is not None and self._calls.going_on
 
     @property

@@ -1,6 +1,6 @@
 """At least once in a queue: events are reserved, and called outside any transaction (Q1, Q2).
 
-A worker has up to `concurrency` calls going on. Their reservations are renewed while they last;
+A worker has up to `concurrency` calls under way. Their reservations are renewed while they last;
 what has ended is acknowledged in one transaction. An event whose worker died is to be had again
 when its reservation ends, at the latest after visibility_s. One at which somebody died is called
 alone.
@@ -62,7 +62,7 @@ class QueueCalls:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is going on began."""
+        """When (time.monotonic) the oldest call that is under way began."""
         return self._calls.oldest_s
 
     @property
@@ -86,7 +86,7 @@ class QueueCalls:
     ) -> Step:
         """Note what has ended, renew what lasts, and begin other calls, unless it `rests`.
 
-        most: at most N calls going on at a time, if not as agreed.
+        most: at most N calls under way at a time, if not as agreed.
 
         places: the partitions of each topic, in order of preference.
         "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,

@@ -93,11 +93,12 @@ def _units(
             Unit(source, base + at, [rows[message_id]]) for at, message_id in enumerate(message_ids)
         ]
     except KeyError as missing:
+        first = base + message_ids.index(missing.args[0])
         raise HoleError(
             f"{place.partition}: the event with id {missing} is missing from outbox_message_t: "
-            "restore it, then the queue continues",
+            f"restore it, or gapless skip {place.partition}@{first} continues without it",
             missing_id=missing.args[0],
-            first_offset=base,
+            first_offset=first,
         ) from None
 
 
@@ -106,7 +107,7 @@ def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> Non
     if outcome == "overrun":
         raise OverrunError(
             f"{where} were dropped by retention before the group handled them: "
-            f"gapless seek {place.partition} --earliest --yes goes on without them"
+            f"gapless skip {place.partition}@{first} continues without them"
         )
     if outcome == "beyond":
         raise HoleError(
@@ -115,5 +116,5 @@ def _refuse(outcome: str, place: QueuePlace, first: object, last: object) -> Non
         )
     raise HoleError(
         f"{where} are missing from the log: restore them, or gapless skip "
-        f"{place.partition}@{first} goes on without them"
+        f"{place.partition}@{first} continues without them"
     )

@@ -90,7 +90,7 @@ def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Clai
 
 
 def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
-    """Raise what keeps the group from going on where it is."""
+    """Raise what keeps the group from continuing where it is."""
     if outcome == "hole":
         raise _hole(first, last, claimed_from=first)
     if outcome == "unplaced":
@@ -104,7 +104,7 @@ def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None
     if outcome == "overrun":
         raise OverrunError(
             f"retention dropped offsets {first} to {last} before group "
-            f"{assignment.partition.group_id} handled them: gapless seek --earliest goes on "
+            f"{assignment.partition.group_id} handled them: gapless seek --earliest continues "
             "without them, and so does autoOffsetReset"
         )
 
@@ -164,7 +164,7 @@ def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
     if not marks.endswith("1", 0, events):
         raise HoleError(
             f"offset {last} ends no unit, and what comes behind it is missing from log_segment: "
-            "restore it, then the partition goes on",
+            "restore it, then the partition continues",
             whole=marks.rfind("1", 0, events) + 1,
             first_offset=first,
         )
@@ -187,7 +187,7 @@ def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
 
 
 def stop_beyond(conn: Connection[Any], assignment: Assignment, log_end: int) -> None:
-    """Let the group stay where it is, beyond the end, until somebody says where it goes on."""
+    """Let the group stay where it is, beyond the end, until somebody says where it continues."""
     with transaction(conn):
         run(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
 
@@ -218,7 +218,7 @@ def before_hole(spans: Spans) -> Iterator[None]:
 def _hole(first: int, last: int, *, claimed_from: int, whole: int = 0) -> HoleError:
     return HoleError(
         f"offsets {first} to {last} are missing from log_segment: "
-        "restore them, then the partition goes on",
+        "restore them, then the partition continues",
         whole=whole,
         first_offset=claimed_from,
     )

@@ -120,7 +120,7 @@ class _UnitReader:
             raise HoleError(
                 f"{len(ids) - found} of {len(ids)} events are missing from outbox_message_t, "
                 f"their ids are from {min(ids)} to {max(ids)}: restore them, "
-                "then the partition goes on",
+                "then the partition continues",
                 missing_id=ids[0],  # of a unit that is handled as a whole, or not at all
             )
 

@@ -32,7 +32,7 @@ from gapless.telemetry.meter import in_use
 from gapless.telemetry.spans import TRACING
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
-_WENT_ON = "the handler caught a database error and went on: use conn.transaction() around it"
+_CONTINUED = "the handler caught a database error and continued: use conn.transaction() around it"
 ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 
 _IN_TRANSACTION = int(TransactionStatus.INTRANS)  # so: neither broken, closed, aborted nor busy
@@ -104,7 +104,7 @@ def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoR
     require_usable(conn, error)
     _raise_passing(error, but=is_unready)
     if isinstance(error, psycopg.errors.InFailedSqlTransaction):
-        error.add_note(_WENT_ON)
+        error.add_note(_CONTINUED)
     raise UnitFailedError(error) from error
 
 
@@ -113,7 +113,7 @@ def _require_good(result: object, conn: Connection[Any]) -> None:
     require_usable(conn)
     status = conn.info.transaction_status
     if status != TransactionStatus.INTRANS:
-        why = _WENT_ON if status == TransactionStatus.INERROR else ENDED
+        why = _CONTINUED if status == TransactionStatus.INERROR else ENDED
         raise UnitFailedError(TransactionBrokenError(why))
     _refuse_unrun(result)
 
@@ -155,7 +155,7 @@ def _failed_outside(raised: BaseException, began: float) -> Failure:
 
 
 def require_transaction(conn: Connection[Any], error: BaseException) -> None:
-    """Raise TransactionBrokenError unless the step's transaction goes on after `error`."""
+    """Raise TransactionBrokenError unless the step's transaction continues after `error`."""
     require_usable(conn)
     if conn.info.transaction_status != TransactionStatus.INTRANS:
         raise TransactionBrokenError(ENDED) from error

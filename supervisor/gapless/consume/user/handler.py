@@ -222,7 +222,7 @@ def handler(
     mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
     event is one unit; topic may be a list, in order of preference. At least once, each event in
     hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
-    while its call is going on; it ends by itself when the worker, or its machine, is gone.
+    while its call is under way; it ends by itself when the worker, or its machine, is gone.
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """

@@ -61,7 +61,7 @@ class Watch:
         self._counts = [0] * (len(BOUNDS_S) + 1)
         self._sum_s = self._began_s = 0.0
         self._events = 0
-        self._unit: Unit | None = None  # whose call is going on
+        self._unit: Unit | None = None  # whose call is under way
         self._process: spans.Process | None = None
 
     def each(self, numbered: Iterable[tuple[int, Unit]]) -> Iterator[tuple[int, Unit]]:
@@ -84,7 +84,7 @@ class Watch:
                 self._process = None
 
     def close(self, error: BaseException | None) -> None:
-        """Write it all down. error: what ended the loop, if a call was going on."""
+        """Write it all down. error: what ended the loop, if a call was under way."""
         if self._meter is not None and self._events:
             self._meter.consumed(self._events)
             self._meter.took_all("process", self._counts, self._sum_s)

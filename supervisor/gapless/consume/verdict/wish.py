@@ -47,7 +47,7 @@ class PayloadError(DeadLetter):
 
 
 class Skip(Exception):  # noqa: N818
-    """Undo what I wrote, and go on as if I had handled this unit; nothing is kept of it."""
+    """Undo what I wrote, and continue as if I had handled this unit; nothing is kept of it."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)

@@ -161,23 +161,24 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition of a group does not go on."""
+    """Whether some partition does not continue; what stops a queue is for queues()."""
     look = _look(patient)
-    ill = [standing for standing in look.partitions if standing.error is not None]
+    ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
+    ill = [standing for standing in ordered if standing.error is not None]
     for standing in ill[:_SHOWN_MAX]:
         level = warning if (standing.error or "").startswith("retrying") else fail
-        text = f"{standing.name} does not go on: {plain(standing.error or '')}"
+        text = f"{standing.name} does not continue: {plain(standing.error or '')}"
         yield level("partitions", text, "see docs/operations.md, When a partition stops")
     if len(ill) > _SHOWN_MAX:
         more = f"{quantity(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
         yield warning("partitions", more, "gapless status shows all")
     yield from _paused(look)
-    unserved = sum(standing.is_troubled for standing in look.partitions) - len(ill)
+    unserved = sum(standing.is_troubled for standing in ordered) - len(ill)
     if look.members and unserved > 0:
         text = f"{quantity(unserved, 'partition')} without a worker"
         yield warning("partitions", text, "raise capacity or start another supervisor")
     if not ill:
-        yield ok("partitions", f"{quantity(len(look.partitions), 'partition')}, none has stopped")
+        yield ok("partitions", f"{quantity(len(ordered), 'partition')}, none has stopped")
 
 
 def _paused(look: Snapshot) -> Iterator[Finding]:
@@ -187,7 +188,7 @@ def _paused(look: Snapshot) -> Iterator[Finding]:
         own = [standing for standing in paused if standing.group_id == group]
         why = plain(own[0].pause or "")
         text = f"{quantity(len(own), 'partition')} of group {plain(group)} paused by {why}"
-        yield warning("paused", text, f"gapless resume {plain(group)} lets it go on")
+        yield warning("paused", text, f"gapless resume {plain(group)} lets it continue")
 
 
 def retention(patient: Patient) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Whether each group has a place in the log from which it can go on."""
+"""Whether each group has a place in the log from which it can continue."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
-from gapless.ops.doctor import captures, later, log, places, schema, server, session
+from gapless.ops.doctor import captures, later, log, places, queues, schema, server, session
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
@@ -37,6 +37,7 @@ _LOG = (
     log.squatters,
     log.members,
     log.partitions,
+    queues.queues,
     places.offsets,
     log.leases,
     log.retention,

@@ -144,7 +144,7 @@ def _run_all(
     left = {part.partition_id for part in _parts(conn, name)}
     if left.intersection(part.partition_id for part in waiting):
         raise GaplessError(
-            f"replay {name} is paused (gapless resume {name}, then go on with --continue), or its "
+            f"replay {name} is paused (gapless resume {name}, then --continue), or its "
             "range leaves out what comes before it, in other partitions that the topic had"
         )
 

@@ -13,7 +13,7 @@ from gapless.telemetry.meter import Meters
 from gapless.telemetry.pulse import Pulse
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
-from gapless.worker.control import Plan
+from gapless.worker.plan import Plan
 from gapless.worker.retries import Backoff
 from gapless.worker.spec import ExporterSpec, Pipe
 

@@ -1,0 +1,2 @@
+-- The table of app.py.
+create table bill (customer text, total int);

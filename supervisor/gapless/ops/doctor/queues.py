@@ -1,0 +1,161 @@
+"""Whether queue groups continue: what nobody takes, what somebody has for long, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gapless.db.queries import query
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.rows import rows
+from gapless.ops.text import duration, plain, quantity
+
+_SHOWN_MAX = 5
+_HELD_S = 600.0  # so long somebody may have events, or what failed may wait
+_OPEN_S = 60.0  # so long events may be open without anybody who takes them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """How a queue group is in a partition, as gapless.queue_state() counts.
+
+    missing_…: what it cannot get past, in the log. held_…: what has been in hand with a receipt the
+    longest; work_…: the oldest transaction that has some of it. waits_s: until the next attempt of
+    what failed. is_swept: the first event from the floor on is not finished. None: there is none.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    next_offset: int
+    lease_no: int
+    open: int
+    in_work: int
+    in_hand: int
+    lapsed: int
+    finished_ahead: int
+    waiting: int
+    oldest_open_s: float
+    is_paused: bool
+    is_swept: bool
+    workers: int
+    missing: str | None
+    missing_first: int | None
+    missing_last: int | None
+    held_first: int | None
+    held_last: int | None
+    held_by: str | None
+    held_s: float | None
+    work_pid: int | None
+    work_s: float | None
+    waits_s: float | None
+
+    @property
+    def name(self) -> str:
+        return plain(f"{self.group}/{self.topic}/{self.partition}")
+
+    @property
+    def behind(self) -> str:
+        """What a floor that does not move keeps back."""
+        if not self.finished_ahead:
+            return ""
+        return (
+            f"; {quantity(self.finished_ahead, 'event')} above the floor "
+            f"{'is' if self.finished_ahead == 1 else 'are'} finished, and retention keeps the log "
+            f"from offset {self.next_offset} on"
+        )
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody has any of it in hand."""
+        return not (self.in_work or self.in_hand)
+
+
+def queues(patient: Patient) -> Iterator[Finding]:
+    """Whether some partition of a queue group does not continue, and what helps."""
+    found = rows(patient.conn, QueueFacts, query("doctor", "queues"))
+    ill = [finding for each in found for finding in _findings(each)]
+    yield from ill[:_SHOWN_MAX]
+    if len(ill) > _SHOWN_MAX:
+        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more finding')} of this kind"
+        yield warning("queues", more, "gapless queue state GROUP shows all partitions")
+    if not ill:
+        yield ok("queues", f"{quantity(len(found), 'partition')} of queue groups, all continue")
+
+
+def _findings(facts: QueueFacts) -> Iterator[Finding]:
+    """Find what is wrong in a partition; what is paused rests because somebody wanted it."""
+    if facts.missing is not None:
+        yield _missing(facts)
+    if facts.is_paused:
+        return
+    yield from _held(facts)
+    if facts.is_left:
+        yield from _left(facts)
+
+
+def _missing(facts: QueueFacts) -> Finding:
+    what = "were dropped by retention" if facts.missing == "overrun" else "are missing from the log"
+    place = f"{facts.name}@{facts.missing_first}"
+    restore = "" if facts.missing == "overrun" else "restore them, or "
+    return fail(
+        "queues",
+        f"{facts.name} does not get past offsets {facts.missing_first} to {facts.missing_last}, "
+        f"which {what}",
+        f"{restore}gapless skip {place} continues without them",
+    )
+
+
+def _held(facts: QueueFacts) -> Iterator[Finding]:
+    """Find what has been in hand for long: the floor and retention wait for it."""
+    if (facts.held_s or 0.0) > _HELD_S:
+        holder = (facts.held_by or "").replace("'", "''")
+        yield warning(
+            "queues",
+            f"{facts.name}: {plain(facts.held_by or 'somebody')} has had offsets "
+            f"{facts.held_first} to {facts.held_last} in hand for {duration(facts.held_s or 0)}"
+            f"{facts.behind}",
+            plain(
+                f"if it is gone: select gapless.end_holder('{holder}') gives all it has to others"
+            ),
+        )
+    if (facts.work_s or 0.0) > _HELD_S:
+        yield warning(
+            "queues",
+            f"{facts.name}: pid {facts.work_pid} has had events in hand for "
+            f"{duration(facts.work_s or 0)}, in an open transaction{facts.behind}",
+            f"select pg_terminate_backend({facts.work_pid}) gives them to others",
+        )
+
+
+def _left(facts: QueueFacts) -> Iterator[Finding]:
+    """Find what nobody has in hand, and nobody takes."""
+    free = facts.open + facts.lapsed
+    if free:
+        yield from _untaken(facts, free)
+        return
+    if not facts.is_swept and facts.oldest_open_s > _HELD_S:
+        yield warning(
+            "queues",
+            f"{facts.name}: all is finished, and nobody moved the floor{facts.behind}",
+            f"start a worker, or: select gapless.sweep({facts.lease_no})",
+        )
+    if facts.waiting and (facts.waits_s or 0.0) > _HELD_S:
+        yield warning(
+            "queues",
+            f"{facts.name}: all that is left, {quantity(facts.waiting, 'unit')}, waits for another "
+            f"attempt, the next in {duration(facts.waits_s or 0)}",
+            f"gapless dlq redrive --group {plain(facts.group)} --state waiting --yes tries it now",
+        )
+
+
+def _untaken(facts: QueueFacts, free: int) -> Iterator[Finding]:
+    """Find what is open without a worker; a hole is another finding."""
+    if facts.workers or facts.missing is not None or facts.oldest_open_s <= _OPEN_S:
+        return
+    age = duration(facts.oldest_open_s)
+    yield warning(
+        "queues",
+        f"{facts.name}: {quantity(free, 'event')} open, the oldest for {age}, and no worker",
+        f"start one: gapless run; by hand: gapless queue take {facts.name.rpartition('/')[0]}",
+    )

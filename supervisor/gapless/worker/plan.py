@@ -1,0 +1,103 @@
+"""What a supervisor is to run: which handler serves which group and topic, on what terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gapless.consume.terms import Terms, agree, require_fit
+from gapless.consume.user.handler import Handler
+from gapless.errors import UsageError
+from gapless.log.schedules import Schedule
+from gapless.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a supervisor is to run: settings, DSN, handlers and their terms by (group, topic).
+
+    asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
+    the topic of the configuration is made if nobody made it.
+    """
+
+    settings: Settings
+    dsn: str
+    handlers: dict[tuple[str, str], Handler]
+    terms: dict[tuple[str, str], Terms]
+    asks_partitions: bool = True
+    schedules: tuple[Schedule, ...] = ()
+
+    @property
+    def queues(self) -> list[tuple[str, Handler, Terms]]:
+        """The handlers of queue groups, each once, with its group."""
+        return [
+            (group, self.handlers[group, topic], terms)
+            for (group, topic), terms in self.terms.items()
+            if terms.mode == "queue" and topic == terms.topic
+        ]
+
+    def makes(self, topic: str) -> bool:
+        """Tell whether to make a topic that is not there."""
+        settings = self.settings
+        return settings.create_topics or (self.asks_partitions and topic == settings.topic)
+
+
+def make_plan(
+    settings: Settings,
+    dsn: str,
+    handlers: Sequence[Handler],
+    *,
+    asks_partitions: bool = True,
+    schedules: Sequence[Schedule] = (),
+) -> Plan:
+    """Settle which handler serves which group and topic.
+
+    asks_partitions: refuse a topic with another number than total_partitions, and make the topic
+    of the settings if nobody made it.
+    schedules: made known at the start, beside those that the handlers declare.
+
+    Raises UsageError for a handler without a group, two for the same group and topic, or one that
+    keeps the order of a group's events and one that does not.
+    """
+    chosen: dict[tuple[str, str], Handler] = {}
+    terms: dict[tuple[str, str], Terms] = {}
+    for handler in handlers:
+        agreed = agree(handler, settings)
+        require_fit(handler, agreed)
+        group = agreed.group_id
+        if group is None:
+            raise UsageError(
+                f"{handler.name} names no group: write @gapless.handler(group=…) or set groupId"
+            )
+        for topic in agreed.topics:
+            if (group, topic) in chosen:
+                raise UsageError(
+                    f"{handler.name} and {chosen[group, topic].name} both serve topic "
+                    f'"{topic}" for group "{group}"; one handler each'
+                )
+            chosen[group, topic] = handler
+            terms[group, topic] = agreed
+    _require_one_mode(chosen)
+    if not chosen:
+        raise UsageError("there is no handler to run")
+    return Plan(
+        settings=settings,
+        dsn=dsn,
+        handlers=chosen,
+        terms=terms,
+        asks_partitions=asks_partitions,
+        schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
+    )
+
+
+def _require_one_mode(handlers: Mapping[tuple[str, str], Handler]) -> None:
+    """Raise UsageError for a group with a handler that keeps its order and one that does not."""
+    first: dict[str, Handler] = {}
+    for (group, _), handler in handlers.items():
+        other = first.setdefault(group, handler)
+        if other.mode != handler.mode:
+            ordered, queue = (other, handler) if handler.mode == "queue" else (handler, other)
+            raise UsageError(
+                f'group "{group}" is a queue for {queue.name}, and keeps the order of its events '
+                f"for {ordered.name}: give one of them another group"
+            )
