@@ -21,6 +21,11 @@ from gapless.captured c
 left join gapless.topic t using (topic_id)
 left join lateral (
   select coalesce(
+    -- The usual case first: it is found by an index, where the next looks at the triggers of all captures.
+    (
+      select g.tgrelid from gapless.capture_triggers() g
+      where g.tgrelid = c.table_id and g.capture_id = c.capture_id and not g.on_partition limit 1
+    ),
     (
       select g.tgrelid from gapless.capture_triggers() g
       where g.capture_id = c.capture_id and not g.on_partition order by g.tgrelid limit 1

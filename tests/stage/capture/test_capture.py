@@ -432,7 +432,7 @@ class TestRoles:
         conn.execute("grant create on schema public to public")
         with connect(role("gapless_consumer"), role="consumer") as consumer:
             consumer.execute("create table public.own (id int primary key)")
-            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="gapless|function"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="function"):
                 capture(consumer, "public.own")
         assert conn.execute("select count(*) from gapless.captured").fetchone() == (0,)
 
