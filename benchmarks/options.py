@@ -23,6 +23,7 @@ NAMES = (
     "scale",
     "backlog",
     "hot",
+    "filters",
     "large",
     "sequencing",
     "later",

@@ -539,6 +539,10 @@ from (
   join gapless.outbox_message_t o on o.id = u.id
 ) x
 
+-- name: give_types
+-- Events of so many types, evenly; before anybody reads.
+update gapless.outbox_message_t o set event_type = 'type-' || o.id %% %(types)s::int
+
 -- name: capture_insert_captured
 insert into public.captured
 select nextval('public.capture_ids'), 'customer ' || n, n * 1.25, repeat('x', 200)

@@ -24,6 +24,7 @@ _NAV = (
     ("Handlers", "handlers.md"),
     ("When something fails", "when-something-fails.md"),
     ("Queues", "queues.md"),
+    ("Filters", "filters.md"),
     ("Later", "later.md"),
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),

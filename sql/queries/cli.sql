@@ -76,7 +76,12 @@ select
   (
     select count(*) from gapless.dead_letter_queue d
     where d.group_id = g.group_id and d.topic_id = g.topic_id and d.status = 'dead'
-  ) as dead_letters
+  ) as dead_letters,
+  (
+    select concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition::text)
+    from gapless.group_filter f
+    where f.group_id = g.group_id and f.topic_id = g.topic_id
+  ) as takes
 from gapless.consumer_group g
 join gapless.topic t using (topic_id)
 cross join lateral (

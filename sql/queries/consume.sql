@@ -25,6 +25,15 @@ from gapless.claim_events(
   %(events_max)s, %(place)s, %(group_by)s
 )
 
+-- name: claim_kept
+select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
+  timeline, kept, kept_offsets, filter_errors, lost_id, id, key, event_type, payload, headers, host_id,
+  user_id, transaction_id, xid, created_ts, cause, correlation
+from gapless.claim_kept(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
+  %(events_max)s, %(place)s, %(group_by)s, %(scan_max)s
+)
+
 -- name: claim_ahead
 select claim_xid, place_after
 from gapless.claim_ahead(
@@ -85,7 +94,7 @@ select gapless.require_settings(%(settings)s), gapless.check_constraints()
 select gapless.set_aside(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(message_ids)s,
   %(state)s, %(reason)s, %(exception)s, %(exception_class)s, %(sqlstate)s, %(attempts)s,
-  make_interval(secs => %(retry_after_s)s), %(parks)s, %(worker)s, %(duration_ms)s
+  make_interval(secs => %(retry_after_s)s), %(parks)s, %(worker)s, %(duration_ms)s, %(kept)s
 )
 
 -- name: lift_timeout
@@ -146,14 +155,23 @@ select gapless.letter_failed(
 )
 
 -- name: fetch_letter
--- The events of a unit that was set aside, in offset order; same columns as the query `fetch`.
+-- The events of a unit that was set aside, in offset order: whether its handler gets them, then the
+-- columns of the query `fetch`.
 -- index: dead_letter_event_pkey
-select e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
+select e.is_kept, e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
   e.transaction_id, 0::bigint as xid, e.created_ts, e.cause, e.correlation
 from gapless.dead_letter_event e
 where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
   and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s
   and e.c_offset between %(from_offset)s and %(to_offset)s
+order by e.c_offset
+
+-- name: letter_kept
+-- The offsets of those events of a unit that its handler gets.
+select e.c_offset
+from gapless.dead_letter_event e
+where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
+  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s and e.is_kept
 order by e.c_offset
 
 -- name: record_attempt

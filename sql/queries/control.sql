@@ -8,6 +8,22 @@ select gapless.pause(%(group)s, %(topic)s, %(partition)s, %(reason)s, %(holder)s
 -- name: resume
 select gapless.resume(%(group)s, %(topic)s, %(partition)s, %(holder)s)
 
+-- name: set_filter
+select gapless.set_filter(
+  %(group_id)s, %(topic)s, %(event_types)s::text[], %(where)s::text, %(params)s::text::jsonb
+)
+
+-- name: clear_filter
+select gapless.clear_filter(%(group_id)s, %(topic)s)
+
+-- name: filters
+-- returns: gapless.ops.filters:GroupFilter
+select f.group_id as "group", f.topic, f.event_types, f.condition as "where", f.params, f.set_by,
+  f.set_ts as set_at
+from gapless.filters f
+where f.group_id = %(group)s and (%(topic)s::text is null or f.topic = %(topic)s)
+order by f.topic
+
 -- name: busy
 -- How many workers still have a batch to finish.
 select count(*)

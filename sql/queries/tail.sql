@@ -71,7 +71,8 @@ order by x.partition
 
 -- name: slice
 -- Some neighbouring events of a partition. payload_chars cuts the payload where only its beginning
--- is shown (null: all of it); key keeps the events with that key or, without one, that host_id.
+-- is shown (null: all of it); key keeps the events with that key or, without one, that host_id;
+-- event_types, where and params those that a filter keeps.
 -- returns: gapless.log.tail:Entry
 select
   %(partition)s::int as partition,
@@ -88,7 +89,21 @@ select
 from gapless.read(
   %(topic)s, %(partition)s::int, %(first_offset)s::bigint, %(last_offset)s::bigint
 ) r
-where %(key)s::text is null or coalesce(r.key, r.host_id) = %(key)s::text
+where (%(key)s::text is null or coalesce(r.key, r.host_id) = %(key)s::text)
+  and (
+    %(event_types)s::text[] is null
+    or coalesce(r.event_type, '') like any (
+      array(select gapless.type_pattern(t) from unnest(%(event_types)s::text[]) t)
+    )
+  )
+  and (
+    %(where)s::text is null
+    or gapless.condition_error(r.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
+  )
+
+-- name: check_filter
+select gapless.check_event_types(%(event_types)s::text[]),
+  gapless.checked_condition(%(where)s::text, %(params)s::text::jsonb)
 
 -- name: partitions
 -- The partitions in which a topic, or one key of it, may have events, those of earlier numbers too.

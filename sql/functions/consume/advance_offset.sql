@@ -2,10 +2,10 @@
 -- row is now; null, and nothing was written, unless the fence and the offset are as the caller says.
 -- By its place first: while an old snapshot is held, a look-up by key walks all versions of the row
 -- that were since, thousands of them. A place is a hint only: the row there is compared by key.
--- layout: null leaves it as it is.
+-- layout: null leaves it as it is. filter: the one that what was read was read with (group_filter).
 create or replace function gapless.advance_offset(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid,
-  _first_offset bigint, _next_offset bigint, _layout int, _place tid
+  _first_offset bigint, _next_offset bigint, _layout int, _place tid, _filter int default 0
 )
 returns tid
 language plpgsql
@@ -18,7 +18,7 @@ begin
   set next_offset = _next_offset, layout = coalesce(_layout, c.layout)
   where c.ctid = _place and c.group_id = _group_id and c.topic_id = _topic_id
     and c.partition_id = _partition_id and c.epoch = _epoch and c.token = _token
-    and c.next_offset = _first_offset
+    and c.next_offset = _first_offset and c.filter_no = _filter
   returning c.ctid into moved;
   if found then
     return moved;
@@ -26,7 +26,7 @@ begin
   update gapless.consumer_offsets c
   set next_offset = _next_offset, layout = coalesce(_layout, c.layout)
   where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
-    and c.epoch = _epoch and c.token = _token and c.next_offset = _first_offset
+    and c.epoch = _epoch and c.token = _token and c.next_offset = _first_offset and c.filter_no = _filter
   returning c.ctid into moved;
   return moved;
 end

@@ -11,6 +11,7 @@
 --                      offset last_offset when that was found (stop_beyond.sql); nothing is claimed until
 --                      a seek, for what comes up to there would never be handled
 --   outcome 'unplaced' the group's row is gone: nobody knows how far it was
+--   outcome 'filtered' the group has another filter than the caller knows (0: none): ask claim_kept()
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
 -- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle
@@ -25,7 +26,7 @@
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_at(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
-  _read_ahead int, _place tid, _group_by text default 'transaction'
+  _read_ahead int, _place tid, _group_by text default 'transaction', _filter int default 0
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
@@ -46,7 +47,7 @@ declare
   user_ends bigint[];    -- under group_by user
 begin
   -- One statement: each costs as much to begin and to end as what it looks up.
-  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed, c.stopped_at,
+  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed, c.stopped_at, c.filter_no,
     -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
     exists (
       select from gapless.group_pause p
@@ -80,6 +81,11 @@ begin
     return;
   end if;
   first_offset := fence.next_offset;
+  if fence.filter_no <> _filter then
+    outcome := 'filtered';
+    return next;
+    return;
+  end if;
   if fence.is_paused then
     outcome := 'idle';
     return next;
@@ -204,10 +210,18 @@ begin
   end if;
 
   moved := gapless.advance_offset(
-    _group_id, _topic_id, _partition_id, _epoch, _token, fence.next_offset, upto + 1, fence.layout, fence.ctid
+    _group_id, _topic_id, _partition_id, _epoch, _token, fence.next_offset, upto + 1, fence.layout, fence.ctid,
+    _filter
   );
-  if moved is null then
-    outcome := 'fenced';
+  if moved is null then    -- somebody changed the row since it was looked at
+    outcome := case
+      when exists (
+        select from gapless.consumer_offsets c
+        where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
+          and c.epoch = _epoch and c.token = _token and c.filter_no <> _filter
+      ) then 'filtered'
+      else 'fenced'
+    end;
     return next;
     return;
   end if;

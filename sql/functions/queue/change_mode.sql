@@ -16,6 +16,13 @@ begin
       _here.group_id, case _here.mode when 'queue' then 'a queue' else 'ordered' end
       using errcode = 'GL409';
   end if;
+  if _mode = 'queue' and exists (
+    select from gapless.group_filter f
+    where f.group_id = _here.group_id and f.topic_id = _here.topic_id
+  ) then
+    raise exception 'group "%" has a filter, and a queue takes every event: clear_filter() first', _here.group_id
+      using errcode = 'GL409';
+  end if;
   delete from gapless.queue_floor f
   using gapless.lease l
   where l.group_id = _here.group_id and l.topic_id = _here.topic_id and f.lease_no = l.lease_no;

@@ -6,9 +6,12 @@ import argparse
 from dataclasses import asdict
 
 from gapless.cli.context import open_connection, show_found
+from gapless.cli.filters import add_filter, filter_options
 from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.place import group_place, place_of, point
 from gapless.cli.screen import answer, remark
+from gapless.errors import UsageError
+from gapless.ops.filters import GroupFilter, clear_filter, list_filters, set_filter
 from gapless.ops.groups import (
     GroupInfo,
     GroupPartition,
@@ -27,6 +30,8 @@ examples:
   gapless groups show billing/orders
   gapless groups create billing orders --start latest
   gapless groups create audit orders --start 2026-03-01T00:00Z
+  gapless groups filter billing/orders --type 'order.*' --where '$.total > 5'
+  gapless groups filter billing/orders --clear
 """
 
 
@@ -60,6 +65,13 @@ def add_arguments(parser: Parser) -> None:
     showing.add_argument("place", type=group_place, metavar="GROUP[/TOPIC]")
     showing.add_argument("--topic", help="only this one of its topics")
     showing.set_defaults(partition=None)
+    about = "show which events a group takes; set it, from the next claim on; or let it take all"
+    filtering = add_verb(verbs, "filter", _filter, about)
+    filtering.add_argument("place", type=group_place, metavar="GROUP[/TOPIC]")
+    filtering.add_argument("--topic", help="of this one of its topics")
+    filtering.set_defaults(partition=None)
+    add_filter(filtering)
+    filtering.add_argument("--clear", action="store_true", help="take all events again")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -86,6 +98,24 @@ def _remove(args: argparse.Namespace) -> int:
         remark(f"nothing was changed: {what} has {letters}; --yes removes it")
     if done.removed or args.json:
         answer(args, f"removed {what}, and {letters}", **asdict(done))
+    return 0
+
+
+def _filter(args: argparse.Namespace) -> int:
+    place, wanted = place_of(args), filter_options(args)
+    if args.clear and any(wanted.values()):
+        raise UsageError("--clear and a filter: which of the two?")
+    if not args.clear and not any(wanted.values()):
+        hint = f"{place} takes all events: gapless groups filter {place} --type TYPE"
+        return show_found(
+            args, "groups", GroupFilter, lambda conn: list_filters(conn, place), empty=hint
+        )
+    with open_connection(args, "groups") as conn:
+        done = clear_filter(conn, place) if args.clear else set_filter(conn, place, **wanted)
+    name = f"group {done.group} of topic {done.topic}"
+    takes = "takes all events" if args.clear else "takes what its filter keeps"
+    text = f"{name} {takes}" if done.changed else f"nothing to do: {name} {takes} already"
+    answer(args, text, **asdict(done))
     return 0
 
 

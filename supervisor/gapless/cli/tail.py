@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.entries import print_entry, terminal_columns
+from gapless.cli.filters import add_filter, filter_options
 from gapless.cli.parser import add_json, add_partition, whole
 from gapless.cli.screen import say
 from gapless.db.listen import listen, wait
 from gapless.errors import UsageError
 from gapless.log.catch_up import sequence_if_alone
+from gapless.log.filters import ALL, check_filter, filter_of
 from gapless.log.tail import Tail, partitions_of
 from gapless.log.topics import require_topic
 from gapless.ops.entries import entry_json
@@ -29,6 +31,7 @@ A line is partition@offset, time (UTC), key, type, payload. It is a look: no gro
 examples:
   gapless tail orders -f
   gapless tail orders -n 100 --key AA
+  gapless tail orders -f --type 'order.*' --where '$.total > 100'
   gapless tail orders --from earliest --json | jq .payload
   gapless tail orders --partition 3 --from 17 -n 1 --full
 """
@@ -56,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_partition(parser, "only this partition")
     parser.add_argument("--key", help="only events with this key")
+    add_filter(parser)
     parser.add_argument(
         "--full", action="store_true", help="do not cut lines to the terminal's width"
     )
@@ -65,11 +69,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print what is there; with -f until Ctrl-C."""
     settings = load_settings(args)
+    only = filter_of(**filter_options(args)) or ALL
     with open_connection(args, "tail", settings) as conn:
         topic = require_topic(conn, args.topic)
         partitions = _partitions(conn, topic, args)
         short = None if args.json or args.full else terminal_columns()
-        tail = Tail(conn, topic, partitions, key=args.key, payload_chars=short)
+        check_filter(conn, only)
+        tail = Tail(conn, topic, partitions, key=args.key, only=only, payload_chars=short)
         if args.follow:
             _listen(conn, topic, partitions)  # before the first look, so that nothing is missed
         alone = sequence_if_alone(conn)

@@ -94,13 +94,13 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
     return Step.after(chosen, aside) if handled else Step(outcome="idle")
 
 
-def give_up(job: Job, span: Span, failure: Failure, *, verdict: Verdict | None = None) -> Step:
-    """Pass the next unit without calling its handler, as the policy says of it, or `verdict`.
+def give_up(job: Job, spans: Spans, failure: Failure, *, verdict: Verdict | None = None) -> Step:
+    """Pass the next unit, the only one of `spans`, without a call, as the policy or `verdict` says.
 
     Raises BlockedError when it is not to be passed.
     """
     aside: Counter[str] = Counter()
-    spans = Spans.of(span)
+    (span,) = spans
     if verdict is None:
         assert isinstance(failure.error, BaseException)
         verdict = job.judge(failure.error, failure.attempts)
@@ -161,10 +161,13 @@ def _claim_again(job: Job, spans: Spans) -> Claim | None:
     Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.
     """
     first, last = offsets(spans)
-    claimed = claim(job.conn, job.assignment, Wanted(last - first + 1))
+    events = last - first + 1
+    claimed = claim(job.conn, job.assignment, Wanted(events, scan_max=events))
     if claimed.outcome == "fenced":
         return None
     if (claimed.first_offset, claimed.last_offset) != (first, last):
+        raise psycopg.Rollback
+    if list(claimed.spans.wanted) != list(spans.wanted):  # another filter, since they were claimed
         raise psycopg.Rollback
     return claimed
 

@@ -53,10 +53,10 @@ class Step:
     @classmethod
     def after(cls, spans: Spans, aside: Mapping[str, int] = NONE) -> Self:
         """Say that these units were left behind; `aside`: so many of them in each state."""
-        first, last = offsets(spans)
+        _, last = offsets(spans)
         return cls(
             outcome="done",
-            events=last - first + 1,
+            events=len(spans.wanted),
             units=len(spans),
             dead=aside.get("dead", 0),
             waiting=aside.get("waiting", 0),

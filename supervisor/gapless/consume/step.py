@@ -19,7 +19,7 @@ import psycopg
 from gapless.consume.aside.parking import Parking, parking_for, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.isolate import give_up, isolate
-from gapless.consume.job import Job, Redo, Step, offsets
+from gapless.consume.job import Job, Redo, Step
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted, claim, forget_attempt, record_attempt
 from gapless.consume.read.units import wary
@@ -90,6 +90,8 @@ def step_alone(job: Job) -> Step:
             raise psycopg.Rollback
     if peek.outcome != "claimed":
         return Step(outcome=peek.outcome)
+    if not peek.spans:  # its filter keeps nothing here
+        return step(job, batch_size=1)
     hit("alone.peeked")
     attempts = record_attempt(conn, assignment)
     if attempts is None:
@@ -97,7 +99,7 @@ def step_alone(job: Job) -> Step:
     hit("alone.recorded")
     if attempts > job.terms.policy.crashes_max and job.terms.policy.on_failure != "block":
         failure = Failure(error=crash_reason(attempts - 1, job.former_end), attempts=attempts - 1)
-        return give_up(job, peek.spans[0], failure, verdict=Verdict(state="dead"))
+        return give_up(job, peek.spans[:1], failure, verdict=Verdict(state="dead"))
     try:
         return step(job, batch_size=1)
     except Exception:
@@ -109,14 +111,12 @@ def step_alone(job: Job) -> Step:
 
 def _again(job: Job, retry: Redo) -> Step | Redo:
     if retry.learned:
-        first, last = offsets(retry.spans)
-        return _fast(job, last - first + 1)
+        return _fast(job, len(retry.spans.wanted))
     if retry.hopeless is not None:
-        return give_up(job, retry.spans[0], Failure(error=retry.hopeless))
+        return give_up(job, retry.spans, Failure(error=retry.hopeless))
     if retry.failed is None and len(retry.spans) > job.units_per_commit:
         # Which of many failed is not known: try half of them, all at once.
-        first, last = offsets(retry.spans[: len(retry.spans) // 2])
-        return _fast(job, last - first + 1)
+        return _fast(job, len(retry.spans[: len(retry.spans) // 2].wanted))
     return isolate(job, retry)
 
 
@@ -185,7 +185,7 @@ def _all_of(batches: Sequence[Done]) -> Step:
     last = batches[-1][0]
     return Step(
         outcome="done",
-        events=sum(len(spans.ids) for spans, _ in batches),
+        events=sum(len(spans.wanted) for spans, _ in batches),
         units=units,
         parked=parked,
         handled=units - parked,
@@ -194,7 +194,12 @@ def _all_of(batches: Sequence[Done]) -> Step:
 
 
 def _retry(job: Job, spans: Spans, error: Exception, committed: Sequence[Done]) -> Redo:
-    """Return what is to be tried again, and what was committed before it."""
+    """Return what is to be tried again, and what was committed before it.
+
+    Raises the error when nothing was called: a filter passed all of the claim.
+    """
+    if not spans:
+        raise error
     return Redo(
         spans=spans,
         failed=error.at if isinstance(error, UnitFailedError) else None,

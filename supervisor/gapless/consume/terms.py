@@ -14,6 +14,7 @@ from gapless.consume.user.check import NEEDS_ORDER, GroupBy, Mode
 from gapless.consume.user.handler import Handler, require_single_units
 from gapless.consume.verdict.policy import DeliveryMode, Policy
 from gapless.errors import UsageError
+from gapless.log.filters import Filter
 from gapless.settings import Settings
 
 
@@ -35,6 +36,7 @@ class Terms:
     units_per_commit: at most N savepoints, one a unit, share a commit after a unit failed.
     auto_offset_reset: where to continue if retention dropped what was not handled; error: nowhere.
     worker: what people call who handles.
+    filter: which events the group takes; None: the handler does not say.
     """
 
     group_id: str | None
@@ -53,6 +55,7 @@ class Terms:
     units_per_commit: int
     auto_offset_reset: Literal["error", "earliest", "latest"]
     worker: str
+    filter: Filter | None
 
 
 def agree(handler: Handler, settings: Settings) -> Terms:
@@ -79,6 +82,7 @@ def agree(handler: Handler, settings: Settings) -> Terms:
         units_per_commit=settings.max_units_per_savepoint_batch,
         auto_offset_reset=settings.auto_offset_reset,
         worker=settings.name_for_people(),
+        filter=handler.filter,
     )
 
 

@@ -51,9 +51,10 @@ class Spans(Sequence[Span]):
     ids: the events of all of them, in offset order. ends: how many of these events there are up to
     the end of each unit; ascending, the last is all. timelines: (from which offset on, the timeline
     that gave it), ascending; nearly always one.
+    wanted, cuts: ids and ends of what a handler gets; the same, unless its group has a filter.
     """
 
-    __slots__ = ("ends", "first_offset", "ids", "timelines")
+    __slots__ = ("cuts", "ends", "first_offset", "ids", "timelines", "wanted")
 
     def __init__(
         self,
@@ -63,8 +64,8 @@ class Spans(Sequence[Span]):
         timelines: Timelines = FIRST_TIMELINE,
     ) -> None:
         self.first_offset = first_offset
-        self.ids = ids
-        self.ends = ends
+        self.ids = self.wanted = ids
+        self.ends = self.cuts = ends
         self.timelines = timelines
 
     @classmethod
@@ -91,6 +92,22 @@ class Spans(Sequence[Span]):
         ends = _moved(self.ends[first:stop], start)
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return Spans(self.first_offset + start, ids, ends, self.timelines)
+
+    def units(self, source: Source, rows: list[Row]) -> list[Unit]:
+        """Return the units of events that are read: `rows`, in offset order."""
+        if self.timelines is not FIRST_TIMELINE:
+            source = replace(source, timelines=self.timelines)
+        first_offset, start = self.first_offset, 0
+        units = []
+        for end in self.ends:
+            units.append(Unit(source, first_offset + start, rows[start:end]))
+            start = end
+        return units
+
+    def unit(self, at: int, source: Source, rows: list[Row] | None) -> Unit:
+        """Return one of the units; without rows they are read while it is iterated over."""
+        span = self[at]
+        return Unit(replace(source, timelines=self.timelines), span.first_offset, rows, span.ids)
 
 
 NOTHING = Spans(0, (), ())
@@ -260,18 +277,6 @@ class Unit(Generic[P_co]):
         source, ids = self.source, self._ids
         for start in range(0, len(ids), source.slice_events):
             yield source.fetch(ids[start : start + source.slice_events])
-
-
-def units_of(source: Source, spans: Spans, rows: list[Row]) -> list[Unit]:
-    """Return the units of events that are read: `rows`, in offset order."""
-    if spans.timelines is not FIRST_TIMELINE:
-        source = replace(source, timelines=spans.timelines)
-    first_offset, start = spans.first_offset, 0
-    units = []
-    for end in spans.ends:
-        units.append(Unit(source, first_offset + start, rows[start:end]))
-        start = end
-    return units
 
 
 def split(

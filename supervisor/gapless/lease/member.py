@@ -23,6 +23,7 @@ from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.lease.squatters import end_squatters
+from gapless.log.filters import Filter, set_filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Subscription:
     """A topic that a group consumes; `start` counts when the group is new.
 
     mode: "ordered" or "queue". block, max_crashes: of a queue, as create_group() of the database
-    takes them.
+    takes them. filter: which events it takes; None: as it is, of a new group all.
     """
 
     group_id: str
@@ -40,6 +41,7 @@ class Subscription:
     mode: str = "ordered"
     block: int | None = None
     max_crashes: int | None = None
+    filter: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ class Lease:
 def create_group(conn: Connection[Any], subscription: Subscription) -> int:
     """Make a group known for a topic, if it is not; return its number.
 
-    Raises RefusedError for a queue that is to keep the order of its events, or the other way round.
+    Raises RefusedError for a queue that is to keep the order of its events, or the other way round,
+    and for what is no filter.
     """
     params = {
         "group_id": subscription.group_id,
@@ -91,6 +94,8 @@ def create_group(conn: Connection[Any], subscription: Subscription) -> int:
     with refused():
         row = conn.execute(query("lease", "create_group"), params).fetchone()
     assert row is not None
+    if subscription.filter is not None:
+        set_filter(conn, subscription.group_id, subscription.topic, subscription.filter)
     return int(row[0])
 
 

@@ -82,8 +82,11 @@ class Event(Generic[P_co]):
     Of a handler with payload=Order it is an Event[Order], and its payload an Order.
 
     topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
+    filter_error: why the group's filter could not be asked about it (docs/filters.md); nearly
+    always None.
     """
 
+    filter_error: str | None = None
     __slots__ = ("_headers", "_payload", "_row", "_timeline", "offset", "partition", "topic")
 
     def __init__(
@@ -172,6 +175,18 @@ class Event(Generic[P_co]):
             f"Event({self.topic}/{self.partition}@{self.offset} "
             f"key={self.key!r} event_type={self.event_type!r})"
         )
+
+
+class Unasked(Event[P_co]):
+    """An event about which its group's filter could not be asked, so it is delivered."""
+
+    __slots__ = ("filter_error",)
+
+    def __init__(
+        self, topic: str, partition: int, offset: int, row: Row, timeline: int, why: str
+    ) -> None:
+        super().__init__(topic, partition, offset, row, timeline)
+        self.filter_error = why
 
 
 def transaction_uuid(xid: int, timeline: int = 1) -> UUID:

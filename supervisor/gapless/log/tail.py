@@ -17,6 +17,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.log.filters import ALL, Filter
 from gapless.log.topics import Topic
 
 _SLICE_EVENTS_MAX = 500
@@ -61,7 +62,8 @@ class Entry:
 class Tail:
     """A reader's place in some partitions of a topic. Give it a start, then read again and again.
 
-    key: only events with it. payload_chars: where to cut payloads; None is nowhere.
+    key: only events with it. only: those that a filter keeps. payload_chars: where to cut payloads;
+    None is nowhere.
     """
 
     def __init__(
@@ -71,12 +73,15 @@ class Tail:
         partitions: Sequence[int],
         *,
         key: str | None = None,
+        only: Filter = ALL,
         payload_chars: int | None = None,
     ) -> None:
         self._conn = conn
         self._topic = topic
         self._partitions = list(partitions)
         self._key = key
+        self._only = only
+        self._keeps_all = key is None and only == ALL
         self._payload_chars = payload_chars
         self._next_offset = dict.fromkeys(partitions, 1)
 
@@ -89,9 +94,9 @@ class Tail:
         """Begin so that the newest `count` events are to be read; 0 is what comes from now."""
         for ends in self._ends():
             self._next_offset[ends.partition] = ends.last_offset + 1
-            if self._key is not None and count:
+            if count and not self._keeps_all:
                 self._next_offset[ends.partition] = self._search_back(ends, count)
-        if count and self._key is None:
+        if count and self._keeps_all:
             what = {"partitions": self._partitions, "count": count}
             for place in self._rows(Place, "newest", topic_id=self._topic.topic_id, **what):
                 self._next_offset[place.partition] = place.offset
@@ -126,7 +131,7 @@ class Tail:
             first = self._next_offset[ends.partition] = last + 1
 
     def _search_back(self, ends: Ends, count: int) -> int:
-        """Return the offset of the count-th newest event with the key."""
+        """Return the offset of the count-th newest event that is wanted."""
         high = ends.last_offset
         start = high + 1
         while high >= ends.first_offset and count > 0:
@@ -148,6 +153,7 @@ class Tail:
             last_offset=last,
             key=self._key,
             payload_chars=chars,
+            **self._only.query_params,
         )
 
     def _ends(self) -> list[Ends]:

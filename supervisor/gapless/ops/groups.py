@@ -30,7 +30,8 @@ class GroupInfo:
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
     Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
-    queue. workers: of a queue, on all machines, those that handle its events.
+    queue. workers: of a queue, on all machines, those that handle its events. takes: its filter;
+    None: it takes all events.
     """
 
     group: str
@@ -42,6 +43,7 @@ class GroupInfo:
     partitions: int
     lag: int
     dead_letters: int
+    takes: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,11 @@ def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings
             return _drain_queue(conn, handler, terms, name)
         topic = require_topic(conn, terms.topic)
         subscription = Subscription(
-            group_id=name, topic=topic.name, topic_id=topic.topic_id, start=terms.start
+            group_id=name,
+            topic=topic.name,
+            topic_id=topic.topic_id,
+            start=terms.start,
+            filter=terms.filter,
         )
         member = Member(conn, [subscription], _TIMING, name="testing", capacity=None)
         try:

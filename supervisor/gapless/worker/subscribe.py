@@ -42,4 +42,5 @@ def subscription_of(group_id: str, topic: Topic, terms: Terms) -> Subscription:
         mode=terms.mode,
         block=min(terms.batch_size, BLOCK_EVENTS_MAX) if is_queue else None,
         max_crashes=terms.policy.crashes_max if is_queue else None,
+        filter=terms.filter,
     )

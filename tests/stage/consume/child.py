@@ -1,6 +1,7 @@
 """A worker in a process of its own: python child.py MODE DSN ASSIGNMENT-AS-JSON; prints JSON.
 
-stream: reads the one big unit twice; refuse: and raises then; kill: dies at the unit at offset 3.
+stream: reads the one big unit twice; refuse: and raises then; kill: dies at the unit at offset 3;
+time: handles what there is until it is killed, within 80 ms.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -36,7 +38,7 @@ def main(mode: str, dsn: str, assignment_json: str) -> None:
         token=UUID(fields["token"]),
     )
     with connect(dsn, role="child") as conn:
-        run = kill if mode == "kill" else stream
+        run = {"kill": kill, "time": until_killed}.get(mode, stream)
         sys.stdout.write(json.dumps(run(mode, conn, assignment)))
 
 
@@ -70,6 +72,23 @@ def kill(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, 
     handler = Handler(function=handle, topic="orders")
     while one_step_alone(conn, assignment, handler, policy=Policy(crashes_max=3)).outcome == "done":
         pass
+    return {}
+
+
+def until_killed(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, object]:
+    """Handle all there is, with half a batch a claim; but the alarm rings at any time."""
+
+    def handle(unit: Unit, conn: Connection[Any]) -> None:
+        for event in unit:
+            group_id = assignment.partition.group_id
+            conn.execute(INSERT, [group_id, event.offset, unit.first_offset])
+
+    handler = Handler(function=handle, topic="orders")
+    one_step(conn, assignment, handler, batch_size=1)
+    signal.setitimer(signal.ITIMER_REAL, Random().uniform(0.001, 0.08))
+    while one_step(conn, assignment, handler, batch_size=4).outcome == "done":
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
     return {}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.kept import KeptSpan
 from gapless.consume.session import run, run_before
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
@@ -26,6 +27,7 @@ def set_aside(
         "state": fate.state,
         "retry_after_s": fate.retry_after_s,
         "parks": fate.parks,
+        "kept": list(span.kept.offsets) if isinstance(span, KeptSpan) else None,
     }
     run_before(conn, "lift_timeout")
     run(conn, "set_aside", params)

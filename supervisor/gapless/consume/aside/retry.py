@@ -18,6 +18,7 @@ from psycopg import Connection
 
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
+from gapless.consume.kept import Kept, KeptSpan, KeptUnit
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -197,21 +198,40 @@ def _skip(job: Job, first_offset: int) -> Outcome:
 
 
 def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
-    fetch = partial(_fetch, job, first_offset)
+    """Return what the handler is called with again: of a group with a filter, what it saw."""
     source = Source(
         job.assignment.partition,
-        fetch,
+        partial(_fetch_kept, job, first_offset),
         FETCH_EVENTS,
         attempt=claimed.failed + 1,
         timelines=((0, claimed.timeline or 1),),
     )
     offsets = range(first_offset, claimed.last_offset + 1)
-    rows = None if len(offsets) > job.terms.stream_above_events else fetch(offsets)
-    return Unit(source, first_offset, rows, offsets)
+    rows: list[Row] | None = None
+    if len(offsets) <= job.terms.stream_above_events:
+        found = _fetch(job, first_offset, offsets)
+        kept = [first_offset + at for at, row in enumerate(found) if row[0]]
+        rows = [row[1:] for row in found if row[0]]
+    else:
+        place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
+        kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
+    if len(kept) == len(offsets):
+        return Unit(source, first_offset, rows, offsets)
+    span = KeptSpan(first_offset, offsets, kept=Kept(ids=kept, offsets=kept))
+    return KeptUnit(source, span, rows)
 
 
-def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
-    """Read events of a unit, by their offsets. Raises HoleError when one is missing."""
+def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
+    """Read events that the handler gets, by their offsets; there may be others between them."""
+    between = range(offsets[0], offsets[-1] + 1)
+    return [row[1:] for row in _fetch(job, first_offset, between) if row[0]]
+
+
+def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
+    """Read events of a unit, each behind whether its handler gets it, by their offsets.
+
+    Raises HoleError when one is missing.
+    """
     params = {
         **partition_params(job.assignment.partition),
         "first_offset": first_offset,

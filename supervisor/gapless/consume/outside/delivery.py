@@ -20,11 +20,12 @@ from psycopg import Connection
 from gapless.consume.aside.letters import set_aside, settle_parked
 from gapless.consume.aside.parking import BEHIND
 from gapless.consume.job import STATES, Job, Step
+from gapless.consume.kept import KeptSpans
 from gapless.consume.outside.calls import Calls, Ended
 from gapless.consume.outside.lookahead import Lookahead
 from gapless.consume.read.units import read_units
 from gapless.consume.session import run, transaction
-from gapless.consume.unit import Span, Spans
+from gapless.consume.unit import Span
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.consume.verdict.policy import Verdict, judge
@@ -259,7 +260,7 @@ class Outside:
     def _call(self, begun: Sequence[Span], attempts: dict[int, int]) -> None:
         job, partition = self._job, self._job.assignment.partition
         for at, span in enumerate(begun):
-            one = Spans.of(span)
+            one = KeptSpans.of(span)
             attempt = attempts[span.first_offset]
             try:
                 (unit,) = read_units(

@@ -19,7 +19,7 @@ from gapless.consume.read.claim import Claim, Wanted, before_hole, claim
 from gapless.consume.read.units import FETCH_EVENTS, load_units
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import NOTHING, Source, Spans, Unit, units_of
+from gapless.consume.unit import NOTHING, Source, Spans, Unit
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -38,14 +38,17 @@ class Backlog:
     """Claims what is next, and remembers from claim to claim what it has read ahead.
 
     events: so many are worth reading at once with the next claim, 0 while the worker keeps up.
+    filtered: the group had a filter at the claim before; then nothing is read ahead, for a claim
+    reads as much of the log as it takes.
     place: where the claim before left the group's row; a hint that keeps claims flat while an old
     snapshot is held (sql/functions/consume/claim_ahead.sql).
     """
 
-    __slots__ = ("_rows", "_spans", "_taken", "events", "place")
+    __slots__ = ("_rows", "_spans", "_taken", "events", "filtered", "place")
 
     def __init__(self) -> None:
         self.events = 0
+        self.filtered = False
         self.place: str | None = None
         self.keep(NOTHING, [])
 
@@ -63,15 +66,20 @@ class Backlog:
             return found
         at_once = min(FETCH_EVENTS, terms.stream_above_events)
         most = 0 if self.events else at_once
-        wanted = Wanted(batch_size, most, terms.group_by, self.events, self.place)
+        wanted = Wanted(
+            batch_size, most, terms.group_by, self.events, self.place, filtered=self.filtered
+        )
         with timed("claim") if in_use else UNTIMED:
             claimed = claim(conn, assignment, wanted)
         if claimed.outcome != "claimed":
             return claimed, ()
         hit("step.claimed")
         self.place = claimed.place
+        self.filtered = claimed.filtered
         rows = claimed.rows
-        if rows is not None:
+        if claimed.filtered:
+            self.events = 0
+        elif rows is not None:
             self._gauge(rows, batch_size, most)
         elif len(claimed.spans.ids) <= at_once:
             rows = self._read_ahead(conn, claimed)
@@ -79,7 +87,7 @@ class Backlog:
         if rows is None:
             return claimed, load_units(conn, assignment.partition, claimed, terms)
         source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
-        return claimed, units_of(source, claimed.spans, rows)
+        return claimed, claimed.spans.units(source, rows)
 
     def claim_read(
         self, conn: Connection[Any], assignment: Assignment, batch_size: int
@@ -171,4 +179,4 @@ class Backlog:
 
 
 def _extend(units: list[Unit], source: Source, spans: Spans, rows: list[Row]) -> None:
-    units += units_of(source, spans, rows)
+    units += spans.units(source, rows)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from psycopg import Connection
 
+from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
@@ -17,7 +18,9 @@ from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
+SCAN_EVENTS_MAX = 10_000  # of the log, that a claim of a group with a filter looks at
 _SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
+_KEPT_COLUMNS = 13  # in front of an event's in what claim_kept() returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Wanted:
     events_max: at most N events are read in the claim's own round trip. group_by "user" merges
     neighbouring units of one user. read_ahead: so many events are looked for, `batch_size` of them
     claimed. place: where the claim before left the group's row (Claim.place); only a hint.
+    filtered: the group is known to have a filter; then `batch_size` events are those that it keeps,
+    of scan_max events of the log at most, and nothing is read ahead.
     """
 
     batch_size: int
@@ -34,6 +39,8 @@ class Wanted:
     group_by: GroupBy = "transaction"
     read_ahead: int = 0
     place: str | None = None
+    filtered: bool = False
+    scan_max: int = SCAN_EVENTS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +48,8 @@ class Claim:
     """What was claimed. `spans` are its units in offset order; empty unless claimed.
 
     rows: their events, if they were read with the claim, or ahead of it. beyond: the units after
-    them, to be read ahead. place: where the claim left the group's row.
+    them, to be read ahead. place: where the claim left the group's row. filtered: the group has a
+    filter: `spans` are KeptSpans, rows what it keeps.
     """
 
     outcome: Literal["claimed", "idle", "fenced"]
@@ -52,6 +60,7 @@ class Claim:
     rows: list[Row] | None = None
     beyond: Spans = NOTHING
     place: str | None = None
+    filtered: bool = False
 
 
 def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
@@ -61,8 +70,12 @@ def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Clai
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
     dropped its beginning, BeyondError or UnplacedError when the group has no place in the log.
     """
+    if wanted.filtered:
+        return _claim_kept(conn, assignment, wanted)
     segments, found = _ask(conn, assignment, wanted)
     outcome, first, last, xid, place = segments[0][:5]
+    if outcome == "filtered":
+        return _claim_kept(conn, assignment, wanted)
     if outcome != "claimed":
         _refuse(outcome, assignment, first, last)
         return Claim(outcome=outcome)
@@ -86,6 +99,52 @@ def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Clai
         rows=rows,
         beyond=beyond,
         place=place,
+    )
+
+
+def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
+    """Claim for a group with a filter, as claim() does."""
+    params = {
+        **assignment.params,
+        "batch_size": wanted.batch_size,
+        "events_max": wanted.events_max,
+        "place": wanted.place,
+        "group_by": wanted.group_by,
+        "scan_max": wanted.scan_max,
+    }
+    answer: list[Any] = fetch_rows(conn, "consume", "claim_kept", params)
+    outcome, first, last, xid, place = answer[0][:5]
+    if outcome in ("filtered", "unfiltered"):  # changed this moment, or since it was last asked
+        return claim(conn, assignment, replace(wanted, filtered=False))
+    if outcome != "claimed":
+        _refuse(outcome, assignment, first, last)
+        return Claim(outcome=outcome, filtered=True)
+    segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
+    ids, marks, lines = _join(segments, last, last)
+    kept_ids, offsets, errors, lost_id = answer[0][_SEGMENT_COLUMNS:_KEPT_COLUMNS]
+    whole = split(first, ids, marks, lines)
+    if lost_id is not None:
+        with before_hole(whole):
+            raise HoleError(
+                f"event {lost_id} is missing from outbox_message_t: restore it, then the "
+                "partition continues",
+                missing_id=lost_id,
+            )
+    why = {offset: each for offset, each in zip(offsets, errors or (), strict=False) if each}
+    spans = kept_spans(whole, Kept(ids=kept_ids, offsets=offsets, errors=why))
+    rows: list[Row] | None = None
+    if len(kept_ids) <= wanted.events_max:
+        with before_hole(whole):
+            rows = in_order([row[_KEPT_COLUMNS:] for row in answer[len(segments) :]], kept_ids)
+    return Claim(
+        outcome="claimed",
+        first_offset=first,
+        last_offset=last,
+        claim_xid=xid,
+        spans=spans,
+        rows=rows,
+        place=place,
+        filtered=True,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -13,7 +12,7 @@ from psycopg import Connection
 from gapless.consume.read.claim import Claim, before_hole
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Fetch, Source, Spans, Unit, units_of
+from gapless.consume.unit import Fetch, Source, Spans, Unit
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
 from gapless.keys import Partition
@@ -39,7 +38,7 @@ def load_units(
     """
     reader = _UnitReader(conn, partition, terms)
     if claimed.rows is not None:
-        return iter(units_of(reader.source, claimed.spans, claimed.rows))
+        return iter(claimed.spans.units(reader.source, claimed.rows))
     return reader.units(claimed.spans)
 
 
@@ -87,24 +86,24 @@ class _UnitReader:
 
     def units(self, spans: Spans) -> Iterator[Unit]:
         for group in self._groups(spans):
-            if len(group.ids) > self._stream_above:
+            if len(group.wanted) > self._stream_above:
                 with before_hole(spans):
-                    self._require(group.ids)
-                source = replace(self.source, timelines=group.timelines)
-                yield Unit(source, group.first_offset, None, group.ids)
+                    self._require(group.wanted)
+                yield group.unit(0, self.source, None)
             else:
                 with before_hole(spans):
-                    rows = self.fetch(group.ids)
-                yield from units_of(self.source, group, rows)
+                    rows = self.fetch(group.wanted)
+                yield from group.units(self.source, rows)
 
     def _groups(self, spans: Spans) -> Iterator[Spans]:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""
         most = self.most
-        if len(spans.ids) <= most:
-            yield spans
+        if len(spans.wanted) <= most:
+            if spans.cuts:  # none: a filter keeps nothing of them
+                yield spans
             return
         first = start = before = 0
-        for at, end in enumerate(spans.ends):
+        for at, end in enumerate(spans.cuts):
             if end - start > most and at > first:
                 yield spans[first:at]
                 first, start = at, before

@@ -8,7 +8,7 @@ def bill(unit: Unit, conn: Connection) -> None:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -30,6 +30,7 @@ from gapless.consume.user.check import (
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
+from gapless.log.filters import Filter, filter_of
 from gapless.log.schedules import Schedule
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
@@ -88,6 +89,7 @@ class Handler:
     retry_delays_s: seconds until the second, third, … attempt.
     resources: opened in each worker before its first unit, closed at its end.
     schedule: what calls it when it is due, of @gapless.schedule.
+    filter: which events its group takes.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
@@ -108,6 +110,7 @@ class Handler:
     resources: Sequence[Resource[Any]] = ()
     coroutine: Callable[..., Any] | None = None
     schedule: Schedule | None = None
+    filter: Filter | None = None
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
@@ -137,6 +140,9 @@ class Options(TypedDict, total=False):
     retry_delays_s: Sequence[float] | None
     concurrency: int | None
     resources: Sequence[Resource[Any]]
+    event_types: Sequence[str] | None
+    where: str | None
+    params: Mapping[str, Any] | None
 
 
 @overload
@@ -223,6 +229,9 @@ def handler(
     event is one unit; topic may be a list, in order of preference. At least once, each event in
     hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
     while its call is under way; it ends by itself when the worker, or its machine, is gone.
+    event_types, where, params: which events the group takes; of others its offset passes, and they
+    are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
+    jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
@@ -232,6 +241,8 @@ def handler(
     if (visibility := options.get("visibility_s")) is not None:
         options["visibility_s"] = visibility_of(visibility)
     options["resources"] = tuple(options.get("resources") or ())  # hashable, as the others
+    said: dict[str, Any] = dict(options)
+    takes = filter_of(*(said.pop(name, None) for name in ("event_types", "where", "params")))
     topics = topics_of(topic, options.get("mode", "ordered"))
     decoder = None if payload is None else decoder_of(payload)
 
@@ -246,7 +257,8 @@ def handler(
             topics=topics if len(topics) > 1 else (),
             batch=batch,
             delivery=delivery,
-            **options,
+            filter=takes,
+            **said,
         )
         if made.delivery == "at-least-once":
             require_single_units(made, made.group_by)
@@ -273,6 +285,8 @@ def require_queue_options(handler: Handler) -> None:
         return
     if handler.batch:
         raise UsageError(f"{name}: a queue handler is called with one event, without batch=True")
+    if handler.filter is not None:
+        raise UsageError(f"{name}: a queue takes every event: leave event_types and where out")
     if handler.group_by is not None:
         raise UsageError(f"{name}: in a queue one event is one unit: leave group_by out")
     if handler.on_failure in NEEDS_ORDER:

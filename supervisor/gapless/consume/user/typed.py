@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from gapless.consume.batch import Batch
-from gapless.consume.unit import Unit
+from gapless.consume.unit import Span, Unit
 from gapless.consume.verdict.wish import PayloadError
 from gapless.log.cause import handling
 from gapless.log.event import Event
@@ -21,18 +21,27 @@ class TypedUnit(Unit[Any]):
     One too large for memory decodes while the handler iterates over it, and may raise there.
     """
 
-    __slots__ = ("_decoder", "_events")
+    __slots__ = ("_decoder", "_events", "_unit")
 
     def __init__(self, unit: Unit, decoder: Decoder) -> None:
         super().__init__(unit.source, unit.first_offset, unit._rows, unit._ids)  # noqa: SLF001
+        self._unit = unit
         self._decoder = decoder
         self._events = None if self._rows is None else list(self._decoded())
 
     def __iter__(self) -> Iterator[Event]:
         return self._decoded() if self._events is None else iter(self._events)
 
+    @property
+    def last_offset(self) -> int:
+        return self._unit.last_offset
+
+    @property
+    def span(self) -> Span:
+        return self._unit.span
+
     def _decoded(self) -> Iterator[Event]:
-        for event in super().__iter__():
+        for event in self._unit:
             try:
                 event.decode_payload(self._decoder)
             except (NotOfTypeError, ValueError) as error:

@@ -129,11 +129,16 @@ def replay_terms(handler: Handler, settings: Settings, topic: str | None = None)
     """Return the terms of a handler in a replay, of `topic` or else its own.
 
     A queue handler is called in the order of the log, by one process a partition: see singly().
-    Raises UsageError if it is at-least-once.
+    Raises UsageError if it is at-least-once, or takes some events only.
     """
     terms = agree(handler, settings)
     if terms.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
+    if terms.filter is not None:
+        raise UsageError(
+            f"{handler.name} takes {terms.filter} only, and a replay has no filter: make another "
+            "group for it (gapless groups create), or seek"
+        )
     # Whatever its policy: nobody will be there to try again later, or to wait behind.
     policy = Policy(crashes_max=terms.policy.crashes_max)
     topic = topic or terms.topic

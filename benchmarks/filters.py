@@ -1,0 +1,85 @@
+"""Filters: a group that needs 2 of 200 types, against one that is sent all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import psycopg
+
+import gapless
+from benchmarks.cost import cost_figures
+from benchmarks.drain import Drained, decoding, drain, new_group, noop
+from benchmarks.figure import Figure, Target, alternate
+from benchmarks.fill import fill_outbox, make_topic
+from benchmarks.queries import query
+from benchmarks.server import Setup
+from gapless.consume.user.handler import Handler
+
+PAYLOAD_BYTES = 300
+TYPES = 200
+TAKEN = ("type-7", "type-107")
+BATCH = 100
+ALL = "a group that takes all"
+ALL_DECODED = "a group that takes all, decoding"
+SOME = "2 of 200 types"
+SOME_WHERE = "2 of 200 types, and a condition"
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Fill one partition with events of 200 types, and read it over and over."""
+    events = setup.pick(4_000, 200_000, 300_000)
+    with setup.database("filters") as dsn:
+        make_topic(dsn, "outbox", partitions=1)
+        fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(query("give_types"), {"types": TYPES})
+            conn.execute(query("analyze"))
+        ways = {
+            ALL: _handler(noop),
+            ALL_DECODED: _handler(decoding),
+            SOME: _handler(decoding, event_types=TAKEN),
+            SOME_WHERE: _handler(decoding, event_types=TAKEN, where="exists ($.pad)"),
+        }
+        results = alternate(
+            setup.rounds,
+            {name: partial(_read, dsn, make, events) for name, make in ways.items()},
+        )
+    return [
+        *_figures(results, SOME, ALL_DECODED, Target("ratio", at_least=5)),
+        *_figures(results, SOME, ALL, None),
+        *_figures(results, SOME_WHERE, ALL_DECODED, None),
+    ]
+
+
+def _handler(function: object, **options: object) -> partial[Handler]:
+    """Return what makes a handler of a group that has read nothing yet."""
+    return partial(_make, function, **options)
+
+
+def _make(function: object, **options: object) -> Handler:
+    group = new_group("filters")
+    decorate = gapless.handler(topic="outbox", group=group, batch_size=BATCH, **options)  # type: ignore[call-overload]
+    made: Handler = decorate(function)
+    return made
+
+
+def _read(dsn: str, make: partial[Handler], events: int) -> Drained:
+    return drain(dsn, [make()], events=events, partitions=1)
+
+
+def _figures(
+    results: dict[str, tuple[Drained, ...]], name: str, against: str, target: Target | None
+) -> list[Figure]:
+    ours, theirs = results[name], results[against]
+    rate = Figure(
+        what=f"200 types, batch {BATCH}: {name}",
+        unit="events/s",
+        ours=tuple(each.per_s for each in ours),
+        baseline=tuple(each.per_s for each in theirs),
+        against=against,
+        target=target,
+    )
+    costs = cost_figures(
+        rate.what, [each.cost for each in ours], [each.cost for each in theirs], against
+    )
+    return [rate, costs[0]]

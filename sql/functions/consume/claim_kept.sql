@@ -1,0 +1,134 @@
+-- As claim_events(), for a group with a filter (set_filter.sql): the range has batch_size events that it keeps,
+-- at most, to the end of the last unit (I5), and scan_max events of the log at most, and what it does not keep
+-- is passed with the range. Returns the rows of claim_at(), then one per kept event with nothing but its
+-- columns; none of these when more than events_max are kept.
+-- The first row of a claim has kept, kept_offsets (in offset order, of the whole range) and filter_errors
+-- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
+--   outcome 'unfiltered' the group has no filter: ask claim_events()
+--   outcome 'filtered'   the filter was changed this moment: ask again
+-- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
+-- locks: as claim_at(). plan: as claim_events()
+create or replace function gapless.claim_kept(
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
+  _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000
+)
+returns table (
+  outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
+  base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
+  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint,
+  id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
+  transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
+)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  here record;    -- where the group is, and its filter, if it has one
+  look record;
+  at bigint;
+  goal bigint;
+  ready bigint;    -- the last end of a unit before a hole
+  seen bigint;     -- looked at up to here
+  size int := least(greatest(_batch_size, 1), _scan_max);
+  ids bigint[] := '{}';
+  offsets bigint[] := '{}';
+  errors text[] := '{}';
+  begun bigint;
+  ended bigint;
+begin
+  -- One statement: the filter and its number are of one moment.
+  select c.next_offset, c.filter_no, f as filter into here
+  from gapless.consumer_offsets c
+  left join gapless.group_filter f
+    on f.group_id = c.group_id and f.topic_id = c.topic_id and f.filter_no = c.filter_no
+  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+  if here.filter_no = 0 then
+    outcome := 'unfiltered';
+    return next;
+    return;
+  end if;
+
+  if exists (
+    select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
+  ) then
+    perform set_config('plan_cache_mode', 'force_custom_plan', true);
+  end if;
+
+  -- Slices that grow: of a filter that keeps most little is looked at in vain, one that keeps little takes
+  -- few statements.
+  at := here.next_offset;
+  loop
+    select k.* into look
+    from gapless.kept_in(_topic_id, _partition_id, at, at + size - 1, here.filter) k;
+    ids := ids || look.kept;
+    offsets := offsets || look.kept_offsets;
+    errors := errors || coalesce(look.filter_errors, array_fill(null::text, array[cardinality(look.kept)]));
+    seen := look.upto;
+    exit when seen < at + size - 1 or cardinality(ids) >= _batch_size
+      or seen >= here.next_offset + _scan_max - 1;
+    at := seen + 1;
+    size := least(size * 4, here.next_offset + _scan_max - at);
+  end loop;
+  goal := greatest(here.next_offset, case
+    when cardinality(ids) >= _batch_size then offsets[greatest(_batch_size, 1)]
+    else seen
+  end);
+  if look.lost_offset is not null then
+    ready := look.lost_offset - 1;
+    if (gapless.unit_end(_topic_id, _partition_id, ready)).last_offset is distinct from ready then
+      ready := gapless.unit_start(_topic_id, _partition_id, ready) - 1;
+    end if;
+    goal := greatest(here.next_offset, least(goal, ready));
+  end if;
+
+  for outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends,
+    timeline
+  in
+    select a.*
+    from gapless.claim_at(
+      _group_id, _topic_id, _partition_id, _epoch, _token, (goal - here.next_offset + 1)::int, 0, _place,
+      _group_by, here.filter_no
+    ) a
+  loop
+    if outcome = 'claimed' and begun is null then
+      begun := first_offset;
+      ended := last_offset;
+      if begun <> here.next_offset then    -- somebody moved the group since
+        ids := '{}'; offsets := '{}'; errors := '{}';
+        seen := begun - 1;
+      end if;
+      if ended > seen then    -- the last unit ends behind what was looked at
+        select k.* into look
+        from gapless.kept_in(_topic_id, _partition_id, seen + 1, ended, here.filter) k;
+        ids := ids || look.kept;
+        offsets := offsets || look.kept_offsets;
+        errors := errors || coalesce(look.filter_errors, array_fill(null::text, array[cardinality(look.kept)]));
+      end if;
+      if look.lost_offset <= ended then
+        lost_id := look.lost_id;
+      end if;
+      size := (select count(*) from unnest(offsets) o where o <= ended);
+      kept := ids[1 : size];
+      kept_offsets := offsets[1 : size];
+      if exists (select from unnest(errors[1 : size]) e where e is not null) then
+        filter_errors := errors[1 : size];
+      end if;
+    end if;
+    return next;
+    kept := null; kept_offsets := null; filter_errors := null; lost_id := null;
+  end loop;
+  if begun is null or size = 0 or size > _events_max then
+    return;
+  end if;
+  ids := ids[1 : size];
+  return query
+  select null::text, null::bigint, null::bigint, null::text, null::tid,
+    null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,
+    o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+    o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+  from gapless.outbox_message_t o
+  where o.id between (select min(i) from unnest(ids) i) and (select max(i) from unnest(ids) i)
+    and o.id = any ((select ids)::bigint[]);
+end
+$$;

@@ -1,0 +1,28 @@
+-- Let a group take all events of a topic again, from the next claim on. Returns whether it had a filter.
+-- What was passed meanwhile stays passed: seek() moves the group back. Raises GL404 for a group that is not there.
+-- locks: as set_filter()
+create or replace function gapless.clear_filter(group_id text, topic text)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  wanted int := gapless.topic_id(topic);
+begin
+  perform from gapless.consumer_group g
+  where g.group_id = clear_filter.group_id and g.topic_id = wanted
+  for no key update;
+  if not found then
+    perform gapless.group_partitions(clear_filter.group_id, clear_filter.topic);
+    return false;
+  end if;
+  delete from gapless.group_filter f where f.group_id = clear_filter.group_id and f.topic_id = wanted;
+  if not found then
+    return false;
+  end if;
+  perform gapless.stamp_filter(clear_filter.group_id, wanted, 0);
+  insert into gapless.audit (action, group_id, topic_id) values ('unfilter', clear_filter.group_id, wanted);
+  return true;
+end
+$$;

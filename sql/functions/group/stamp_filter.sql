@@ -1,0 +1,16 @@
+-- Write down at each offset of a group which filter its next claim has to know (claim_at.sql); 0: none.
+create or replace function gapless.stamp_filter(_group_id text, _topic_id int, _filter int)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from gapless.consumer_offsets c
+  where c.group_id = _group_id and c.topic_id = _topic_id
+  order by c.partition_id
+  for update;
+  update gapless.consumer_offsets c set filter_no = _filter
+  where c.group_id = _group_id and c.topic_id = _topic_id;
+end
+$$;

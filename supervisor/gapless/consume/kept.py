@@ -1,0 +1,186 @@
+"""Units of a group with a filter: what of the log it keeps, and what it passes with it (pure).
+
+A claim is a whole range of the log (I5): its offset moves over all of it. Handlers are called with
+the units that keep something, and see of them what is kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+from gapless.consume.unit import FIRST_TIMELINE, Source, Span, Spans, Timelines, Unit, timeline_at
+from gapless.log.event import Event, P_co, Row, Unasked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Which events of a range a filter keeps: ids and offsets, in offset order.
+
+    errors: by offset, why the filter could not be asked.
+    """
+
+    ids: Sequence[int]
+    offsets: Sequence[int]
+    errors: Mapping[int, str] = field(default_factory=dict)
+
+    def between(self, low: int, high: int) -> Kept:
+        """Return those with places from `low` to before `high`, counted from 0."""
+        return replace(self, ids=self.ids[low:high], offsets=self.offsets[low:high])
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSpan(Span):
+    """The place of a whole unit, and what is kept of it."""
+
+    kept: Kept = field(kw_only=True)
+
+
+class KeptSpans(Spans):
+    """The places of the units of a range that keep something; `ids` are all events of the range.
+
+    ends: how many events of the range there are up to the end of each of these units. starts: and
+    up to its first one. wanted: what is kept, by id.
+    """
+
+    __slots__ = ("kept", "starts")
+
+    def __init__(
+        self,
+        first_offset: int,
+        ids: Sequence[int],
+        ends: Sequence[int],
+        timelines: Timelines,
+        *,
+        starts: Sequence[int],
+        kept: Kept,
+    ) -> None:
+        super().__init__(first_offset, ids, ends, timelines)
+        self.starts = starts
+        self.kept = kept
+        self.wanted = kept.ids
+        self.cuts = [bisect_left(kept.offsets, first_offset + end) for end in ends]
+
+    @classmethod
+    def of(cls, span: Span) -> Spans:
+        """Return the place of one unit as those of several."""
+        if not isinstance(span, KeptSpan):
+            return Spans.of(span)
+        ends, lines = [len(span.ids)], ((0, span.timeline),)
+        return cls(span.first_offset, span.ids, ends, lines, starts=[0], kept=span.kept)
+
+    @overload
+    def __getitem__(self, at: int) -> Span: ...
+    @overload
+    def __getitem__(self, at: slice) -> Spans: ...
+    def __getitem__(self, at: int | slice) -> Span | Spans:
+        """Return one unit; or a range with several, and what is passed before and after them."""
+        if isinstance(at, int):
+            at = range(len(self))[at]
+            start, first = self.starts[at], self.first_offset + self.starts[at]
+            return KeptSpan(
+                first,
+                self.ids[start : self.ends[at]],
+                timeline_at(self.timelines, first),
+                kept=self._kept(at, at + 1),
+            )
+        low, high, step = at.indices(len(self))
+        assert step == 1
+        start = self.ends[low - 1] if low else 0
+        stop = len(self.ids) if high == len(self) else self.ends[high - 1] if high else 0
+        return KeptSpans(
+            self.first_offset + start,
+            self.ids[start:stop],
+            [end - start for end in self.ends[low:high]],
+            self.timelines,
+            starts=[each - start for each in self.starts[low:high]],
+            kept=self._kept(low, high),
+        )
+
+    def tiles(self) -> list[Span]:
+        """Return the range without a gap: units that keep something are KeptSpans, others are not.
+
+        What lies between two of them, many units perhaps, is one Span.
+        """
+        tiles: list[Span] = []
+        done = 0
+        for at, start in enumerate(self.starts):
+            tiles += self._passed(done, start)
+            tiles.append(self[at])
+            done = self.ends[at]
+        return tiles + self._passed(done, len(self.ids))
+
+    def units(self, source: Source, rows: list[Row]) -> list[Unit]:
+        """Return the units of events that are read: `rows` are all that are kept."""
+        units: list[Unit] = []
+        before = 0
+        for at, cut in enumerate(self.cuts):
+            units.append(self.unit(at, source, rows[before:cut]))
+            before = cut
+        return units
+
+    def unit(self, at: int, source: Source, rows: list[Row] | None) -> Unit:
+        """Return one of the units; without rows they are read while it is iterated over."""
+        span = self[at]
+        assert isinstance(span, KeptSpan)
+        return KeptUnit(replace(source, timelines=self.timelines), span, rows)
+
+    def _kept(self, low: int, high: int) -> Kept:
+        first = self.cuts[low - 1] if low else 0
+        return self.kept.between(first, self.cuts[high - 1] if high else 0)
+
+    def _passed(self, start: int, stop: int) -> list[Span]:
+        if start == stop:
+            return []
+        first = self.first_offset + start
+        return [Span(first, self.ids[start:stop], timeline_at(self.timelines, first))]
+
+
+class KeptUnit(Unit[P_co]):
+    """What a filter keeps of a unit. first_offset, last_offset and span are those of all of it."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, source: Source, span: KeptSpan, rows: list[Row] | None) -> None:
+        super().__init__(source, span.first_offset, rows, span.kept.ids)
+        self._span = span
+
+    def __iter__(self) -> Iterator[Event[P_co]]:
+        """Yield what is kept, each at its own offset."""
+        kept = self._span.kept
+        offsets = iter(kept.offsets)
+        timeline = timeline_at(self.source.timelines, self.first_offset)
+        for rows in self._slices():
+            for row in rows:
+                event: Event[Any] = Event(self.topic, self.partition, next(offsets), row, timeline)
+                if kept.errors and event.offset in kept.errors:
+                    why = kept.errors[event.offset]
+                    event = Unasked(self.topic, self.partition, event.offset, row, timeline, why)
+                yield event
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the unit's last event in the log, kept or not."""
+        return self._span.last_offset
+
+    @property
+    def span(self) -> Span:
+        """The place of all of it in the log."""
+        return self._span
+
+
+def kept_spans(spans: Spans, kept: Kept) -> KeptSpans:
+    """Return which units of a claim keep something, and what."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for offset in kept.offsets:
+        place = offset - spans.first_offset
+        if ends and place < ends[-1]:
+            continue
+        at = bisect_left(spans.ends, place + 1)
+        starts.append(spans.ends[at - 1] if at else 0)
+        ends.append(spans.ends[at])
+    timelines = spans.timelines or FIRST_TIMELINE
+    return KeptSpans(spans.first_offset, spans.ids, ends, timelines, starts=starts, kept=kept)

@@ -1,0 +1,227 @@
+"""gapless groups filter: shown, set, cleared; what a handler says at its start; what is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+
+import gapless as library
+from gapless import ops
+from gapless.errors import RefusedError, UsageError
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+from gapless.ops.replay.plan import replay_terms
+from gapless.settings import Settings
+from gapless.testing import drain
+
+
+@pytest.fixture
+def billing(gapless: Any, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    gapless("groups", "create", "billing", "orders")
+
+
+@dataclass
+class Order:
+    n: int
+
+
+def filters_of(conn: psycopg.Connection) -> list[Any]:
+    every = (
+        "select group_id, topic, event_types, condition, params from gapless.filters order by 1, 2"
+    )
+    return conn.execute(every).fetchall()
+
+
+def test_shown_set_and_cleared(gapless: Any, conn: psycopg.Connection, billing: None) -> None:
+    none = gapless("groups", "filter", "billing")
+    assert (none.code, none.out) == (0, "")
+    assert "billing takes all events" in none.err
+    words = ("--type", "order.*", "--where", "$.total > $min", "--params", '{"min": 100}')
+    done = gapless("groups", "filter", "billing/orders", *words)
+    assert done.out == "group billing of topic orders takes what its filter keeps\n"
+    again = gapless("groups", "filter", "billing", *words)
+    assert again.out.startswith("nothing to do: group billing of topic orders takes")
+    (row,) = gapless("groups", "filter", "billing", "--json").json
+    assert row["event_types"] == ["order.*"]
+    assert row["params"] == {"min": 100}
+    (group,) = gapless("groups", "--json").json
+    assert group["takes"] == 'order.* where ($."total" > $"min")'
+    assert "order.*" in gapless("groups").out
+    cleared = gapless("groups", "filter", "billing", "--clear", "--json")
+    assert cleared.json == {"group": "billing", "topic": "orders", "changed": True}
+    assert not gapless("groups", "filter", "billing", "--clear", "--json").json["changed"]
+    assert filters_of(conn) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nosuch", "--type", "a"], 'there is no group "nosuch"'),
+        (["billing/nosuch", "--type", "a"], "nosuch"),
+        (["billing/orders/1", "--type", "a"], "billing/orders/1"),
+        (["billing", "--clear", "--type", "a"], "which of the two?"),
+        (["billing", "--type", "a****"], "at most 3"),
+        (["billing", "--where", "$.x >"], "no jsonpath"),
+        (["billing", "--where", "$.x > $y"], "no value for $y"),
+        (["billing", "--where", "$.x > $y", "--params", "{"], "is not JSON"),
+        (["billing", "--where", "$.x > $y", "--params", "[1]"], "is not a JSON object"),
+        (["billing", "--params", '{"a": 1}'], "params"),
+        (["billing", "--where", "$.x > 1", "--params", '{"a": "\\u0000"}'], "params"),
+    ],
+)
+def test_one_line_for_what_is_refused(
+    gapless: Any, billing: None, words: list[str], says: str
+) -> None:
+    done = gapless("groups", "filter", *words)
+    assert done.code != 0
+    assert says in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
+
+
+def test_group_of_two_topics_is_asked_for_one(
+    gapless: Any, conn: psycopg.Connection, billing: None
+) -> None:
+    ensure_topic(conn, "stock", partitions=1)
+    gapless("groups", "create", "billing", "stock")
+    assert "name one" in gapless("groups", "filter", "billing", "--type", "a").err
+    assert gapless("groups", "filter", "billing/stock", "--type", "a").code == 0
+    assert [row[:2] for row in filters_of(conn)] == [("billing", "stock")]
+
+
+def test_ops_do_the_same(conn: psycopg.Connection, billing: None) -> None:
+    place = ops.GroupPlace.parse("billing")
+    assert ops.list_filters(conn, place) == []
+    assert ops.set_filter(conn, place, event_types=["a", "b*"]).changed
+    (found,) = ops.list_filters(conn, place)
+    assert (found.event_types, found.where, found.params) == (["a", "b*"], None, {})
+    assert ops.clear_filter(conn, place).changed
+    with pytest.raises(UsageError):
+        ops.set_filter(conn, place)
+    with pytest.raises(RefusedError, match="no value"):
+        ops.set_filter(conn, place, where="$.a > $b")
+
+
+class TestTail:
+    @pytest.fixture(autouse=True)
+    def filled(self, conn: psycopg.Connection, billing: None) -> None:
+        types = ["order.placed", "stock", None]
+        events = [
+            NewEvent(payload={"n": n}, event_type=types[n % 3], key=str(n)) for n in range(1500)
+        ]
+        publish(conn, "orders", [*events, NewEvent(payload=b'{"n": "\\u0000"}')])
+        sequence(conn)
+
+    def shown(self, gapless: Any, *words: str) -> list[Any]:
+        done = gapless("tail", "orders", "--json", *words)
+        assert done.code == 0, done.err
+        return [json.loads(line)["payload"]["n"] for line in done.lines]
+
+    def test_shows_what_a_group_would_be_given(self, gapless: Any) -> None:
+        placed = self.shown(gapless, "--from", "earliest", "--type", "order.*")
+        assert sorted(placed) == list(range(0, 1500, 3))
+        few = ("--where", "$.n < $max", "--params", '{"max": 7}')
+        asked = self.shown(gapless, "--from", "earliest", "--type", "*d", *few)
+        assert sorted(asked) == [0, 3, 6]
+        unasked = self.shown(gapless, "--from", "earliest", "--where", "$.n < 0")
+        assert unasked == ["\0"]
+
+    def test_newest_of_them(self, gapless: Any) -> None:
+        newest = self.shown(gapless, "-n", "2", "--partition", "0", "--type", "stock")
+        assert len(newest) == 2
+        assert all(n % 3 == 1 for n in newest)
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            (["--where", "$.n <"], "no jsonpath"),
+            (["--where", "$.n < $max"], "no value for $max"),
+            (["--type", "a****"], "at most 3"),
+            (["--params", '{"a": 1}'], "params"),
+        ],
+    )
+    def test_one_line_for_what_is_refused(self, gapless: Any, words: list[str], says: str) -> None:
+        done = gapless("tail", "orders", *words)
+        assert done.code != 0
+        assert says in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+class TestHandler:
+    def test_says_it_when_it_starts(self, dsn: str, conn: psycopg.Connection) -> None:
+        ensure_topic(conn, "orders", partitions=2)
+        types = ["order.placed", "stock", "order.paid"] * 5
+        publish(conn, "orders", [NewEvent(payload={}, event_type=t, key=t) for t in types])
+        seen: list[str] = []
+
+        @library.handler(topic="orders", group="billing", event_types=["order.*"])
+        def take(unit: library.Unit, conn: psycopg.Connection) -> None:
+            seen.extend(str(event.event_type) for event in unit)
+
+        assert drain(dsn, take).events == 10
+        assert sorted(set(seen)) == ["order.paid", "order.placed"]
+        assert filters_of(conn) == [("billing", "orders", ["order.*"], None, {})]
+
+        @library.handler(topic="orders", group="billing", event_types=["*"])
+        def take_all(unit: library.Unit, conn: psycopg.Connection) -> None:
+            seen.extend(str(event.event_type) for event in unit)
+
+        publish(conn, "orders", [NewEvent(payload={}, event_type="stock")])
+        assert drain(dsn, take_all).events == 1
+        assert filters_of(conn) == []
+
+    def test_that_says_nothing_leaves_it_as_it_is(
+        self, dsn: str, conn: psycopg.Connection, billing: None
+    ) -> None:
+        ops.set_filter(conn, ops.GroupPlace.parse("billing"), event_types=["a"])
+
+        @library.handler(topic="orders", group="billing")
+        def take(unit: library.Unit, conn: psycopg.Connection) -> None:
+            raise AssertionError
+
+        publish(conn, "orders", [NewEvent(payload={}, event_type="b")])
+        assert drain(dsn, take).events == 0
+        assert len(filters_of(conn)) == 1
+
+    def test_typed_payloads(self, dsn: str, conn: psycopg.Connection) -> None:
+        ensure_topic(conn, "orders", partitions=1)
+        units = [NewEvent(payload={"n": n}, event_type="ab"[n % 2]) for n in range(6)]
+        publish(conn, "orders", units)
+        seen: list[tuple[int, int, int]] = []
+
+        @library.handler(topic="orders", group="g", payload=Order, event_types=["b"])
+        def take(unit: library.Unit[Order], conn: psycopg.Connection) -> None:
+            seen.extend((unit.last_offset, e.offset, e.payload.n) for e in unit)
+
+        assert drain(dsn, take).events == 3
+        assert seen == [(6, 2, 1), (6, 4, 3), (6, 6, 5)]
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"event_types": "order.*"}, "a list of event types"),
+            ({"event_types": []}, "a list of event types"),
+            ({"event_types": [1]}, "a list of event types"),
+            ({"event_types": ["a\0"]}, "NUL"),
+            ({"where": 1}, "a jsonpath, as text"),
+            ({"where": "$.a > 1", "params": [1]}, "an object"),
+            ({"where": "$.a > $b", "params": {"b": object()}}, "params="),
+            ({"params": {"b": 1}}, "there is none"),
+            ({"event_types": ["a"], "mode": "queue"}, "a queue takes every event"),
+        ],
+    )
+    def test_is_refused_in_one_line(self, options: dict[str, Any], says: str) -> None:
+        with pytest.raises(UsageError, match=says):
+            library.handler(topic="orders", **options)(lambda unit, conn: None)
+
+    def test_is_not_replayed(self) -> None:
+        taking = library.handler(topic="orders", event_types=["a"])(lambda unit, conn: None)
+        with pytest.raises(UsageError, match="a replay has no filter"):
+            replay_terms(taking, Settings())
