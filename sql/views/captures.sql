@@ -21,12 +21,21 @@ from gapless.captured c
 left join gapless.topic t using (topic_id)
 left join lateral (
   select coalesce(
+    -- The usual case first: it is found by an index, where the next looks at the triggers of all captures.
+    (
+      select g.tgrelid from gapless.capture_triggers() g
+      where g.tgrelid = c.table_id and g.capture_id = c.capture_id and not g.on_partition limit 1
+    ),
     (
       select g.tgrelid from gapless.capture_triggers() g
       where g.capture_id = c.capture_id and not g.on_partition order by g.tgrelid limit 1
     ),
     (select k.oid from pg_class k where k.oid = c.table_id and k.relkind in ('r', 'p')),
-    to_regclass(c.table_name)
+    -- Not to_regclass(): it refuses those who may not use the schema.
+    (
+      select k.oid from pg_class k join pg_namespace s on s.oid = k.relnamespace
+      where format('%I.%I', s.nspname, k.relname) = c.table_name and k.relkind in ('r', 'p')
+    )
   ) as id
 ) f on true
 left join pg_class r on r.oid = f.id

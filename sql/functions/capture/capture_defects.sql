@@ -1,4 +1,5 @@
 -- What is wrong with the triggers and columns of a captured table; mendable: mend_capture() helps.
+-- plan: the triggers of each table by their index (limit keeps the lookup lateral): status asks this of all captures.
 create or replace function gapless.capture_defects(_asked gapless.captured, _root oid)
 returns table (n int, said text, mendable boolean)
 language sql
@@ -6,15 +7,18 @@ stable
 as $$
   with wanted as (
     select x.relid, o.operation, x.relid <> _root as is_part
-    from (select p.relid::oid as relid from pg_partition_tree(_root) p union select _root) x
+    from gapless.captured_tables(_root) x
     cross join unnest(array['insert', 'update', 'delete', 'truncate']) o (operation)
   ),
   ill as (
     select w.is_part, w.relid, w.operation, coalesce(t.tgenabled, '-') as enabled
     from wanted w
-    left join gapless.capture_triggers() t
-      on t.tgrelid = w.relid and t.tgname = 'gapless_capture_' || w.operation
-      and t.capture_id = _asked.capture_id and t.on_partition = w.is_part
+    left join lateral (
+      select g.tgenabled from gapless.capture_triggers() g
+      where g.tgrelid = w.relid and g.tgname = 'gapless_capture_' || w.operation
+        and g.capture_id = _asked.capture_id and g.on_partition = w.is_part
+      limit 1
+    ) t on true
     where t.tgenabled is null or t.tgenabled not in ('O', 'A')
   ),
   named as (

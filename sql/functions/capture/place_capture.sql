@@ -13,11 +13,7 @@ declare
 begin
   for each in
     select r.oid as id, n.nspname, r.relname, r.oid <> _root as is_part
-    from (
-      select t.relid::oid as relid, t.level from pg_partition_tree(_root) t
-      union
-      select _root, 0
-    ) t
+    from gapless.captured_tables(_root) t
     join pg_class r on r.oid = t.relid
     join pg_namespace n on n.oid = r.relnamespace
     order by t.level, r.oid

@@ -35,7 +35,7 @@ begin
     when above is not null then format('is a part of %s, and is written to through that: capture %s', above, above)
   end;
   if why is null and exists (
-    select from pg_partition_tree(_table) t join pg_class r on r.oid = t.relid where r.relkind = 'f'
+    select from gapless.captured_tables(_table) t join pg_class r on r.oid = t.relid where r.relkind = 'f'
   ) then
     why := 'has a foreign table among its partitions, of which no trigger sees the rows: detach that, then capture it';
   end if;

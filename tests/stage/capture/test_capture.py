@@ -418,8 +418,8 @@ class TestRoles:
             )
             capture(conn, "public.t")
             owner.execute("insert into public.t values (1, 'a', '{a}')")
-            assert published(conn) == [("1", "insert", {"id": 1, "m": "a", "l": "{a}"}, None)]
             owner.execute("drop cast (public.mine as json)")
+        assert published(conn) == [("1", "insert", {"id": 1, "m": "a", "l": "{a}"}, None)]
 
     def test_capturing_takes_a_right_to_the_table(
         self, conn: Connection, orders: str, role: Callable[..., str]
@@ -429,9 +429,11 @@ class TestRoles:
             pytest.raises(psycopg.errors.InsufficientPrivilege),
         ):
             capture(operator, orders)
+        conn.execute("grant create on schema public to public")
         with connect(role("gapless_consumer"), role="consumer") as consumer:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                capture(consumer, orders)
+            consumer.execute("create table public.own (id int primary key)")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="function"):
+                capture(consumer, "public.own")
         assert conn.execute("select count(*) from gapless.captured").fetchone() == (0,)
 
     def test_an_operator_captures_its_own(
@@ -445,6 +447,34 @@ class TestRoles:
             assert operator.execute("select gapless.release_capture('public.orders')").fetchone()
             operator.execute("insert into public.orders values (2)")
         assert kinds(conn) == [("1", "insert")]
+
+
+class TestLooks:
+    """Whoever looks at captures may know nothing of the tables, and waits for nobody."""
+
+    def test_a_schema_that_one_may_not_use(
+        self, conn: Connection, topic: Topic, role: Callable[..., str]
+    ) -> None:
+        conn.execute("create schema hidden")
+        conn.execute("create table hidden.t (id int primary key)")
+        capture(conn, "hidden.t")
+        for table in ("hidden.t", "hidden.gone"):
+            with connect(role("gapless_consumer"), role="consumer") as consumer:
+                row = consumer.execute("select table_name, problem from gapless.captures")
+                assert row.fetchone() == (
+                    "hidden.t",
+                    None if table == "hidden.t" else "the table is gone",
+                )
+            conn.execute("drop table if exists hidden.t")
+
+    def test_a_table_that_is_being_altered(self, conn: Connection, topic: Topic, dsn: str) -> None:
+        conn.execute("create table public.p (id int primary key) partition by range (id)")
+        conn.execute("create table public.p1 partition of public.p for values from (0) to (10)")
+        capture(conn, "public.p")
+        with psycopg.connect(dsn) as other:
+            other.execute("lock table public.p in access exclusive mode")
+            conn.execute("set lock_timeout = '100ms'")
+            assert conn.execute("select problem from gapless.captures").fetchone() == (None,)
 
 
 class TestEnds:
