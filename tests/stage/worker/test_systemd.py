@@ -127,9 +127,12 @@ def test_an_abstract_socket() -> None:
     manager.socket.close()
 
 
-@pytest.mark.parametrize(("pid", "is_ours"), [("", True), (str(os.getpid()), True), ("1", False)])
+@pytest.mark.parametrize(
+    ("pid", "is_ours"),
+    [("", True), ("ours", True), ("1", False)],  # not the pid: xdist compares names
+)
 def test_the_watchdog_is_for_one_process(manager: Manager, pid: str, is_ours: bool) -> None:
-    environment = dict(os.environ) | {"WATCHDOG_PID": pid}
+    environment = dict(os.environ) | {"WATCHDOG_PID": pid.replace("ours", str(os.getpid()))}
     told = ServiceManager(environment)
     told.turn(uuid4(), drains=False)
     told.close()
