@@ -16,6 +16,7 @@ from gapless.consume.terms import Terms, agree
 from gapless.consume.user.handler import Handler, handler
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import UsageError
+from gapless.log.filters import Filter
 from gapless.ops.replay.plan import replay_terms as terms_of_replay
 from gapless.settings import Settings
 from gapless.spark.engine import Engine
@@ -31,6 +32,7 @@ SAID: dict[str, Any] = {
     "retry_delays_s": (1.0, 2.5),
     "delivery": "exactly-once",
     "concurrency": 3,
+    "event_types": ["order.*"],
 }
 CONFIGURED = Settings(
     batch_size=77,
@@ -105,6 +107,7 @@ def test_each_of_its_options_counts(speaks: Handler) -> None:
         units_per_commit=5,
         auto_offset_reset="latest",
         worker="me",
+        filter=Filter(event_types=("order.*",)),
     )
 
 
@@ -139,9 +142,11 @@ def test_they_are_the_same_through_run_spark_replay_and_testing(
     partition = Namespace(group_id="terms", topic=world.topic.name)
     assert engine._terms(partition) == agreed  # type: ignore[arg-type]
 
-    # A replay has its own policy: nobody will be there to try again later.
-    replayed = terms_of_replay(speaks, CONFIGURED)
-    assert replace(replayed, policy=agreed.policy) == agreed
+    # A replay has its own policy: nobody will be there to try again later. And it has no filter.
+    with pytest.raises(UsageError, match="a replay has no filter"):
+        terms_of_replay(speaks, CONFIGURED)
+    replayed = terms_of_replay(replace(speaks, filter=None), CONFIGURED)
+    assert replace(replayed, policy=agreed.policy, filter=agreed.filter) == agreed
     assert replayed.policy == Policy(crashes_max=7)
 
     driven: list[Terms] = []
