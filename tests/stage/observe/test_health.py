@@ -134,10 +134,6 @@ class TestRefused:
         line = gapless(*words, PYTHONPATH=str(tmp_path)).complaint()
         assert line == 'metrics need prometheus-client: pip install "gapless[metrics]"'
 
-    def test_on_spark(self, gapless: Gapless) -> None:
-        words = ("run", str(APP), "--metrics", "127.0.0.1:0", "--engine", "spark")
-        assert "leave --metrics out" in gapless(*words).complaint()
-
 
 def test_its_session_counts(watch: Watch, conn: Connection, gapless: Gapless) -> None:
     assert (own_sessions(is_measured=False), own_sessions(is_measured=True)) == (2, 3)
