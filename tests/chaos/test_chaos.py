@@ -12,6 +12,13 @@ from chaos.run import run
 SEED = 3
 SECONDS = 60.0
 MORE_S = 300.0  # on a busy machine fewer faults fit into a minute
+INCONCLUSIVE = 3  # something never happened
+# Two commands that start at the same moment seldom meet where there is little CPU. consume/test_letter_sql and
+# worker/test_redrive have them meet for certain.
+RARE = {
+    "units redriven by two people at once",
+    "units discarded by two people at once, by one of them",
+}
 
 
 @pytest.mark.chaos
@@ -23,4 +30,5 @@ def test_faults_of_every_kind(tmp_path: Path) -> None:
     verdict = run(tmp_path / "history", seed=SEED, seconds=SECONDS, more_s=MORE_S)
     text = verdict_text(verdict)
     print(text)  # noqa: T201 - pytest shows it when the test failed
-    assert verdict.exit_code == 0, text
+    assert verdict.exit_code in (0, INCONCLUSIVE), text
+    assert set(verdict.never) <= RARE, text
