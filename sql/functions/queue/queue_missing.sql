@@ -19,6 +19,7 @@ declare
   log_first bigint := gapless.log_first(_topic_id, _partition_id);
   each record;
   pos bigint := here.next_offset;
+  base bigint;    -- of the segment that has pos
 begin
   if pos is null then
     return;
@@ -39,18 +40,17 @@ begin
     return next;
     return;
   end if;
+  select b.base_offset into base from gapless.log_segment b
+  where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= pos
+  order by b.base_offset desc limit 1;
+  base := coalesce(base, 0);
   select g.low, g.high into first_offset, last_offset
   from (
     select greatest(coalesce(lag(s.last_offset) over w + 1, log_first), pos) as low, s.base_offset - 1 as high
     from (
       select n.base_offset, n.last_offset from gapless.log_segment n
       where n.topic_id = _topic_id and n.partition_id = _partition_id
-        and n.base_offset >= coalesce(
-          (
-            select b.base_offset from gapless.log_segment b
-            where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= pos
-            order by b.base_offset desc limit 1
-          ), 0)
+        and n.base_offset >= base
       order by n.base_offset
       limit 1000
     ) s
@@ -68,12 +68,7 @@ begin
     from gapless.log_segment s
     cross join lateral unnest(s.message_ids) with ordinality u (id, n)
     where s.topic_id = _topic_id and s.partition_id = _partition_id
-      and s.base_offset >= coalesce(
-        (
-          select b.base_offset from gapless.log_segment b
-          where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= pos
-          order by b.base_offset desc limit 1
-        ), 0)
+      and s.base_offset >= base
       and s.base_offset < pos + _events_max
       and s.base_offset + u.n - 1 >= pos and s.base_offset + u.n - 1 < pos + _events_max
       and (s.base_offset + u.n - 2) / here.block = (pos - 1) / here.block

@@ -121,8 +121,7 @@ class Engine:
 
     def _tell(self) -> None:
         if self._exporter is not None:
-            member_id = self._control.member.member_id if self._control.is_member else None
-            self._exporter.turn(member_id, drains=self._draining)
+            self._exporter.turn(self._control.member_id, drains=self._draining)
 
     def _turn(self) -> None:
         if self._control.tend() == "lost":

@@ -7,11 +7,15 @@ import signal
 import threading
 from collections.abc import Mapping
 from socket import socket
+from typing import TYPE_CHECKING
 
 from gapless.spark.engine import Engine, require_ordered
 from gapless.spark.session import end_session_within, spark_session
 from gapless.worker.exporter.keep import ExporterKeeper
 from gapless.worker.plan import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 END_S = 30.0  # for Spark's own end, after a drain
 
@@ -32,19 +36,24 @@ def serve_on_spark(
     Raises UsageError and GaplessError as spark_session() and Engine.run() do.
     """
     require_ordered(plan)
-    stop = threading.Event()
     exporter = ExporterKeeper(plan, metrics, list)
-    exporter.turn(None, drains=False)  # forked before Spark's threads, and our sessions, are there
-    session = spark_session(master, name="gapless run", conf=conf)
+    try:
+        exporter.turn(None, drains=False)  # forked before Spark's threads, and our sessions
+        session = spark_session(master, name="gapless run", conf=conf)
+        return _serve(Engine(plan, references, session.sparkContext, exporter), session)
+    finally:
+        exporter.end()
+
+
+def _serve(engine: Engine, session: SparkSession) -> int:
+    stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
-    engine = Engine(plan, references, session.sparkContext, exporter)
     end_s = 0.0  # after an error nothing is worth waiting for
     try:
         code = engine.run(lambda seconds: not stop.wait(seconds))
         end_s = END_S
     finally:
-        exporter.end()
         if not end_s:
             logging.disable()  # what Py4J has to say of the end is no news
         end_session_within(session, end_s)

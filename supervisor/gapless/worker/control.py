@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from time import monotonic
 from typing import Any, Literal
+from uuid import UUID
 
 import psycopg
 from psycopg import Connection
@@ -64,6 +65,11 @@ class Control:
     def is_member(self) -> bool:
         """Whether there is a session and a member to speak for."""
         return self._conn is not None and self._member is not None
+
+    @property
+    def member_id(self) -> UUID | None:
+        """The member that can be spoken for; None when there is none, or no session."""
+        return self.member.member_id if self.is_member else None
 
     @property
     def due_s(self) -> float:

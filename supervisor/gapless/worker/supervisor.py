@@ -11,7 +11,6 @@ import os
 from socket import socket
 from time import monotonic
 from typing import Protocol
-from uuid import UUID
 
 import psycopg
 
@@ -81,7 +80,7 @@ class Supervisor:
         """
         with self._signals:
             try:
-                self._tell(None)
+                self._tell()
                 if not join_when_there(self._control, self._plan, self._rest):
                     self._stopping_since_s = monotonic()
                 while not (self._stopping_since_s is not None and self._children.is_empty()):
@@ -98,7 +97,7 @@ class Supervisor:
         """Sleep before the database is there; False when asked to stop."""
         if self._observer is not None:
             self._observer.tick()
-        self._tell(None)
+        self._tell()
         readable(max(0.0, seconds), *self._signals.filenos())
         return not self._signals.take()
 
@@ -116,11 +115,11 @@ class Supervisor:
             self._children.drain_all()
         if self._observer is not None:
             self._observer.tick()
-        member_id = self._control.member.member_id if self._control.is_member else None
-        self._tell(member_id)
+        self._tell()
 
-    def _tell(self, member_id: UUID | None) -> None:
+    def _tell(self) -> None:
         """Say to those who watch from outside that the loop turned, and as which member."""
+        member_id = self._control.member_id
         drains = self._stopping_since_s is not None
         self._exporter.turn(member_id, drains=drains)
         self._manager.turn(member_id, drains=drains)
