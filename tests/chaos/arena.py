@@ -68,7 +68,8 @@ class Arena:
     def is_handling(self, pid: int) -> bool:
         """Tell whether a process is inside a handler of chaos.shop."""
         for path in self.scene.folder.glob(f"worker-{pid}-*.jsonl"):
-            return b'"phase":"begin"' in path.read_bytes()[-LAST_BYTES:].splitlines()[-1]
+            lines = path.read_bytes()[-LAST_BYTES:].splitlines()
+            return bool(lines) and b'"phase":"begin"' in lines[-1]  # none: it has begun nothing yet
         return False
 
     def lasting(self) -> float:
