@@ -28,12 +28,13 @@ from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Verdict, judge
 from gapless.consume.verdict.wish import Retry
-from gapless.errors import ReceiptError
+from gapless.errors import HoleError, ReceiptError
 from gapless.failpoints import hit
 from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
+HOLE_AGAIN_S = 5.0  # so rarely a hole is told of
 RENEW_AFTER = 0.4  # of its time a reservation is renewed: so a late renewal is still in time
 
 
@@ -54,6 +55,8 @@ class QueueCalls:
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
         self._renew_s: dict[str, float] = {}  # by receipt: when it is to be renewed
+        self._hole: HoleError | None = None  # that was met in this turn
+        self._hole_told_s = float("-inf")
 
     @property
     def going_on(self) -> bool:
@@ -90,7 +93,8 @@ class QueueCalls:
 
         places: the partitions of each topic, in order of preference.
         "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,
-        after all calls have ended; what is transient otherwise at once: take another turn.
+        after all calls have ended; what is transient otherwise at once: take another turn. Raises
+        HoleError, now and then, when all that is left stands before a hole.
         """
         self._collect(wait=False)
         aside = self._settle()
@@ -106,6 +110,7 @@ class QueueCalls:
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
             raise trouble
+        self._tell_hole(quietly=bool(aside or begun))
         ended = aside["ended"]
         return Step(
             outcome="done" if ended or begun else "idle",
@@ -180,6 +185,12 @@ class QueueCalls:
             reserved.unit.first_offset,
         )
 
+    def _tell_hole(self, *, quietly: bool) -> None:
+        hole, self._hole = self._hole, None
+        if hole is not None and not quietly and monotonic() >= self._hole_told_s + HOLE_AGAIN_S:
+            self._hole_told_s = monotonic()
+            raise hole
+
     # -- what lasts -------------------------------------------------------------------------------
 
     def _renew(self) -> None:
@@ -209,7 +220,10 @@ class QueueCalls:
             for topic, of_topic in places.items():
                 free = most - len(self._in_hand)
                 if free > 0 and not self._suspects:
-                    begun += self._begin(topic, of_topic, free, aside)
+                    try:
+                        begun += self._begin(topic, of_topic, free, aside)
+                    except HoleError as error:
+                        self._hole = error
         if self._suspects and not self._in_hand:
             suspect = self._suspects.popleft()
             self._alone = self._call(suspect)
