@@ -26,6 +26,7 @@ from gapless.consume.queue.place import (
     sweep,
 )
 from gapless.consume.queue.receipts import reserve
+from gapless.consume.queue.shares import Shares
 from gapless.errors import HoleError
 
 SOON_S = 0.25  # after a notification: what it told of may be due aside, not open
@@ -51,6 +52,7 @@ class QueueDriver:
         self._queue = queue
         self._wait_period_s = wait_period_s
         self._places: dict[str, dict[int, QueuePlace]] = {topic: {} for topic in queue.topics}
+        self._shares = Shares(tuple(queue.topics), queue.terms.weights)
         self._channels: dict[str, QueuePlace] = {}
         self._in_step = False
         self._due: set[str] = set()  # topics in which something set aside is due
@@ -62,13 +64,13 @@ class QueueDriver:
         self._due_at_s = float("inf")
         self._calls: QueueCalls | None = None
         if queue.terms.delivery == "at-least-once":
-            self._calls = QueueCalls(queue, wake)
+            self._calls = QueueCalls(queue, self._shares, wake)
 
     @property
     def places(self) -> Iterator[QueuePlace]:
         """The partitions that it serves, in the order in which it prefers them."""
-        for of_topic in self._places.values():
-            yield from of_topic.values()
+        for topic in self._shares.order():
+            yield from self._places[topic].values()
 
     @property
     def going_on(self) -> bool:
@@ -126,7 +128,9 @@ class QueueDriver:
         self._aside_was_last = False
         place = next((each for each in self.places if self._is_ready(each)), None)
         if place is not None:
-            return self._turn_at(place, one=one)
+            done = self._turn_at(place, one=one)
+            self._shares.served(place.partition.topic, done.events)
+            return done
         return self._turn_of_aside() if self._due else Step(outcome="idle")
 
     def sweep(self) -> None:
@@ -227,9 +231,10 @@ class QueueDriver:
 
     def _turn_of_aside(self) -> Step:
         """Handle one event that lapsed, was noted, or is due again; the preferred topic first."""
-        for topic, places in self._places.items():
+        for topic in self._shares.order():
             if topic not in self._due:
                 continue
+            places = self._places[topic]
             try:
                 found = reserve(self._queue, topic, places, 1, self._queue.reserve_s, "aside")
             except HoleError:

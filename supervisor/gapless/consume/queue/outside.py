@@ -24,6 +24,7 @@ from gapless.consume.queue.receipts import (
     give_back,
     reserve,
 )
+from gapless.consume.queue.shares import Shares
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Verdict, judge
@@ -41,11 +42,13 @@ RENEW_AFTER = 0.4  # of its time a reservation is renewed: so a late renewal is 
 class QueueCalls:
     """The calls of one worker, over all partitions of its queue.
 
-    wake: called, on any thread, when the next turn has something to do. Without it a turn waits.
+    shares: which topic is next. wake: called, on any thread, when the next turn has something to
+    do. Without it a turn waits.
     """
 
-    def __init__(self, queue: Queue, wake: Callable[[], None] | None) -> None:
+    def __init__(self, queue: Queue, shares: Shares, wake: Callable[[], None] | None) -> None:
         self._queue = queue
+        self._shares = shares
         self._waits = wake is None
         self._calls = Calls(queue.handler, queue.terms.concurrency, wake or (lambda: None))
         self._numbers = 0
@@ -91,7 +94,7 @@ class QueueCalls:
 
         most: at most N calls under way at a time, if not as agreed.
 
-        places: the partitions of each topic, in order of preference.
+        places: the partitions of each topic.
         "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,
         after all calls have ended; what is transient otherwise at once: take another turn. Raises
         HoleError, now and then, when all that is left stands before a hole.
@@ -217,17 +220,25 @@ class QueueCalls:
         """Reserve as many events as there is room for, and begin their calls."""
         begun = 0
         if not self._suspects and self._alone is None:
-            for topic, of_topic in places.items():
+            for topic in self._shares.order():
                 free = most - len(self._in_hand)
                 if free > 0 and not self._suspects:
-                    try:
-                        begun += self._begin(topic, of_topic, free, aside)
-                    except HoleError as error:
-                        self._hole = error
+                    begun += self._begin_of(topic, places[topic], free, aside)
         if self._suspects and not self._in_hand:
             suspect = self._suspects.popleft()
             self._alone = self._call(suspect)
             begun += 1
+        return begun
+
+    def _begin_of(
+        self, topic: str, places: dict[int, QueuePlace], free: int, aside: Counter[str]
+    ) -> int:
+        try:
+            begun = self._begin(topic, places, free, aside)
+        except HoleError as error:
+            self._hole = error
+            return 0
+        self._shares.served(topic, begun)
         return begun
 
     def _begin(
