@@ -10,6 +10,10 @@ from gapless.testing import drain
 from stage.worker.fleet import until
 from support.queue import Queue, make
 
+TAKE = """
+select receipt, c_offset from gapless.take('sender', 'mails', 1) where payload ->> 'n' = %s
+"""
+
 
 @pytest.fixture
 def queue(conn: psycopg.Connection) -> Queue:
@@ -25,17 +29,8 @@ def stored(conn: psycopg.Connection) -> int:
 
 def finish(queue: Queue, conn: psycopg.Connection, number: int, verb: str = "acknowledge") -> None:
     """Take the next event, which has this number in its payload, and answer for it."""
-    found = until(
-        lambda: [
-            row
-            for row in conn.execute(
-                "select receipt, c_offset from gapless.take('sender', 'mails', 1)"
-                " where payload ->> 'n' = %s",
-                [str(number)],
-            ).fetchall()
-        ],
-        "it is there to take",
-    )
+    params = [str(number)]
+    found = until(lambda: conn.execute(TAKE, params).fetchall(), "it is there to take")
     ((receipt, offset),) = found
     more = ["bad address"] if verb == "reject" else []
     conn.execute(

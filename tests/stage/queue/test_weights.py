@@ -34,9 +34,7 @@ def test_shares(conn: Connection, delivery: Literal["exactly-once", "at-least-on
         delivery=delivery,  # type: ignore[call-overload]
     )(send)
     terms = agree(handler, Settings(concurrency=1))
-    driver = QueueDriver(
-        open_queue(conn, handler, terms, "sender", worker="w", reserve_s=60.0)
-    )
+    driver = QueueDriver(open_queue(conn, handler, terms, "sender", worker="w", reserve_s=60.0))
     idle = 0
     while idle < 3:
         idle = 0 if driver.turn(one=True).outcome == "done" or driver.going_on else idle + 1

@@ -1,4 +1,4 @@
-"""Which topic of a queue comes next: by strict preference, or by shares (stride scheduling). Pure."""
+"""Which topic of a queue comes next: by preference, or by shares (stride scheduling). Pure."""
 
 from __future__ import annotations
 

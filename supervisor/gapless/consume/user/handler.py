@@ -18,9 +18,9 @@ from gapless.consume.batch import Batch
 from gapless.consume.unit import Unit
 from gapless.consume.user.awaited import in_loop, is_async
 from gapless.consume.user.check import (
+    NEEDS_ORDER,
     GroupBy,
     Mode,
-    NEEDS_ORDER,
     ServedTopics,
     check_function,
     check_options,
@@ -229,9 +229,10 @@ def handler(
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
     mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
-    event is one unit; topic may be a list, in order of preference, or say how large a share each
-    has, {"urgent": 8, "mails": 1}: 1 to 1000. At least once, each event in hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
-    while its call is under way; it ends by itself when the worker, or its machine, is gone.
+    event is one unit; topic may be a list, in order of preference, or give each a share: {"urgent":
+    8, "mails": 1}, 1 to 1000. At least once, each event in hand is reserved for visibility_s (0.1
+    to 86 400 seconds, or a timedelta), renewed while its call lasts; it ends by itself when the
+    worker, or its machine, is gone.
     event_types, where, params: which events the group takes; of others its offset passes, and they
     are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
     jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
