@@ -13,6 +13,7 @@ from gapless.cli.parser import add_json, add_partitions
 from gapless.cli.screen import answer, remark, say
 from gapless.cli.topics import ensure
 from gapless.db.migrate import script
+from gapless.db.queries import schema, schema_words
 from gapless.errors import UsageError
 from gapless.log.schedules import Schedule
 from gapless.log.topics import find_topic
@@ -34,6 +35,7 @@ examples:
   gapless init
   gapless init --config db-event-consumer.yml
   gapless init --partitions 16
+  gapless init --schema audit          another one, apart from the first, in the same database
   gapless init --sql | psql
 """
 _ASKS = ("topic", "totalPartitions")
@@ -78,7 +80,7 @@ def _init(args: argparse.Namespace) -> int:
         applied = apply_schedules(conn, schedules)
         done += [f"schedule {name} is as the configuration says" for name in applied]
         dbname = conn.info.dbname
-    what = f'the gapless schema in database "{dbname}" is up to date'
+    what = f'the {schema_words()} in database "{dbname}" is up to date'
     nothing = f"nothing to do: {what}" + (f", there is {there}" if there else "")
     migrations = [change.name for change in changes if change.kind == "migrations"]
     created = loaded.settings.topic if is_new else None
@@ -133,7 +135,7 @@ def _in_words(installed: Installed, dbname: str) -> list[str]:
             if kinds[kind]
         ]
         done.append(
-            f'installed in database "{dbname}", schema gapless: {", ".join([*parts, "roles"])}'
+            f'installed in database "{dbname}", schema {schema()}: {", ".join([*parts, "roles"])}'
         )
     if installed.chunks_made:
         made = quantity(installed.chunks_made, "chunk")
