@@ -27,7 +27,7 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
-from support import again, examples, findings
+from support import again, elsewhere, examples, findings
 from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
 from support.skips import StrictSkips, expected
 
@@ -66,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--strict-skips") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(StrictSkips(expected()))
     again.configure(config)
+    elsewhere.configure()
     examples.configure(config)
     for number, handler in (
         (signal.SIGINT, signal.default_int_handler),

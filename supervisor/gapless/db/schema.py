@@ -15,7 +15,7 @@ from gapless.settings.schema import DEFAULT_SCHEMA
 
 # MUST not match the roles gapless_producer, gapless_consumer, gapless_operator, nor `gapless seek`.
 _NAMED = re.compile(
-    r"(?<![\w./-])gapless(?=\.[a-z_%\"])"  # gapless.topic, gapless.%I, and the setting gapless.wake
+    r"(?<![\w./-])(?<!returns: )gapless(?=\.[a-z_%\"])"  # gapless.topic, gapless.%I, gapless.wake
     r"|(?<=\bschema )gapless\b|(?<=\bschema if not exists )gapless\b"
     r"|(?<=\bschema if exists )gapless\b"
     r"|(?<=')gapless(?='|/)"  # 'gapless'::regnamespace, and the application_name 'gapless/…

@@ -116,7 +116,8 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
             f"{facts.held_first} to {facts.held_last} in hand for {duration(facts.held_s or 0)}"
             f"{facts.behind}",
             plain(
-                f"if it is gone: select {schema()}.end_holder('{holder}') gives all it has to others"
+                f"if it is gone: select {schema()}.end_holder('{holder}') gives all it has to "
+                "others"
             ),
         )
     if (facts.work_s or 0.0) > _HELD_S:
