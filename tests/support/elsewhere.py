@@ -19,6 +19,7 @@ SCHEMA = os.environ.get("GAPLESS_TEST_SCHEMA", DEFAULT_SCHEMA)
 
 def configure() -> None:
     """Have all that this process and its children do be in the schema of GAPLESS_TEST_SCHEMA."""
+    os.environ.pop("GAPLESS_SCHEMA", None)
     if SCHEMA == DEFAULT_SCHEMA:
         return
     os.environ["GAPLESS_SCHEMA"] = SCHEMA
