@@ -14,15 +14,17 @@ import re
 from gapless.settings.schema import DEFAULT_SCHEMA
 
 # MUST not match the roles gapless_producer, gapless_consumer, gapless_operator, nor `gapless seek`.
+# It begins with the word itself, so that the search is one for a literal.
 _NAMED = re.compile(
-    r"(?<![\w./-])(?<!returns: )gapless(?=\.[a-z_%\"])"  # gapless.topic, gapless.%I, gapless.wake
-    r"|(?<=\bschema )gapless\b|(?<=\bschema if not exists )gapless\b"
-    r"|(?<=\bschema if exists )gapless\b"
-    r"|(?<=')gapless(?='|/)"  # 'gapless'::regnamespace, and the application_name 'gapless/…
-    r"|(?<=\")gapless(?=\"\.)"
-    r"|\bgapless(?=_(?:p|g|capture)_|_sequencer\b|_role\b)"  # channels and triggers
+    r"gapless(?:"
+    r"(?=\.[a-z_%\"])(?<![\w./-]gapless)(?<!returns: gapless)"  # gapless.topic, gapless.wake
+    r"|\b(?:(?<=\bschema gapless)|(?<= if not exists gapless)|(?<= if exists gapless))"
+    r"|(?='|/)(?<='gapless)"  # 'gapless'::regnamespace, and the application_name 'gapless/…
+    r"|(?=\"\.)(?<=\"gapless)"
+    r"|(?=_(?:p|g|capture)_|_sequencer\b|_role\b)(?<!\wgapless)"  # channels and triggers
+    r")"
 )
-_LOCK_CLASS = re.compile(r"\b742700([1-9])\b")
+_LOCK_CLASS = re.compile(r"742700([1-9])\b(?<!\d\d{7})")
 _DEFAULT_SLOT = 7_427_000 >> 4
 
 

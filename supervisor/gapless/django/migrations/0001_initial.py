@@ -18,7 +18,7 @@ def _install(_apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    """The schema of gapless; to go back leaves it: `gapless uninstall` drops it, with all events."""
+    """The schema of gapless; to go back leaves it: `gapless uninstall` drops all there is."""
 
     atomic = False  # it is made through a session of its own
     initial = True
