@@ -59,13 +59,13 @@ def _operators_see_it(audit: Installation) -> None:
     ).fetchone() == (0,)
     (letter,) = json.loads(audit.run("dlq", "list", "--json"))
     assert letter["group"] == "billing"
-    found = json.loads(audit.run("doctor", "--json"))
-    bad = [each for each in found["findings"] if each["level"] == "fail"]
-    assert not bad, bad
+    found = json.loads(audit.tried("doctor", "--json", code=1).stdout)
+    bad = {each["name"] for each in found["checks"] if each["level"] == "FAIL"}
+    assert bad == {"durability"}  # of the server of the tests
     audit.run("groups")
     audit.run("capture")
     audit.run("queue", "state", "sender")
-    audit.run("dlq", "redrive", "billing", "--yes")
+    audit.run("dlq", "redrive", "--group", "billing", "--yes")
     audit.run("seek", "watcher/stock.changes", "--earliest", "--pause")
 
 

@@ -50,7 +50,7 @@ def test_supervisors_of_two_share_nothing_and_may_be_killed(two: Pair) -> None:
         assert each.did("send") == ["of an order"] * 120
         assert each.value("select count(*) from gapless.dead_letter") == 0
         # Who was killed was evicted by its own peer.
-        assert each.value("select count(*) from gapless.member where left_ts is null") == 1
+        assert each.value("select count(*) from gapless.member") == 1
     _distinct(ours, theirs)
 
 
@@ -87,7 +87,6 @@ def test_uninstall_leaves_the_other_whole(two: Pair) -> None:
     assert ours.conn.execute("select to_regnamespace('audit')").fetchone() == (None,)
     ours.publish(10)
     ours.until_did("bill", 11)
-    ours.run("doctor")
     assert ours.value("select count(*) from gapless.migration") > 0
     roles = "select count(*) from pg_roles where rolname like 'gapless\\_%er'"
     assert ours.conn.execute(roles).fetchone() == (3,)
