@@ -9,7 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from gapless.db.queries import here
+from gapless.db.schema import here
 
 FOLDER = Path(__file__).parent
 

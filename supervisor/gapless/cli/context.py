@@ -18,8 +18,9 @@ from gapless.cli.screen import remark, show
 from gapless.db.connect import connect
 from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
-from gapless.db.queries import schema, use_schema
+from gapless.db.schema import schema, use_schema
 from gapless.settings import load
+from gapless.settings.schema import DEFAULT_SCHEMA
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -53,7 +54,8 @@ def load_all(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) 
 def _work_in(schema: str) -> None:
     """Let this process work in a schema, and so whatever a handler, the demo or Spark starts."""
     use_schema(schema)
-    os.environ["GAPLESS_SCHEMA"] = schema
+    if os.environ.get("GAPLESS_SCHEMA", DEFAULT_SCHEMA) != schema:
+        os.environ["GAPLESS_SCHEMA"] = schema
 
 
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:

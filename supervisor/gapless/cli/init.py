@@ -13,7 +13,7 @@ from gapless.cli.parser import add_json, add_partitions
 from gapless.cli.screen import answer, remark, say
 from gapless.cli.topics import ensure
 from gapless.db.migrate import script
-from gapless.db.queries import schema, schema_words
+from gapless.db.schema import schema, schema_words
 from gapless.errors import UsageError
 from gapless.log.schedules import Schedule
 from gapless.log.topics import find_topic

@@ -10,7 +10,7 @@ from psycopg.errors import InsufficientPrivilege
 from gapless.cli.context import needs_owner, open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.screen import answer, remark
-from gapless.db.queries import schema, schema_words
+from gapless.db.schema import schema, schema_words
 from gapless.errors import UsageError
 from gapless.ops.install import Losses, drop_schema, find_losses, is_installed
 from gapless.ops.text import quantity

@@ -11,7 +11,8 @@ import psycopg
 from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
-from gapless.db.queries import query, schema
+from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import ConnectError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000

@@ -16,7 +16,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from gapless.db.connect import cannot_connect, complaint_about
-from gapless.db.queries import agree_on_schema
+from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
 

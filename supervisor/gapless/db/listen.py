@@ -9,8 +9,7 @@ from psycopg import Connection
 from psycopg.pq.abc import PGconn
 from psycopg.sql import SQL, Identifier
 
-from gapless.db.queries import schema
-from gapless.db.schema import channel_in
+from gapless.db.schema import channel_in, schema
 from gapless.settings.schema import DEFAULT_SCHEMA
 
 CHANNEL_BYTES_MAX = 63  # LISTEN silently cuts a longer name, NOTIFY refuses it

@@ -15,7 +15,8 @@ from pathlib import Path
 import psycopg
 from psycopg import ClientCursor, Connection
 
-from gapless.db.queries import here, init_command, query, schema, schema_words, sql_root
+from gapless.db.queries import query, sql_root
+from gapless.db.schema import here, init_command, schema, schema_words
 from gapless.errors import SchemaError
 
 _ENCODINGS = ("UTF8", "SQL_ASCII")

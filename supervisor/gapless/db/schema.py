@@ -1,4 +1,6 @@
-"""Our SQL, as it reads in another schema than the one that sql/ is written for.
+"""The schema of this process, and our SQL as it reads in another one than sql/ is written for.
+
+A process works in one schema: GAPLESS_SCHEMA, unless use_schema() came first.
 
 Everything that two installations in one database must not share has the schema's name in it, or a
 number that is made of it: tables, functions, channels, advisory locks, triggers on captured tables,
@@ -9,8 +11,13 @@ travels with events (headers) keeps its name.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections.abc import Callable
+from typing import LiteralString
 
+from gapless.errors import ConfigError
+from gapless.settings import environment_schema
 from gapless.settings.schema import DEFAULT_SCHEMA
 
 # MUST not match the roles gapless_producer, gapless_consumer, gapless_operator, nor `gapless seek`.
@@ -26,6 +33,64 @@ _NAMED = re.compile(
 )
 _LOCK_CLASS = re.compile(r"742700([1-9])\b(?<!\d\d{7})")
 _DEFAULT_SLOT = 7_427_000 >> 4
+
+_chosen: list[str] = []  # the schema of this process, once somebody has asked
+_forget: list[Callable[[], object]] = []  # what was loaded for the schema of before
+
+
+def schema() -> str:
+    """Return the schema of this process. Raises ConfigError for a bad GAPLESS_SCHEMA."""
+    if not _chosen:
+        _chosen.append(environment_schema(os.environ))
+    return _chosen[0]
+
+
+def use_schema(name: str) -> None:
+    """Let this process work in a schema, of which SchemaName has approved, from now on.
+
+    For whoever begins a process: sessions that are open go on with the SQL they had.
+    """
+    if _chosen == [name]:
+        return
+    _chosen[:] = [name]
+    for forget in _forget:
+        forget()
+
+
+def once_changed(forget: Callable[[], object]) -> None:
+    """Have what was loaded forgotten when this process begins to work in another schema."""
+    _forget.append(forget)
+
+
+def agree_on_schema(wanted: str, source: str) -> None:
+    """Let this process work in the schema that somebody said; never change it under what runs.
+
+    source: who said it, for the error. Raises ConfigError when it works in another one already.
+    """
+    if _chosen and _chosen != [wanted]:
+        raise ConfigError(
+            f"schema is {wanted} (from {source}), but this process works in {schema()} already: "
+            f"set GAPLESS_SCHEMA={wanted} before it starts; one process works in one schema"
+        )
+    use_schema(wanted)
+
+
+def here(text: str) -> LiteralString:
+    """Return SQL of ours, such as a file of it, as it reads in the schema of this process.
+
+    No input is ever in it, and so it counts as a literal: the name needs no quotes.
+    """
+    return in_schema(text, schema())
+
+
+def schema_words() -> str:
+    """Name the schema in a message: `gapless schema`, or `gapless schema "audit"`."""
+    return "gapless schema" if schema() == DEFAULT_SCHEMA else f'gapless schema "{schema()}"'
+
+
+def init_command() -> str:
+    """Return the command that installs or upgrades the schema of this process."""
+    return "gapless init" if schema() == DEFAULT_SCHEMA else f"gapless init --schema {schema()}"
 
 
 def in_schema(text: str, schema: str) -> str:

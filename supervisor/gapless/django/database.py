@@ -10,7 +10,7 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.queries import agree_on_schema, schema
+from gapless.db.schema import agree_on_schema, schema
 from gapless.ops.install import install_schema
 from gapless.settings import environment_schema
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import errors
 
-from gapless.db.queries import init_command, schema, schema_words
+from gapless.db.schema import init_command, schema, schema_words
 from gapless.errors import GaplessError
 
 _BAD_INPUT = 2

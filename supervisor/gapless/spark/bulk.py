@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.db.queries import query, schema
+from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import ConnectError, GaplessError, UsageError
 from gapless.spark.reach import require_same_database
 

@@ -17,7 +17,7 @@ from typing import Any
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from gapless.db.queries import use_schema
+from gapless.db.schema import use_schema
 from gapless.errors import UsageError
 from gapless.settings import environment_schema
 from gapless.spark.columns import parse_columns

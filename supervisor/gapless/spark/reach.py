@@ -15,7 +15,8 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.queries import query, schema, use_schema
+from gapless.db.queries import query
+from gapless.db.schema import schema, use_schema
 from gapless.errors import GaplessError
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ import tenacity
 from psycopg import Connection, sql
 
 from gapless.db.connect import connect, is_transient
-from gapless.db.queries import query, schema
+from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.spark.events import to_csv

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg import Connection
 
-from gapless.db.queries import here
+from gapless.db.schema import here
 from gapless.errors import RefusedError
 from gapless.log.topics import Topic
 from gapless.ops.captures import capture_table, list_captures, mend_capture, release_capture

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 
 import gapless
-from gapless.db.queries import schema
+from gapless.db.schema import schema
 
 MAKE = """
 create table did (

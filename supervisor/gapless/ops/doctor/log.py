@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.db.queries import here, init_command, query
+from gapless.db.queries import query
+from gapless.db.schema import here, init_command
 from gapless.log.retention import Chunk
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.db.queries import here, query
+from gapless.db.queries import query
+from gapless.db.schema import here
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok
 from gapless.ops.rows import rows
 from gapless.ops.text import plain, quantity

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gapless.db.queries import query, schema
+from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity

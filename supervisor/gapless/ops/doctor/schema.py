@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gapless.db.migrate import require_schema
-from gapless.db.queries import init_command, query
+from gapless.db.queries import query
+from gapless.db.schema import init_command
 from gapless.errors import SchemaError
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows

@@ -10,8 +10,8 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.db.listen import heard, listen, wait
-from gapless.db.queries import query, schema
-from gapless.db.schema import channel_in
+from gapless.db.queries import query
+from gapless.db.schema import channel_in, schema
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.text import duration
 

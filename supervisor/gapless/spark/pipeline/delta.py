@@ -18,7 +18,8 @@ from uuid import uuid4
 
 from psycopg import Connection
 
-from gapless.db.queries import query, schema
+from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.delta_schema import columns_of, require_same_columns, require_writable

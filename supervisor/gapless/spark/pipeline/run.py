@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
 
-from gapless.db.queries import schema
+from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.spark.offsets import to_json
 from gapless.spark.pipeline.document import Pipeline

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import Connection, sql
 
-from gapless.db.queries import schema
+from gapless.db.schema import schema
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from gapless.cli.main import main
-from gapless.db.queries import schema
+from gapless.db.schema import schema
 from gapless.django.database import dsn
 
 _RUN = ("run", "gapless.django:handlers")
