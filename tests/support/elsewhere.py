@@ -27,6 +27,8 @@ def configure() -> None:
 
     def moved(self: PostgresQuery, query: Any) -> bytes:
         text = as_bytes(self, query)
-        return in_schema(text.decode(), SCHEMA).encode() if b"gapless" in text else text
+        if b"gapless" in text or b"742700" in text:
+            return in_schema(text.decode(), SCHEMA).encode()
+        return text
 
     PostgresQuery._ensure_bytes = moved  # type: ignore[method-assign]
