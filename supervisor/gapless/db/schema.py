@@ -48,7 +48,7 @@ def schema() -> str:
 def use_schema(name: str) -> None:
     """Let this process work in a schema, of which SchemaName has approved, from now on.
 
-    For whoever begins a process: sessions that are open go on with the SQL they had.
+    For whoever begins a process: sessions that are open keep the SQL they had.
     """
     if _chosen == [name]:
         return
