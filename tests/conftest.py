@@ -43,6 +43,8 @@ SERVER_OPTIONS = {
 MEMORY_BYTES_MIN = 4 << 30  # a container may have 64 MB of shared memory
 REAP_S = 5.0  # a process that was told to end gets this long before it counts as left behind
 
+elsewhere.configure()  # before the conftest of a folder asks for the schema
+
 _server = ExitStack()
 _numbers = count(1)
 
@@ -66,7 +68,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--strict-skips") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(StrictSkips(expected()))
     again.configure(config)
-    elsewhere.configure()
     examples.configure(config)
     for number, handler in (
         (signal.SIGINT, signal.default_int_handler),

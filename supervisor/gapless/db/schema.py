@@ -103,8 +103,15 @@ def in_schema(text: str, schema: str) -> str:
 
 
 def channel_in(channel: str, schema: str) -> str:
-    """Return the channel `gapless_…` as it is called in a schema."""
-    return schema + channel.removeprefix(DEFAULT_SCHEMA)
+    """Return the channel `gapless_…` as it is called in a schema; others are called as they are."""
+    is_ours = channel.startswith(f"{DEFAULT_SCHEMA}_")
+    return schema + channel.removeprefix(DEFAULT_SCHEMA) if is_ours else channel
+
+
+def channel_of(channel: str, schema: str) -> str:
+    """Return the channel of a schema as channel_in() takes it."""
+    is_ours = channel.startswith(f"{schema}_")
+    return DEFAULT_SCHEMA + channel.removeprefix(schema) if is_ours else channel
 
 
 def _first_class(schema: str) -> int:
