@@ -54,3 +54,11 @@ def watch(unit: gapless.Unit, conn: Connection[Any]) -> None:
 def beat(unit: gapless.Unit, conn: Connection[Any]) -> None:
     """What a schedule publishes."""
     note(conn, "beat", unit)
+
+
+@gapless.handler(topic="orders", group="crossing", **OPTIONS)
+def cross(unit: gapless.Unit, conn: Connection[Any]) -> None:
+    """Publish to the installation `audit` as well, by SQL."""
+    note(conn, "cross", unit)
+    for event in unit:
+        conn.execute("select audit.publish('mails', %s::json, 'k')", [json.dumps(event.payload)])

@@ -129,3 +129,20 @@ def test_both_are_installed_at_once(installation: Callable[[str], Installation])
     with ThreadPoolExecutor() as pool:
         said = list(pool.map(lambda each: each.run("init"), made))
     assert all(f"schema {each.schema}:" in text for each, text in zip(made, said, strict=True))
+
+
+def test_a_handler_of_one_publishes_to_the_other(two: Pair) -> None:
+    """It names no cause of another log, and is not taken for one that says no cause (GL004)."""
+    ours, theirs = two
+    with ours.conn.transaction():  # of one batch, as many units
+        for n in range(10):
+            ours.publish(n, key=f"k{n}")
+    for n in range(10, 20):
+        ours.publish(n)
+    ours.start("cross")
+    theirs.start("send")
+    theirs.until_did("send", 20)
+    assert sorted(theirs.did("send")) == list(range(20))
+    assert sorted(ours.did("cross")) == list(range(20))
+    assert ours.value("select count(*) from gapless.dead_letter") == 0
+    assert theirs.value("select count(cause) from gapless.outbox_message_t") == 0
