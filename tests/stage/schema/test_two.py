@@ -108,6 +108,12 @@ def test_a_lock_of_one_is_not_in_the_way_of_the_other(two: Pair) -> None:
         theirs.publish(1)
         theirs.until_did("send", 1)
         assert not ours.value("select pg_try_advisory_xact_lock(7427001, 3)")
+        assert theirs.value("select pg_try_advisory_xact_lock(7427001, 9)")
+        holder.execute("select 1")  # nobody took it for a dead worker of theirs
+        of_holder = "select pid = %s from pg_locks where locktype = 'advisory' and classid = %s"
+        pid = holder.info.backend_pid
+        for number in range(7_427_001, 7_427_007):
+            assert set(ours.sql(of_holder, pid, number)) == {(True,)}
 
 
 def test_a_captured_table_may_be_a_topic_of_both(two: Pair) -> None:
