@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.pq.abc import PGconn
 from psycopg.sql import SQL, Identifier
 
-from gapless.db.schema import channel_in, channel_of, schema
+from gapless.db.schema import channel_in, default_channel, schema
 from gapless.settings.schema import DEFAULT_SCHEMA
 
 CHANNEL_BYTES_MAX = 63  # LISTEN silently cuts a longer name, NOTIFY refuses it
@@ -42,7 +42,7 @@ class Notifications:
             conn.add_notify_handler(lambda notify: self._channels.add(notify.channel))
         else:  # channels() gives the names that listen() takes
             conn.add_notify_handler(
-                lambda notify: self._channels.add(channel_of(notify.channel, own))
+                lambda notify: self._channels.add(default_channel(notify.channel, own))
             )
 
     def channels(self) -> set[str]:

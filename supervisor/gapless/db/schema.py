@@ -108,7 +108,7 @@ def channel_in(channel: str, schema: str) -> str:
     return schema + channel.removeprefix(DEFAULT_SCHEMA) if is_ours else channel
 
 
-def channel_of(channel: str, schema: str) -> str:
+def default_channel(channel: str, schema: str) -> str:
     """Return the channel of a schema as channel_in() takes it."""
     is_ours = channel.startswith(f"{schema}_")
     return DEFAULT_SCHEMA + channel.removeprefix(schema) if is_ours else channel
