@@ -9,9 +9,9 @@ from typing import Any
 from gapless.cli.context import open_connection
 from gapless.cli.parser import add_json, add_limit
 from gapless.cli.place import transaction_id
-from gapless.cli.screen import cell, remark, say
+from gapless.cli.screen import remark, say
 from gapless.ops.chains import Chain, ChainUnit, trace
-from gapless.ops.text import json_text, plain, quantity
+from gapless.ops.text import cell, json_text, plain, quantity
 
 EXAMPLES = """\
 TRANSACTION_ID is what publish() returned, and what gapless tail --json shows. The tree begins with
