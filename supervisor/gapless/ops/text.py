@@ -63,6 +63,15 @@ def quantity(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def size_text(number: float) -> str:
+    """Write a number of bytes so that its size is seen at once."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
+
+
 def duration(seconds: float) -> str:
     """Write a duration so that its size is seen at once."""
     if seconds < 1:
