@@ -11,7 +11,6 @@ from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedTa
 from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.parser import add_json, add_partitions
 from gapless.cli.screen import answer, remark, say
-from gapless.cli.topics import ensure
 from gapless.db.migrate import script
 from gapless.db.schema import schema, schema_words
 from gapless.errors import UsageError
@@ -19,6 +18,7 @@ from gapless.log.schedules import Schedule
 from gapless.log.topics import find_topic
 from gapless.ops.install import Installed, install_schema
 from gapless.ops.text import quantity
+from gapless.ops.topics import ensure_as_configured
 from gapless.worker.declared import apply_schedules
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _init(args: argparse.Namespace) -> int:
         done = _in_words(installed, conn.info.dbname)
         there, is_new = "", False
         if _asks_topic(loaded):
-            topic, is_new = ensure(conn, loaded.settings.topic, loaded)
+            topic, is_new = ensure_as_configured(conn, loaded.settings.topic, loaded)
             there = f"topic {topic.name} with {quantity(topic.partitions, 'partition')}"
             if is_new:
                 done.append(f"created {there}")
@@ -107,7 +107,7 @@ def _refuse_mismatch(conn: Connection[Any], loaded: Loaded) -> None:
     except (UndefinedTable, InvalidSchemaName):
         return
     if there is not None:
-        ensure(conn, there.name, loaded)
+        ensure_as_configured(conn, there.name, loaded)
 
 
 def _install(conn: Connection[Any], loaded: Loaded) -> Installed:

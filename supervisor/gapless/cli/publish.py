@@ -17,7 +17,6 @@ from gapless.cli.context import load_all, open_connection, where
 from gapless.cli.parser import add_json, add_partitions, whole
 from gapless.cli.progress import Bar
 from gapless.cli.screen import answer, remark, say
-from gapless.cli.topics import ensure
 from gapless.errors import UsageError
 from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_until_sequenced
 from gapless.log.publish import publish
@@ -32,6 +31,7 @@ from gapless.ops.load.lines import (
 )
 from gapless.ops.load.publish import publish_lines
 from gapless.ops.text import json_text, quantity, whole_seconds
+from gapless.ops.topics import ensure_as_configured
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -200,7 +200,7 @@ def _lines(
 
 def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
     if args.create:
-        topic, is_new = ensure(conn, args.topic, loaded)
+        topic, is_new = ensure_as_configured(conn, args.topic, loaded)
         if is_new:
             remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
     elif find_topic(conn, args.topic) is None:
