@@ -14,6 +14,8 @@ from gapless.log.codec import NotJson, decode
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # those of typing have a default from 3.13 on
 
+    from gapless.log.matched import MatchedSubscription
+
     P_co = TypeVar("P_co", default=Any, covariant=True)
 else:
     from typing import TypeVar
@@ -83,10 +85,11 @@ class Event(Generic[P_co]):
 
     topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
     filter_error: why the group's filter could not be asked about it (docs/filters.md); nearly
-    always None.
+    always None. subscriptions: those of its group that it matched (docs/subscriptions.md).
     """
 
     filter_error: str | None = None
+    subscriptions: tuple[MatchedSubscription, ...] = ()
     __slots__ = ("_headers", "_payload", "_row", "_timeline", "offset", "partition", "topic")
 
     def __init__(
