@@ -80,7 +80,7 @@ select
   (
     select case
         when f.subscribed then (
-          select count(*) || ' subscriptions' from gapless.subscription s
+          select 'subscriptions: ' || count(*) from gapless.subscription s
           where s.group_id = f.group_id and s.topic_id = f.topic_id
         )
         else concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition::text)
