@@ -21,7 +21,7 @@ EXAMPLES = """\
 A group with subscriptions takes the events that one of them matches; see docs/subscriptions.md.
 
 examples:
-  gapless subscriptions add mails/orders ann --match '{"customer": "$.customer_id"}' --params '{"customer": 17}'
+  gapless subscriptions add mails/orders ann --match '{"id": "$.customer_id"}' --params '{"id": 17}'
   gapless subscriptions list mails
   gapless subscriptions remove mails ann
 """
@@ -40,10 +40,14 @@ def add_arguments(parser: Parser) -> None:
         type=json_object,
         required=True,
         metavar="JSON",
-        help="which params equal which part of an event: '{\"customer\": \"$.customer_id\"}'",
+        help='which params equal which part of an event: \'{"customer": "$.customer_id"}\'',
     )
     adding.add_argument(
-        "--params", type=json_object, default={}, metavar="JSON", help="values, '{\"customer\": 17}'"
+        "--params",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="values, '{\"customer\": 17}'",
     )
     about = "match nothing more for it; a group without any takes nothing"
     removal = add_verb(verbs, "remove", _remove, about)

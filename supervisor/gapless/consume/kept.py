@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from gapless.consume.unit import FIRST_TIMELINE, Source, Span, Spans, Timelines, Unit, timeline_at
-from gapless.log.event import Event, P_co, Row, Unasked
-from gapless.log.matched import MatchedEvent, MatchedSubscription
+from gapless.log.event import Event, MatchedEvent, MatchedSubscription, P_co, Row, Unasked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

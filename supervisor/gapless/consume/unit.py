@@ -14,8 +14,7 @@ from uuid import UUID
 
 from gapless.keys import Partition
 from gapless.log.cause import Cause
-from gapless.log.event import Event, P_co, Row
-from gapless.log.matched import MatchedSubscription
+from gapless.log.event import Event, MatchedSubscription, P_co, Row
 
 Fetch = Callable[[Sequence[int]], list[Row]]
 Timelines = tuple[tuple[int, int], ...]

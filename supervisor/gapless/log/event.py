@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic
@@ -13,8 +13,6 @@ from gapless.log.codec import NotJson, decode
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # those of typing have a default from 3.13 on
-
-    from gapless.log.matched import MatchedSubscription
 
     P_co = TypeVar("P_co", default=Any, covariant=True)
 else:
@@ -76,6 +74,18 @@ class NewEvent(NotJson):
     dedupe_key: str | None = None
     deliver_at: datetime | str | None = None
     deliver_in: timedelta | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedSubscription:
+    """A subscription that an event matched: its name in the group, and its params.
+
+    subscription_id: its number in the database; one that is changed gets another.
+    """
+
+    subscription_id: int
+    name: str
+    params: Mapping[str, Any]
 
 
 class Event(Generic[P_co]):
@@ -190,6 +200,24 @@ class Unasked(Event[P_co]):
     ) -> None:
         super().__init__(topic, partition, offset, row, timeline)
         self.filter_error = why
+
+
+class MatchedEvent(Event[P_co]):
+    """An event of a group with subscriptions."""
+
+    __slots__ = ("subscriptions",)
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        row: Row,
+        timeline: int,
+        subscriptions: tuple[MatchedSubscription, ...],
+    ) -> None:
+        super().__init__(topic, partition, offset, row, timeline)
+        self.subscriptions = subscriptions
 
 
 def transaction_uuid(xid: int, timeline: int = 1) -> UUID:

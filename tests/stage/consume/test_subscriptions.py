@@ -84,9 +84,7 @@ class TestMatches:
         assert group.next_offset() == 6
         mails: list[Any] = []
         of_customers(world, 1)
-        group.step(
-            make_handler(lambda unit, _: mails.extend(s.params for s in unit.subscriptions))
-        )
+        group.step(make_handler(lambda unit, _: mails.extend(s.params for s in unit.subscriptions)))
         assert mails == [{"customer": 1, "mail": "ann@example.org"}, {"customer": 1}]
 
     def test_unit_names_each_once_and_holds_what_matched(self, world: World, group: Group) -> None:

@@ -38,8 +38,7 @@ from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
-from gapless.log.event import Row
-from gapless.log.matched import MatchedSubscription
+from gapless.log.event import MatchedSubscription, Row
 from gapless.log.read import fetch_rows
 from gapless.telemetry import spans
 
@@ -220,7 +219,9 @@ def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
     matches = _matches(job, first_offset)
     if len(kept) == len(offsets) and not matches:
         return Unit(source, first_offset, rows, offsets)
-    span = KeptSpan(first_offset, offsets, kept=Kept(ids=kept, offsets=kept, matches=matches or None))
+    span = KeptSpan(
+        first_offset, offsets, kept=Kept(ids=kept, offsets=kept, matches=matches or None)
+    )
     return KeptUnit(source, span, rows)
 
 

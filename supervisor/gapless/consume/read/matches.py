@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from gapless.consume.session import run
 from gapless.log.codec import decode
-from gapless.log.matched import MatchedSubscription
+from gapless.log.event import MatchedSubscription
 
 Matches = Mapping[int, tuple[MatchedSubscription, ...]]
 """By offset."""

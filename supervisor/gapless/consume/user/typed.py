@@ -10,9 +10,8 @@ from gapless.consume.batch import Batch
 from gapless.consume.unit import Span, Unit
 from gapless.consume.verdict.wish import PayloadError
 from gapless.log.cause import handling
-from gapless.log.event import Event
+from gapless.log.event import Event, MatchedSubscription
 from gapless.log.fields import NotOfTypeError
-from gapless.log.matched import MatchedSubscription
 from gapless.log.typed import Decoder
 
 
