@@ -37,7 +37,8 @@ create table gapless.subscription (
   foreign key (group_id, topic_id) references gapless.consumer_group on delete cascade
 );
 
-comment on table gapless.subscription is 'Subscriptions of groups; match_values: what an event must have, in the order of match_paths.';
+comment on table gapless.subscription is
+  'Subscriptions of groups; match_values: what an event must have, in the order of match_paths.';
 
 -- By their hash: a value may be longer than what an index holds.
 create index subscription_match on gapless.subscription (form_id, jsonb_hash_extended(match_values, 0));
@@ -49,5 +50,6 @@ comment on column gapless.dead_letter_event.subscriptions is 'Which subscription
 drop function if exists gapless.kept_in(int, int, bigint, bigint, gapless.group_filter);
 drop function if exists gapless.claim_kept(text, int, int, bigint, uuid, int, int, tid, text, int);
 drop function if exists gapless.set_aside(
-  text, int, int, bigint, bigint[], text, text, text, text, text, int, interval, boolean, text, double precision, bigint[]
+  text, int, int, bigint, bigint[], text, text, text, text, text, int, interval, boolean, text, double precision,
+  bigint[]
 );
