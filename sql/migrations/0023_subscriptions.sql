@@ -16,12 +16,13 @@ create table gapless.subscription_form (
   digest uuid not null,
   match_names text[] not null,
   match_paths text[] not null,
+  condition jsonpath,
   unique (group_id, topic_id, digest),
   foreign key (group_id, topic_id) references gapless.consumer_group on delete cascade
 );
 
 comment on table gapless.subscription_form is
-  'What subscriptions of a group have in common: which params have to be equal to which parts of an event.';
+  'What subscriptions of a group have in common: which params have to be equal to which parts of an event, and a condition.';
 
 create table gapless.subscription (
   subscription_id bigint generated always as identity primary key,

@@ -5,6 +5,7 @@ select
   t.name as topic,
   s.name,
   jsonb_object(f.match_names, f.match_paths) as match,
+  f.condition::text as condition,
   s.params,
   s.set_by,
   s.set_ts

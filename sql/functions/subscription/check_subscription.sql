@@ -1,8 +1,8 @@
--- Raise GL400 unless a subscription may be called this and say this (subscribe.sql).
-create or replace function gapless.check_subscription(_name text, _match jsonb, _params jsonb)
-returns void
+-- Return the condition of a subscription; raise GL400 unless it may be called this and say this (subscribe.sql).
+create or replace function gapless.check_subscription(_name text, _match jsonb, _params jsonb, _condition text)
+returns jsonpath
 language plpgsql
-immutable
+stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -17,10 +17,15 @@ begin
       _name, coalesce(left(_params::text, 100), 'null')
       using errcode = 'GL400';
   end if;
-  if jsonb_typeof(_match) is distinct from 'object' or _match = '{}' or length(_match::text) > 2000 then
+  if jsonb_typeof(_match) is distinct from 'object' or length(_match::text) > 2000 then
     raise exception
       'subscription "%" matches by a JSON object of at most 2000 characters, {"param": "$.field"}, not by %',
       _name, coalesce(left(_match::text, 100), 'null')
+      using errcode = 'GL400';
+  end if;
+  if _match = '{}' and _condition is null then
+    raise exception 'subscription "%" matches by equal values, {"param": "$.field"}, by a condition, or by both, not by nothing',
+      _name
       using errcode = 'GL400';
   end if;
   select m.key || ': ' || left(coalesce(m.value, 'null'), 100) into wrong from jsonb_each_text(_match) m
@@ -37,5 +42,12 @@ begin
   if wrong is not null then
     raise exception 'subscription "%" has no value for %: give it in params', _name, wrong using errcode = 'GL400';
   end if;
+  if _condition is null then
+    return null;
+  end if;
+  return gapless.checked_condition(_condition, _params);
+exception when sqlstate 'GL400' then
+  raise exception '%', replace(sqlerrm, 'condition of a filter', format('condition of subscription "%s"', _name))
+    using errcode = 'GL400';
 end
 $$;

@@ -3,7 +3,7 @@
 -- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
 -- The forms are read after the caller has read which events there are: what was published after subscribe() committed
 -- finds the subscription.
--- plan: for each event and form one look-up in subscription_match
+-- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
 create or replace function gapless.match_events(_group_id text, _topic_id int, _message_ids bigint[])
 returns table (n int, matched bigint[], error text)
 language plpgsql
@@ -54,6 +54,7 @@ begin
         where s.form_id = form.form_id
           and jsonb_hash_extended(s.match_values, 0) = jsonb_hash_extended(found_values, 0)
           and s.match_values = found_values
+          and (form.condition is null or jsonb_path_match(body, form.condition, s.params, silent => true))
       );
       if matched <> '{}' then
         return next;

@@ -7,7 +7,7 @@ language sql
 immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select jsonb_agg(
+  select coalesce(jsonb_agg(
     case p.path
       when 'event_type' then to_jsonb(_event_type)
       when 'key' then to_jsonb(_key)
@@ -16,6 +16,6 @@ as $$
       else _payload #> string_to_array(substr(p.path, 3), '.')
     end
     order by p.n
-  )
+  ), '[]')
   from unnest(_paths) with ordinality as p (path, n)
 $$;

@@ -22,6 +22,7 @@ A group with subscriptions takes the events that one of them matches; see docs/s
 
 examples:
   gapless subscriptions add mails/orders ann --match '{"id": "$.customer_id"}' --params '{"id": 17}'
+  gapless subscriptions add mails ben --where '$.total > $min' --params '{"min": 1000}'
   gapless subscriptions list mails
   gapless subscriptions remove mails ann
 """
@@ -38,9 +39,12 @@ def add_arguments(parser: Parser) -> None:
     adding.add_argument(
         "--match",
         type=json_object,
-        required=True,
+        default={},
         metavar="JSON",
         help='which params equal which part of an event: \'{"customer": "$.customer_id"}\'',
+    )
+    adding.add_argument(
+        "--where", metavar="JSONPATH", help="payloads for which it holds, such as '$.total > $min'"
     )
     adding.add_argument(
         "--params",
@@ -72,7 +76,9 @@ def _list(args: argparse.Namespace) -> int:
 def _add(args: argparse.Namespace) -> int:
     place = place_of(args)
     with open_connection(args, "subscriptions") as conn:
-        done = subscribe(conn, place, args.name, match=args.match, params=args.params)
+        done = subscribe(
+            conn, place, args.name, match=args.match, where=args.where, params=args.params
+        )
     name = f"group {done.group} of topic {done.topic} takes what subscription {done.name} matches"
     answer(args, name if done.changed else f"nothing to do: {name} already", **asdict(done))
     return 0

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 class SubscriptionInfo:
     """A subscription of a group.
 
-    match: which of the params have to be equal to which part of an event. params: what handlers see
-    of it. set_by: a database role.
+    match: which of the params have to be equal to which part of an event. where: a jsonpath
+    predicate over the payload; None: none. params: what handlers see of it. set_by: a database role.
     """
 
     group: str
     topic: str
     name: str
     match: Mapping[str, str]
+    where: str | None
     params: Mapping[str, Any]
     set_by: str = field(metadata={"only_json": True})
     set_at: datetime
@@ -60,20 +61,28 @@ def subscribe(
     place: GroupPlace,
     name: str,
     *,
-    match: Mapping[str, str],
-    params: Mapping[str, Any],
+    match: Mapping[str, str] | None = None,
+    where: str | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> SubscriptionChange:
     """Let a group take the events that this subscription matches, beside those of its others.
 
     name: 1 to 200 characters; of one that is there it is replaced. match: of which param which part
     of an event has to have the value, {"customer": "$.customer_id"}; a part is a field of the
-    payload, or event_type, key, host_id, user_id. params: a JSON object of at most 10 000
+    payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
+    with params as its variables, which has to be true as well. Give one of them or both. params: a JSON object of at most 10 000
     characters. place: needs no topic where the group has one.
     Raises UsageError for a place with a partition and for what is not JSON; RefusedError for what
     is no subscription, a group with a filter, a queue group, and a group that is not there.
     """
     topic = one_topic(conn, place)
-    said = {"match": _json("match", match), "params": _json("params", params)}
+    if where is not None and "\0" in where:
+        raise UsageError(f"where={where[:100]!r}: no jsonpath has a NUL character")
+    said = {
+        "match": _json("match", match or {}),
+        "where": where,
+        "params": _json("params", params or {}),
+    }
     where = {"group": place.group, "topic": topic, "name": name}
     (changed,) = row(conn, query("subscriptions", "subscribe"), **where, **said)
     return SubscriptionChange(**where, changed=changed)

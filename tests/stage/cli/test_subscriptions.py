@@ -31,7 +31,7 @@ def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
     assert again.out.startswith("nothing to do: ")
     (row,) = gapless("subscriptions", "list", "mails", "--json").json
     assert (row["name"], row["params"]) == ("ann", {"customer": 17})
-    assert row["match"] == {"customer": "$.customer_id"}
+    assert (row["match"], row["where"]) == ({"customer": "$.customer_id"}, None)
     assert "ann" in gapless("subscriptions", "list", "mails/orders").out
     (group,) = gapless("groups", "--json").json
     assert group["takes"] == "subscriptions: 1"
@@ -50,7 +50,9 @@ def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
         (["remove", "nosuch", "ann"], 'there is no group "nosuch"'),
         (["add", "mails/orders/1", "ann", *ANN], "mails/orders/1"),
         (["add", "mails", "ann", *MATCH], "no value for customer"),
-        (["add", "mails", "ann"], "--match"),
+        (["add", "mails", "ann"], "not by nothing"),
+        (["add", "mails", "ann", "--where", "$.a >"], "is no jsonpath"),
+        (["add", "mails", "ann", "--where", "$.a > $b"], "has no value for $b"),
         (["add", "mails", "ann", "--match", "{"], "is not JSON"),
         (["add", "mails", "ann", "--match", "[1]"], "is not a JSON object"),
         (["add", "mails", "ann", "--match", '{"a": "b"}', "--params", '{"a": 1}'], "cannot match"),
@@ -84,12 +86,17 @@ def test_ops_do_the_same(conn: psycopg.Connection, mails: None) -> None:
     place = ops.GroupPlace.parse("mails")
     match = {"customer": "$.customer_id"}
     assert ops.subscribe(conn, place, "ann", match=match, params={"customer": 17}).changed
-    (found,) = ops.list_subscriptions(conn, place)
+    where = "$.total > $min"
+    assert ops.subscribe(conn, place, "ben", where=where, params={"min": 5}).changed
+    found, ben = ops.list_subscriptions(conn, place)
+    assert ben.where == '($."total" > $"min")'
     assert (found.name, found.match, found.params) == ("ann", match, {"customer": 17})
     with pytest.raises(RefusedError, match="unsubscribe"):
         ops.clear_filter(conn, place)
     with pytest.raises(UsageError, match="params="):
         ops.subscribe(conn, place, "ann", match=match, params={"customer": object()})
+    with pytest.raises(UsageError, match="NUL"):
+        ops.subscribe(conn, place, "ann", where="\0")
     assert ops.unsubscribe(conn, place, "ann").changed
 
 

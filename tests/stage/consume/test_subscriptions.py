@@ -22,9 +22,9 @@ def subscribe(group: Group, name: str, params: dict[str, Any], **more: Any) -> b
     """Subscribe in the group; match: by the customer if not said."""
     return bool(
         group.world.value(
-            "select gapless.subscribe(%s, %s, %s, %s, %s)",
+            "select gapless.subscribe(%s, %s, %s, %s, %s, %s)",
             group.name, group.world.topic.name, name,
-            Jsonb(more.get("match", CUSTOMER)), Jsonb(params),
+            Jsonb(more.get("match", CUSTOMER)), Jsonb(params), more.get("where"),
         )
     )  # fmt: skip
 
@@ -132,6 +132,41 @@ class TestMatches:
         seen = Seen(group)
         group.step(seen.handler)
         assert seen.events == [(1, ["key", "both"]), (2, ["key"]), (3, ["type"]), (4, ["absent"])]
+
+    def test_condition_is_asked_of_those_whose_values_match(
+        self, world: World, group: Group
+    ) -> None:
+        large = {"where": "$.total > $min"}
+        subscribe(group, "ann", {"customer": 1, "min": 100}, **large)
+        subscribe(group, "also ann", {"customer": 1, "min": 10}, **large)
+        subscribe(group, "ben", {"customer": 2, "min": 0}, **large)
+        subscribe(group, "all large", {"min": 500}, match={}, **large)
+        for total in (50, 200, 1000, "many", None):
+            world.events([NewEvent(payload={"customer_id": 1, "total": total})])
+        world.events([NewEvent(payload={"total": 600})])
+        world.events([NewEvent(payload=7)])
+        seen = Seen(group)
+        group.step(seen.handler)
+        assert seen.events == [
+            (1, ["also ann"]),
+            (2, ["ann", "also ann"]),
+            (3, ["ann", "also ann", "all large"]),
+            (6, ["all large"]),
+        ]
+        forms = "select count(*) from gapless.subscription_form where group_id = %s"
+        assert world.value(forms, group.name) == 2
+
+    @pytest.mark.parametrize("where", ["1 / $.n > 0", "$.n.double() > 0", '$.n like_regex "a"'])
+    def test_condition_that_cannot_be_said_of_an_event_matches_not(
+        self, world: World, group: Group, where: str
+    ) -> None:
+        subscribe(group, "bad", {}, match={}, where=where)
+        subscribe(group, "ann", {"customer": 1})
+        for n in (0, "x", None, [], {}):
+            world.events([NewEvent(payload={"customer_id": 1, "n": n})])
+        seen = Seen(group)
+        group.step(seen.handler)
+        assert seen.events == [(n, ["ann"]) for n in range(1, 6)]
 
     def test_payload_that_is_no_jsonb_is_delivered_and_says_so(
         self, world: World, group: Group
@@ -265,7 +300,7 @@ class TestRefused:
             ("a", [1], CUSTOMER, "JSON object"),
             ("a", {"customer": "x" * 10000}, CUSTOMER, "at most 10000 characters"),
             ("a", {}, CUSTOMER, "no value for customer"),
-            ("a", {}, {}, "matches by a JSON object"),
+            ("a", {}, {}, "not by nothing"),
             ("a", {}, "$.a", "matches by a JSON object"),
             ("a", {"c": 1}, {"c": "$.a.*"}, "cannot match by c"),
             ("a", {"c": 1}, {"c": "$.a); drop"}, "cannot match by c"),
@@ -281,6 +316,23 @@ class TestRefused:
             subscribe(group, name, params, match=match)
         assert refused.value.sqlstate == "GL400"
 
+    @pytest.mark.parametrize(
+        ("where", "says"),
+        [
+            ("$.a >", 'condition of subscription "a" is no jsonpath'),
+            ("select 1", "is no jsonpath"),
+            ("pg_sleep(1)", "is no jsonpath"),
+            ("$.a > $b", 'condition of subscription "a" has no value for \\$b'),
+            ("$.a > " + "1" * 1_000_000, "at most 10000 characters"),
+        ],
+    )
+    def test_conditions_in_one_line(
+        self, world: World, group: Group, where: str, says: str
+    ) -> None:
+        with pytest.raises(psycopg.Error, match=says) as refused:
+            subscribe(group, "a", {}, match={}, where=where)
+        assert refused.value.sqlstate == "GL400"
+
     def test_beside_a_filter_and_in_a_queue(self, world: World, group: Group) -> None:
         let_take = "select gapless.set_filter(%s, %s, array['a'])"
         world.value(let_take, group.name, world.topic.name)
@@ -290,7 +342,10 @@ class TestRefused:
         subscribe(group, "ann", {"customer": 1})
         with pytest.raises(psycopg.Error, match="no filter beside them"):
             world.value(let_take, group.name, world.topic.name)
-        world.value("select gapless.create_group('jobs', %s)", world.topic.name)
+        world.value("select gapless.create_group('jobs', %s, mode => 'queue')", world.topic.name)
+        group.name = "jobs"
+        with pytest.raises(psycopg.Error, match="only an ordered group has subscriptions"):
+            subscribe(group, "ann", {"customer": 1})
         group.name = "nosuch"
         with pytest.raises(psycopg.Error, match='there is no group "nosuch"'):
             subscribe(group, "ann", {"customer": 1})
