@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from random import Random
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -13,6 +16,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
 from gapless.log.event import NewEvent
+from stage.consume.test_filters import child_on
 from stage.consume.world import Group, World, make_handler
 
 CUSTOMER = {"customer": "$.customer_id"}
@@ -36,8 +40,10 @@ def unsubscribe(group: Group, name: str) -> bool:
 
 def of_customers(world: World, *customers: Any, key: str | None = None) -> None:
     """Publish an event for each of these, units of one event."""
-    for each in customers:
-        world.events([NewEvent(payload={"customer_id": each}, key=key)])
+    world.events(
+        NewEvent(payload={"customer_id": each}, key=key, transaction_id=uuid4())
+        for each in customers
+    )
 
 
 class Seen:
@@ -289,6 +295,53 @@ class TestFailures:
             pass
         assert group.effects() == [1, 2]
         assert told[1:] == [["ann", "ben"]] * 2
+
+
+class TestOutside:
+    """At least once: the window over the log holds what is passed, too."""
+
+    def test_is_told_who_matched_also_at_the_second_attempt(
+        self, world: World, group: Group
+    ) -> None:
+        subscribe(group, "ann", {"customer": 1})
+        of_customers(world, 9, 1, 9, 1, 9)
+        told: list[tuple[int, list[str]]] = []
+
+        def take(unit: Unit) -> None:
+            told.extend((e.offset, [s.name for s in e.subscriptions]) for e in unit)
+            if len(told) == 1:
+                raise ValueError("refused")
+
+        outside = make_handler(take, delivery="at-least-once")
+        group.drive(outside, batch_size=3, concurrency=1)
+        assert group.states() == {2: "dead"}
+        world.value("select gapless.redrive_letter(%s, %s, 0, 2)", group.name, world.topic.name)
+        group.drive(outside, batch_size=3, concurrency=1)
+        assert told == [(2, ["ann"]), (4, ["ann"]), (2, ["ann"])]
+        assert group.next_offset() == 6
+
+
+def test_workers_that_are_killed_tell_each_subscriber_once(world: World, group: Group) -> None:
+    """I1, I6: a worker is cut off anywhere, again and again; effects are of what matched, once."""
+    for name in ("ann", "ben"):
+        subscribe(group, name, {"customer": name})
+    draw = Random(7)
+    of_customers(world, *(draw.choice(["ann", "ben", "cid", "dan"]) for _ in range(400)))
+    every = "select c_offset, payload ->> 'customer_id' from gapless.read(%s, 0, 1, 400) order by 1"
+    log = world.rows(every, world.topic.name)
+    expected = [offset for offset, customer in log if customer in {"ann", "ben"}]
+    killed = 0
+    for _ in range(8):
+        child = child_on(world, group)
+        assert child.returncode in {0, -signal.SIGALRM}, child.stderr.decode()
+        if child.returncode == 0:
+            break
+        killed += 1
+    assert killed
+    while group.step().outcome == "done":
+        pass
+    assert group.effects() == expected
+    assert group.next_offset() == 401
 
 
 class TestRefused:
