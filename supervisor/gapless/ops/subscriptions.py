@@ -23,7 +23,7 @@ class SubscriptionInfo:
     """A subscription of a group.
 
     match: which of the params have to be equal to which part of an event. where: a jsonpath
-    predicate over the payload; None: none. params: what handlers see of it. set_by: a database role.
+    predicate over the payload; None: none. params: what handlers see of it. set_by: a role.
     """
 
     group: str
@@ -70,8 +70,8 @@ def subscribe(
     name: 1 to 200 characters; of one that is there it is replaced. match: of which param which part
     of an event has to have the value, {"customer": "$.customer_id"}; a part is a field of the
     payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
-    with params as its variables, which has to be true as well. Give one of them or both. params: a JSON object of at most 10 000
-    characters. place: needs no topic where the group has one.
+    with params as its variables, which has to be true as well. Give one of them or both. params: a
+    JSON object of at most 10 000 characters. place: needs no topic where the group has one.
     Raises UsageError for a place with a partition and for what is not JSON; RefusedError for what
     is no subscription, a group with a filter, a queue group, and a group that is not there.
     """
