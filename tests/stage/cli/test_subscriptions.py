@@ -42,6 +42,19 @@ def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
     assert "nothing to do" in gapless("subscriptions", "remove", "mails", "ann").out
 
 
+def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> None:
+    def found() -> tuple[str, str]:
+        every = gapless("doctor", "--json").json["checks"]
+        (one,) = [each for each in every if each["name"] == "subscriptions"]
+        return one["level"], one["text"]
+
+    assert found() == ("ok", "0 subscriptions in 0 groups")
+    gapless("subscriptions", "add", "mails", "ann", *ANN)
+    assert found() == ("ok", "1 subscription in 1 group")
+    gapless("subscriptions", "remove", "mails", "ann")
+    assert found() == ("warning", "mails/orders has none left, and takes no event")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
