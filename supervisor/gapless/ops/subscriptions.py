@@ -83,9 +83,9 @@ def subscribe(
         "where": where,
         "params": _json("params", params or {}),
     }
-    where = {"group": place.group, "topic": topic, "name": name}
-    (changed,) = row(conn, query("subscriptions", "subscribe"), **where, **said)
-    return SubscriptionChange(**where, changed=changed)
+    named = {"group": place.group, "topic": topic, "name": name}
+    (changed,) = row(conn, query("subscriptions", "subscribe"), **named, **said)
+    return SubscriptionChange(**named, changed=changed)
 
 
 def unsubscribe(conn: Connection[Any], place: GroupPlace, name: str) -> SubscriptionChange:
