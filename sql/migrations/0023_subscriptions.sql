@@ -22,7 +22,7 @@ create table gapless.subscription_form (
 );
 
 comment on table gapless.subscription_form is
-  'What subscriptions of a group have in common: which params have to be equal to which parts of an event, and a condition.';
+  'What subscriptions of a group have in common: a condition, and which params equal which parts of an event.';
 
 create table gapless.subscription (
   subscription_id bigint generated always as identity primary key,

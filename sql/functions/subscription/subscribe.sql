@@ -3,8 +3,8 @@
 -- name: 1 to 200 characters; of a subscription that is there it is replaced.
 -- match: which of the params have to be equal to which part of an event, '{"customer": "$.customer_id"}'. A part is
 -- a field of the payload, or event_type, key, host_id or user_id. One that is missing counts as null.
--- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the subscriptions
--- whose values match, those take the event for which it is true too. Give match, condition or both.
+-- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the
+-- subscriptions whose values match, those take the event for which it is true too. Give match, condition or both.
 -- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
 -- handlers see it.
 -- Returns whether that is a change. Raises GL400 for what is no subscription, for a queue group, and for a group
@@ -60,7 +60,9 @@ begin
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (
     'subscribe', subscribe.group_id, wanted,
-    jsonb_build_object('name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params)
+    jsonb_build_object(
+      'name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params
+    )
   );
   return true;
 end
