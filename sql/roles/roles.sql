@@ -62,7 +62,9 @@ begin
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
     gapless.run_schedule,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
-    gapless.note_capture, gapless.renew_capture, gapless.forget_capture
+    gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
+    gapless.subscribe, gapless.unsubscribe, gapless.lock_subscriptions, gapless.begin_subscriptions,
+    gapless.forget_subscription
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

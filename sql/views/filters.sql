@@ -9,6 +9,7 @@ select
   f.set_by,
   f.set_ts
 from gapless.group_filter f
-join gapless.topic t using (topic_id);
+join gapless.topic t using (topic_id)
+where not f.subscribed;
 
 comment on view gapless.filters is 'Groups that take some events of a topic only, and which.';
