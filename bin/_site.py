@@ -25,6 +25,7 @@ _NAV = (
     ("When something fails", "when-something-fails.md"),
     ("Queues", "queues.md"),
     ("Filters", "filters.md"),
+    ("Direct messages", "direct.md"),
     ("Later", "later.md"),
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),

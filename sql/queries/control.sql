@@ -19,10 +19,13 @@ select gapless.clear_filter(%(group_id)s, %(topic)s)
 -- name: filters
 -- returns: gapless.ops.filters:GroupFilter
 select f.group_id as "group", f.topic, f.event_types, f.condition as "where", f.params, f.set_by,
-  f.set_ts as set_at
+  f.set_ts as set_at, f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why
 from gapless.filters f
 where f.group_id = %(group)s and (%(topic)s::text is null or f.topic = %(topic)s)
 order by f.topic
+
+-- name: stand_for
+select gapless.stand_for(%(group)s, gapless.topic_id(%(topic)s), %(of)s)
 
 -- name: busy
 -- How many workers still have a batch to finish.

@@ -107,7 +107,7 @@ select
 from gapless.publish_each(
   %(topic)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
   %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[], %(dedupe_key)b::text[],
-  %(deliver_at)b::text[], %(deliver_in)b::text[]
+  %(deliver_at)b::text[], %(deliver_in)b::text[], %(to_group)b::text[]
 ) e
 
 -- name: create_topic

@@ -32,7 +32,8 @@ begin
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
     gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
     gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
-    gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel
+    gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel,
+    gapless.direct_headers
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
@@ -44,7 +45,7 @@ begin
   grant execute on function
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     to gapless_producer;
-  revoke execute on function gapless.set_partitions, gapless.add_partitions from gapless_consumer;
+  revoke execute on function gapless.set_partitions, gapless.add_partitions, gapless.set_direct from gapless_consumer;
   -- They insert as the owner; dedupe_find() is a part of it.
   revoke execute on function
     gapless.publish_once, gapless.dedupe_find, gapless.publish_later, gapless.schedule_event, gapless.cancel

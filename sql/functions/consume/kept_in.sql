@@ -2,10 +2,12 @@
 -- events in offset order, and why the filter could not be asked about some of them (filter_errors, as long
 -- as kept; null: none). upto: the last offset looked at; less than last at the end of the log, or before an offset
 -- or an event that is missing (lost_offset, and lost_id, null where the segment is gone too).
--- filter: a row of group_filter; of nulls it keeps all.
+-- filter: a row of group_filter; of nulls it keeps all. to_group: of events for one group, those for this one are kept
+-- (direct_headers.sql); null: nobody looks.
 -- plan: as claim_kept() says, who calls it.
 create or replace function gapless.kept_in(
-  _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter
+  _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter,
+  _to_group text default null
 )
 returns table (
   kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint
@@ -97,6 +99,8 @@ begin
   from (
     select o.id,
       case
+        when _to_group is not null and coalesce(o.headers ->> 'gapless-to-group', _to_group) <> _to_group
+          then null
         when not (
           _filter.event_types is null or coalesce(o.event_type, '') = any (exact)
           or coalesce(o.event_type, '') like any (patterns)

@@ -23,7 +23,9 @@ class GroupFilter:
     """Which events a group takes of a topic.
 
     event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
-    the payload; None: none. params: values of its variables. set_by: a database role.
+    the payload; None: none. params: values of its variables. set_by: a database role. Events since
+    it was set: kept (the handler's), passed, and unasked: kept, but it could not be asked about
+    them (no jsonb). The last of these: unasked_partition, unasked_offset, unasked_why.
     """
 
     group: str
@@ -33,6 +35,12 @@ class GroupFilter:
     params: Mapping[str, Any] = field(metadata={"only_json": True})
     set_by: str
     set_at: datetime
+    kept: int
+    passed: int
+    unasked: int
+    unasked_partition: int | None
+    unasked_offset: int | None
+    unasked_why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

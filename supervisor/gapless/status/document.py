@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from gapless.status.filtered import Filtered
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
 from gapless.status.news import Happening
@@ -63,6 +64,10 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  have no offset
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
+    filters      group, topic, takes (the filter), and events since it was set: kept, passed,
+                 unasked (kept, for the filter could not be asked); the last of these:
+                 unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
+                 there was none
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -112,6 +117,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "captures": [asdict(each) for each in snapshot.captures],
+        "filters": [_filtered(each) for each in snapshot.filters],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
@@ -129,6 +135,11 @@ def _later(later: Later) -> dict[str, Any]:
     found = {**asdict(later), "stopped": list(later.stopped)}
     next_ts = found.pop("next_ts")
     return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
+
+
+def _filtered(each: Filtered) -> dict[str, Any]:
+    found = asdict(each)
+    return {"group": found.pop("group_id"), **found}
 
 
 def _letter(letter: RecentLetter) -> dict[str, Any]:
