@@ -257,6 +257,15 @@ join gapless.consumer_group g on g.group_id = f.group_id and g.topic_id = t.topi
 where not g.is_scratch
 order by f.group_id, f.topic
 
+-- name: expiring
+-- Groups that go soon, for nobody uses them.
+-- returns: gapless.status.expiring:Expiring
+select e.group_id, extract(epoch from e.idle)::float8 as idle_s,
+  extract(epoch from e.time_left)::float8 as left_s, e.set_aside
+from gapless.expiries e
+where e.is_near
+order by e.time_left, e.group_id
+
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.
 -- returns: gapless.status.snapshot:HeldLog

@@ -33,7 +33,8 @@ begin
     gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
     gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
     gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel,
-    gapless.direct_headers
+    gapless.direct_headers, gapless.request, gapless.reply, gapless.reply_uuid, gapless.wait_reply,
+    gapless.require_interval, gapless.require_read_committed
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
@@ -58,7 +59,7 @@ begin
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
     gapless.restore_offsets, gapless.skip_hole, gapless.skip_missing, gapless.tell_skip, gapless.remove_pipeline,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
-    gapless.set_retention, gapless.set_dedupe_window,
+    gapless.set_retention, gapless.set_dedupe_window, gapless.set_expiry,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
     gapless.run_schedule,

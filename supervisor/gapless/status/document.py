@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
@@ -68,6 +69,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  unasked (kept, for the filter could not be asked); the last of these:
                  unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
                  there was none
+    expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
+                 uses them
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -117,7 +120,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "captures": [asdict(each) for each in snapshot.captures],
-        "filters": [_filtered(each) for each in snapshot.filters],
+        "filters": [_renamed(each) for each in snapshot.filters],
+        "expiring": [_renamed(each) for each in snapshot.expiring],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
@@ -137,7 +141,7 @@ def _later(later: Later) -> dict[str, Any]:
     return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
-def _filtered(each: Filtered) -> dict[str, Any]:
+def _renamed(each: Filtered | Expiring) -> dict[str, Any]:
     found = asdict(each)
     return {"group": found.pop("group_id"), **found}
 

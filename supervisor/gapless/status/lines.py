@@ -115,6 +115,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from snapshot.later.problems()
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.captures[:1])  # gapless capture shows all
+    yield from map(str, snapshot.expiring)
     yield from (each.trouble for each in snapshot.filters if each.is_troubled)
     yield from map(str, snapshot.changes)
     for each in snapshot.held:

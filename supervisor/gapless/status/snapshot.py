@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
 from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
@@ -184,6 +185,7 @@ class Snapshot:
     unrouted: tuple[Unrouted, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
     filters: tuple[Filtered, ...] = ()
+    expiring: tuple[Expiring, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

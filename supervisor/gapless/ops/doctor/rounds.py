@@ -8,6 +8,7 @@ from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
     captures,
+    expiry,
     filters,
     later,
     log,
@@ -49,6 +50,7 @@ _LOG = (
     log.partitions,
     queues.queues,
     filters.filters,
+    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,
