@@ -1,4 +1,5 @@
--- take() of a topic with direct messages: what is for another group is acknowledged here, and the next events are taken.
+-- take() of a topic with direct messages: what is for another group is acknowledged here, and the next events are
+-- taken.
 -- locks: as reserve()
 create or replace function gapless.take_direct(
   _group_id text, _topic_id int, _max_events int, _visibility interval, _crashes_max int

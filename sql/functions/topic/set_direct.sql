@@ -1,5 +1,5 @@
--- Let a topic take direct messages: events for one group, which all others pass. Every group of the topic looks for that
--- from its next claim on. It is not taken back: messages may be in the log, and would be everybody's.
+-- Let a topic take direct messages: events for one group, which all others pass. Every group of the topic looks for
+-- that from its next claim on. It is not taken back: messages may be in the log, and would be everybody's.
 -- Returns whether that is a change. Raises GL404 for a topic that is not there.
 -- locks: the topic's row, so that no group is made at this moment; then those of its groups, then of their offsets:
 --   it waits for the batches in hand

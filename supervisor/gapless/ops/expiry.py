@@ -32,7 +32,7 @@ class GroupExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryChange:
-    """What was said of a group; expires_after_s: None is never. changed: False: it was so before."""
+    """What was said of a group; expires_after_s: None is never. changed: False: it was so."""
 
     group: str
     expires_after_s: float | None
@@ -40,7 +40,7 @@ class ExpiryChange:
 
 
 def list_expiries(conn: Connection[Any], group: str | None = None) -> list[GroupExpiry]:
-    """Return the groups that expire, by name, or one of them; none: it never does."""
+    """Return the groups that expire, by name, or one; none: it never does."""
     return rows(conn, GroupExpiry, query("control", "expiries"), group=group)
 
 

@@ -23,9 +23,10 @@ class GroupFilter:
     """Which events a group takes of a topic.
 
     event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
-    the payload; None: none. params: values of its variables. set_by: a database role. Events since
-    it was set: kept (the handler's), passed, and unasked: kept, but it could not be asked about
-    them (no jsonb). The last of these: unasked_partition, unasked_offset, unasked_why.
+    the payload; None: none. params: values of its variables. set_by: a database role. Since it was
+    set: kept: events for the handler. passed: events that did not match. unasked: events that were
+    kept because it could not be asked about them. unasked_partition, unasked_offset: the offset of
+    the last of these. unasked_why: what it said.
     """
 
     group: str

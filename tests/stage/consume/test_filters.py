@@ -24,7 +24,7 @@ from gapless.consume.read import claim
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
-from gapless.errors import HoleError
+from gapless.errors import HoleError, UnplacedError
 from gapless.log.event import NewEvent, Row
 from stage.consume.world import Group, Reader, World, make_handler
 
@@ -303,6 +303,16 @@ class TestChanges:
         world.value("select gapless.create_group(%s, %s)", group.name, world.topic.name)
         numbers = "select count(*), count(distinct filter_no), min(filter_no) > 0 from gapless.consumer_offsets where group_id = %s"
         assert world.rows(numbers, group.name) == [(4, 1, True)]
+
+
+def test_group_whose_row_is_gone_is_told_so(world: World, group: Group) -> None:
+    fill(world, UNITS)
+    let_take(group, "order")
+    reader = Reader(group)
+    reader.step(1)
+    world.conn.execute("delete from gapless.consumer_offsets where group_id = %s", [group.name])
+    with pytest.raises(UnplacedError):
+        reader.step(1)
 
 
 class TestFailures:
