@@ -1,7 +1,8 @@
 -- As claim_events(), for a group with a filter (set_filter.sql), or of a topic with direct messages
 -- (set_direct.sql): the range has batch_size events that it keeps, at most, to the end of the last unit (I5), and
--- scan_max events of the log at most, and what it does not keep is passed with the range. Returns the rows of claim_at(), then one per kept event with nothing but its
--- columns; none of these when more than events_max are kept.
+-- scan_max events of the log at most, and what it does not keep is passed with the range.
+-- Returns the rows of claim_at(), then one per kept event with nothing but its columns; none of these when more than
+-- events_max are kept.
 -- The first row of a claim has kept, kept_offsets (in offset order, of the whole range) and filter_errors
 -- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
 --   outcome 'unfiltered' the group has no filter: ask claim_events()

@@ -1,6 +1,6 @@
 -- Look at the groups that expire (set_expiry.sql), and drop those whose time is over, with their letters: the
--- housekeeper calls it now and then. Returns those it dropped, and how many units they had set aside. Each is audited (action
--- expire, then drop).
+-- housekeeper calls it now and then. Returns those it dropped, and how many units they had set aside. Each is
+-- audited (action expire, then drop).
 -- A group is in use while it has a member, is paused, or has other traces (group_traces.sql) than at the look before.
 -- Its idle time grows by the time since then, by at most gap_s seconds: a time in which nobody looked, for no
 -- supervisor ran, counts for next to nothing, and so does a clock that was set.

@@ -1,5 +1,5 @@
--- What is left of whoever works for a group: where it is, who had it last, what is given out. While this stays as it is,
--- nobody claims.
+-- What is left of whoever works for a group: where it is, who had it last, what is given out. While this stays as it
+-- is, nobody claims.
 create or replace function gapless.group_traces(_group_id text)
 returns text
 language sql
