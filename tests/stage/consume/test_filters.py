@@ -441,13 +441,15 @@ def test_killed_at_any_time_it_handles_each_once_and_passes_the_rest(
     fill(world, units)
     let_take(group, "a.*")
     kills = 0
-    for _ in range(60):
+    for _ in range(25):
         child = child_on(world, group)
         if child.returncode == 0:
             break
         assert child.returncode == -signal.SIGALRM, child.stderr.decode()
         kills += 1
     assert kills >= 3, "hardly any kill: make it slower"
+    while group.step(batch_size=50).outcome == "done":  # what a slow machine has left
+        pass
     calls = expected(units, lambda kind: kind.startswith("a."))
     assert group.effects() == [offset for each in calls for offset in each]
     assert group.next_offset() == sum(map(len, units)) + 1
