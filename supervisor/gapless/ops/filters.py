@@ -25,8 +25,8 @@ class GroupFilter:
     event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
     the payload; None: none. params: values of its variables. set_by: a database role. Since it was
     set: kept: events for the handler. passed: events that did not match. unasked: events that were
-    kept because it could not be asked about them. unasked_offset, in unasked_partition (of the
-    partitions, counted from 0): the last of these. unasked_why: what it said.
+    kept because it could not be asked about them. unasked_offset: offset of the last of these.
+    unasked_partition: which of the partitions it is in. unasked_why: what the filter said.
     """
 
     group: str
