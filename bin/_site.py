@@ -26,6 +26,7 @@ _NAV = (
     ("Queues", "queues.md"),
     ("Filters", "filters.md"),
     ("Subscriptions", "subscriptions.md"),
+    ("Direct messages", "direct.md"),
     ("Later", "later.md"),
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),

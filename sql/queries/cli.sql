@@ -10,9 +10,13 @@ select
   coalesce(justify_hours(t.retention)::text, 'forever') as retention,
   justify_hours(t.dedupe_window)::text as dedupe_window,
   extract(epoch from t.retention)::float8 as retention_s,
+  coalesce((select x.direct from gapless.topic x where x.name = t.topic), false) as direct,
   t.created_ts as created
 from gapless.topics t
 order by t.topic
+
+-- name: set_direct
+select gapless.set_direct(%(topic)s)
 
 -- name: unrouted
 -- returns: gapless.ops.topics:UnroutedId

@@ -4,9 +4,12 @@
 -- or an event that is missing (lost_offset, and lost_id, null where the segment is gone too).
 -- filter: a row of group_filter; of nulls it keeps all. Of a group with subscriptions, it keeps what they match;
 -- matched: by which ones, as long as kept, each a text of numbers with commas between.
+-- to_group: of events for one group, those for this one are kept
+-- (direct_headers.sql); null: nobody looks.
 -- plan: as claim_kept() says, who calls it.
 create or replace function gapless.kept_in(
-  _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter
+  _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter,
+  _to_group text default null
 )
 returns table (
   kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint,
@@ -99,6 +102,8 @@ begin
   from (
     select o.id,
       case
+        when _to_group is not null and coalesce(o.headers ->> 'gapless-to-group', _to_group) <> _to_group
+          then null
         when not (
           _filter.event_types is null or coalesce(o.event_type, '') = any (exact)
           or coalesce(o.event_type, '') like any (patterns)
@@ -129,6 +134,7 @@ begin
       select e.n, max(e.error) as error, string_agg(s::text, ',' order by s) as numbers
       from gapless.match_events(_filter.group_id, _filter.topic_id, ids) e
       left join lateral unnest(e.matched) s on true
+      where _to_group is null or ids[e.n] = any (hits)    -- what is for another group is nobody's here
       group by e.n
     ) m;
     return next;

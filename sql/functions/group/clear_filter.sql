@@ -32,7 +32,7 @@ begin
   if not found then
     return false;
   end if;
-  perform gapless.stamp_filter(clear_filter.group_id, wanted, 0);
+  perform gapless.stamp_filter(clear_filter.group_id, wanted, gapless.unfiltered(wanted));
   insert into gapless.audit (action, group_id, topic_id) values ('unfilter', clear_filter.group_id, wanted);
   return true;
 end

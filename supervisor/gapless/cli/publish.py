@@ -43,14 +43,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
-user_id, transaction_id, dedupe_key, deliver_at and deliver_in (seconds). With --payload-only or
---key-field the whole line is the payload.
+user_id, transaction_id, dedupe_key, deliver_at, deliver_in (seconds) and to_group. With
+--payload-only or --key-field the whole line is the payload.
 
 examples:
   gapless publish orders '{"total": 5}' --key AA --type order.placed
   gapless publish orders '{"total": 5}' --dedupe-key order-17
   gapless publish mails '{"to": "a"}' --in 1h
   gapless publish mails '{"to": "a"}' --at 2030-01-01T09:00Z
+  gapless publish orders '{"resend": 17}' --to-group billing
   gapless publish orders --file events.jsonl
   gapless publish orders '{"total": 5}' --wait group:billing --timeout 30
   producer | gapless publish orders - --key-field customer
@@ -172,6 +173,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
     )
     fields.add_argument("--host-id")
     fields.add_argument("--user-id")
+    fields.add_argument("--to-group", metavar="GROUP", help="other groups of the topic pass it")
     fields.add_argument("--transaction-id", metavar="UUID", help="makes a unit of its own")
 
 
@@ -196,7 +198,7 @@ def _shape(args: argparse.Namespace) -> LineShape:
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    names = ("key", "event_type", "host_id", "user_id")
+    names = ("key", "event_type", "host_id", "user_id", "to_group")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
     defaults["transaction_id"] = _read("--transaction-id", transaction_text, args.transaction_id)
     defaults["dedupe_key"] = _read("--dedupe-key", dedupe_key, args.dedupe_key)

@@ -44,6 +44,7 @@ examples:
   gapless topics alter orders --partitions 32
   gapless topics alter orders --retention 7d
   gapless topics alter orders --dedupe-window 24h
+  gapless topics alter orders --direct
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
@@ -68,6 +69,9 @@ def add_arguments(parser: Parser) -> None:
     add_partitions(change, "the new number, more or fewer")
     add_retention(change, overrun=True)
     add_dedupe_window(change)
+    change.add_argument(
+        "--direct", action="store_true", help="let it take messages for one group, from now on"
+    )
     showing = add_verb(verbs, "show", _show, "show the offsets of a topic's partitions")
     showing.add_argument("name")
     unrouted.declare(verbs)
@@ -88,9 +92,10 @@ def _list(args: argparse.Namespace) -> int:
 
 def _alter(args: argparse.Namespace) -> int:
     keeps = (args.retention, args.archive, args.overrun) != (None, None, None)
-    if args.partitions is None and not keeps and args.dedupe_window is None:
+    if args.partitions is None and not keeps and args.dedupe_window is None and not args.direct:
         raise UsageError(
-            "what is to change? --partitions, --retention, --archive, --overrun or --dedupe-window"
+            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window "
+            "or --direct"
         )
     window_s = parse_window(args.dedupe_window)
     loaded = load_all(args)
@@ -100,11 +105,12 @@ def _alter(args: argparse.Namespace) -> int:
             args.name,
             retention=changed(args, find_retention(conn, args.name)) if keeps else None,
             dedupe_window_s=window_s,
+            direct=args.direct,
             partitions=args.partitions,
         )
     _tell(done.changes)
     _warn_of_configuration(loaded, done)
-    lines = (_retention(done), _window(done), _partitions(done))
+    lines = (_retention(done), _window(done), _direct(done), _partitions(done))
     answer(args, "\n".join(filter(None, lines)), **done.record())
     return 0
 
@@ -146,6 +152,10 @@ def _window(done: AlteredTopic) -> str:
     if done.dedupe_window_s is None:
         return ""
     return f"topic {done.topic} remembers dedupe keys for {age_text(done.dedupe_window_s)}"
+
+
+def _direct(done: AlteredTopic) -> str:
+    return f"topic {done.topic} takes direct messages (to_group)" if done.direct else ""
 
 
 def _tell(changes: Sequence[TopicChange]) -> None:

@@ -44,6 +44,7 @@ Row = tuple[
     str | None,
     UUID | None,
 ]
+_TO_GROUP = b"gapless-to-group"  # a header; as in sql/functions/publish/direct_headers.sql
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
 
@@ -61,6 +62,7 @@ class NewEvent(NotJson):
     deliver_at, deliver_in: give one of them for an event for later, which gets its offset not
     before that: a time with a time zone (1970 to 9000) or its ISO 8601 text; seconds (0 or more) or
     a timedelta, from the beginning of the transaction. A time that has passed means now.
+    to_group: for this group of the topic only, others pass it; the topic has to take such messages.
     Nothing is looked at before publish(), which raises PublishError for what cannot be stored.
     """
 
@@ -74,6 +76,7 @@ class NewEvent(NotJson):
     dedupe_key: str | None = None
     deliver_at: datetime | str | None = None
     deliver_in: timedelta | float | None = None
+    to_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,15 @@ class Event(Generic[P_co]):
             self._headers = {} if raw is None else decode(raw.decode())
         headers: dict[str, Any] = self._headers
         return headers
+
+    @property
+    def to_group(self) -> str | None:
+        """The only group that it is for (docs/direct.md); None: for all."""
+        raw = self._row[4]
+        if raw is None or _TO_GROUP not in raw:
+            return None
+        group = self.headers.get(_TO_GROUP.decode())
+        return None if group is None else str(group)
 
     @property
     def host_id(self) -> str | None:

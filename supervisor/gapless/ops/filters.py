@@ -23,7 +23,10 @@ class GroupFilter:
     """Which events a group takes of a topic.
 
     event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
-    the payload; None: none. params: values of its variables. set_by: a database role.
+    the payload; None: none. params: values of its variables. set_by: a database role. Since it was
+    set: kept: events for the handler. passed: events that did not match. unasked: events that were
+    kept because it could not be asked about them. unasked_offset: offset of the last of these.
+    unasked_partition: which of the partitions it is in. unasked_why: what the filter said.
     """
 
     group: str
@@ -33,6 +36,12 @@ class GroupFilter:
     params: Mapping[str, Any] = field(metadata={"only_json": True})
     set_by: str
     set_at: datetime
+    kept: int
+    passed: int
+    unasked: int
+    unasked_partition: int | None
+    unasked_offset: int | None
+    unasked_why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
     "chunks default-chunk sequencer re-base unrouted later captures squatters members partitions queues "
-    "subscriptions offsets leases retention pipelines dedupe"
+    "subscriptions filters expiry offsets leases retention pipelines dedupe"
 ).split()
 
 

@@ -8,6 +8,8 @@ from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
     captures,
+    expiry,
+    filters,
     later,
     log,
     places,
@@ -49,6 +51,8 @@ _LOG = (
     log.partitions,
     queues.queues,
     subscriptions.subscriptions,
+    filters.filters,
+    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,

@@ -113,6 +113,10 @@ class _Run:
             "startingOffsets": json.dumps(to_json(batch.start)),
             "endingOffsets": json.dumps(to_json(batch.end)),
         }
+        if self._pipeline.event_types:
+            options["eventTypes"] = ",".join(self._pipeline.event_types)
+        if self._pipeline.where is not None:
+            options |= {"where": self._pipeline.where, "params": self._pipeline.params}
         df = self._spark.read.format("gapless").options(**options).load()
         return self._transform(df)
 
