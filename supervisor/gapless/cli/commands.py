@@ -51,6 +51,10 @@ COMMANDS = {
         "gapless.cli.capture",
         "tables whose changes are published: add, list, mend, remove",
     ),
+    "attach": Command(
+        "gapless.cli.attach",
+        "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",

@@ -1,0 +1,345 @@
+"""Outboxes that exist, for an operator: attach a table, move its consumers over and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+from psycopg.types.json import Jsonb
+
+from gapless.db.connect import connect
+from gapless.db.queries import query
+from gapless.errors import GaplessError, RefusedError
+from gapless.log.sequence import create_chunks, sequence
+from gapless.ops.rows import require_autocommit, row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+LOCK_MS_MAX = 1_000
+"""How long a lock of a table is waited for, while its writers wait behind us."""
+_LOOK_AGAIN_S = 0.05
+_BUSY = "GL423"
+Made = TypeVar("Made")
+
+
+class _InUseError(GaplessError):
+    """Somebody holds a lock that is needed for a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachPlan:
+    """What attaching a table would do.
+
+    columns: of an event, and the column of the table for each. places: where old consumers say how
+    far they are; None: nowhere. missing_ids: between the first and the last; they are taken for
+    rolled back.
+    """
+
+    table: str
+    topic: str
+    id: str
+    columns: Mapping[str, str]
+    places: Mapping[str, str] | None
+    partitions: int
+    rows: int
+    first_id: int | None
+    last_id: int | None
+    missing_ids: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """What attaching a table did: copied rows that were there; late: of those, out of their order."""
+
+    table: str
+    topic: str
+    copied: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachmentInfo:
+    """An attached table as it stands.
+
+    live_ts: since when new rows are copied as they are inserted; None: not yet. groups: each with
+    `ready` (its old consumer handles the events) or `switched` (the group does). problem: what
+    keeps rows from being published; None: nothing does. remedy: the command that helps.
+    """
+
+    table: str
+    topic: str | None
+    id: str
+    columns: Mapping[str, str | None] = field(metadata={"only_json": True})
+    places: Mapping[str, str | None] | None = field(metadata={"only_json": True})
+    copied_to: int = field(metadata={"only_json": True})
+    live_ts: datetime | None
+    groups: Sequence[str]
+    attached_by: str = field(metadata={"only_json": True})
+    created_ts: datetime = field(metadata={"only_json": True})
+    problem: str | None
+    remedy: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How a table is to be attached.
+
+    id: the column that orders its rows; None: the primary key. map: column of an event to column of
+    the table, None for none; others are mapped by their names. places: {"table": …}, and the
+    columns "group", "next" or "last", "partition" where they have other names than group_id,
+    next_offset, partition_id. despite_changes: also a table whose rows were updated or deleted.
+    """
+
+    table: str
+    topic: str
+    id: str | None = None
+    map: Mapping[str, str | None] = field(default_factory=dict)
+    places: Mapping[str, str] | None = None
+    despite_changes: bool = False
+
+
+def plan_attachment(conn: Connection[Any], wish: Wish) -> AttachPlan:
+    """Return what attach_table() would do; change nothing.
+
+    Raises RefusedError for what cannot be attached.
+    """
+    (plan,) = rows(conn, AttachPlan, query("attach", "plan"), **_params(wish))
+    return plan
+
+
+def attach_table(
+    conn: Connection[Any],
+    wish: Wish,
+    *,
+    batch_rows: int = 1_000,
+    patience_s: float = 60,
+    tell: Callable[[int], None] = lambda _: None,
+) -> Attached:
+    """Copy the rows of a table into a topic in the order of their ids, and from then on each new one.
+
+    Before: `conn` is in autocommit. It commits at most batch_rows rows at a time; a kill loses
+    nothing, and to repeat it copies on from there. The last ones and the trigger are one
+    transaction, in which writers wait; it waits for them 1 s at a time. tell: is told how many rows
+    were copied so far. Raises RefusedError for what cannot be attached, GaplessError when a
+    transaction that writes to the table has not ended after patience_s seconds.
+    """
+    require_autocommit(conn, "attach_table()")
+    (number,) = row(conn, query("attach", "attach"), **_params(wish))
+    copied = 0
+    give_up_s = monotonic() + patience_s
+    while True:
+        bound, writers = row(conn, query("attach", "bound"), number=number)
+        if bound is not None:
+            _await(conn, wish.table, writers, patience_s)
+            for more in _batches(conn, number, bound, batch_rows):
+                copied += more
+                tell(copied)
+                give_up_s = monotonic() + patience_s
+        if _is_live(conn, number, batch_rows):
+            break
+        if monotonic() > give_up_s:
+            raise GaplessError(
+                f"{wish.table} was never without a writer for {patience_s:g} s, so new rows are not "
+                "copied yet; what was copied stays: run it again when its transactions are shorter"
+            )
+    (late,) = row(conn, query("attach", "copy_missed"), number=number)
+    sequence(conn)
+    return Attached(table=wish.table, topic=wish.topic, copied=copied + late, late=late)
+
+
+def mend_attachment(conn: Connection[Any], table: str, *, batch_rows: int = 1_000) -> int:
+    """Make the trigger of an attached table if it is missing, and copy what was missed; return that.
+
+    Raises RefusedError: it is not attached; GaplessError when its writers left no room for it.
+    """
+    require_autocommit(conn, "mend_attachment()")
+    number = _number(conn, table)
+    while not _is_live(conn, number, batch_rows):
+        sleep(_LOOK_AGAIN_S)
+    (late,) = row(conn, query("attach", "copy_missed"), number=number)
+    sequence(conn)
+    return int(late)
+
+
+def place_group(
+    conn: Connection[Any],
+    table: str,
+    group: str,
+    *,
+    dsn: str,
+    place: int | None = None,
+    switches: bool = False,
+    timeout_s: float = 30,
+) -> bool:
+    """Put a group where an old consumer is; False: it was switched before, and nothing is done.
+
+    The group has the old consumer's name, and is made, and paused. dsn: of the same database, for a
+    second session. place: the id that is next, where the attachment names no table of places.
+    switches: from that place on the group handles the events and the old consumer none, in one
+    transaction. Again and again for timeout_s seconds, until the old consumer is at a place that an
+    offset stands for. Raises RefusedError: there is none, or no such consumer.
+    """
+    require_autocommit(conn, "place_group()")
+    number = _number(conn, table)
+    who = {"number": number, "group": group}
+    with connect(dsn, role="attach") as second:
+
+        def act() -> bool:
+            with conn.transaction():
+                _limit_locks(conn)
+                (places,) = row(conn, query("attach", "old_places"), **who, place=place)
+                _sequence_all(second, timeout_s)
+                now = {"places": places, "switches": switches}
+                (done,) = row(conn, query("attach", "stand_for"), **who, **now)
+            return bool(done)
+
+        return _retried(act, table, timeout_s)
+
+
+def hand_back(
+    conn: Connection[Any], table: str, group: str, *, dsn: str, timeout_s: float = 30
+) -> list[int] | None:
+    """Give the events of a group back to its old consumer; None: it was not switched.
+
+    Returns the ids that are next, one for each partition; the old consumer's places are set to
+    them. The group is paused, its workers finish their batch. Writers of the table wait for a
+    moment. Raises RefusedError: no id stands for where the group is, or units of it wait for
+    another attempt; then the group goes on as before. dsn: of the same database, for a second
+    session.
+    """
+    require_autocommit(conn, "hand_back()")
+    who = {"number": _number(conn, table), "group": group}
+    if conn.execute(query("attach", "rest"), who).fetchone() is None:
+        return None
+    with connect(dsn, role="attach") as second:
+
+        def act() -> list[int]:
+            with conn.transaction():
+                _limit_locks(conn)
+                row(conn, query("attach", "lock"), number=who["number"])
+                _sequence_all(second, timeout_s)
+                (places,) = row(conn, query("attach", "hand_back"), **who)
+            return list(places)
+
+        try:
+            return _retried(act, table, timeout_s)
+        except BaseException:
+            with suppress(Exception):
+                row(second, query("attach", "go_on"), **who)
+            raise
+
+
+def detach_table(conn: Connection[Any], table: str) -> bool:
+    """Copy no more of a table; events and groups stay. False: it was not attached.
+
+    Raises RefusedError: no such table; GaplessError when it has been in use for 1 s.
+    """
+    with _in_use(table), conn.transaction():
+        _limit_locks(conn)
+        return bool(row(conn, query("attach", "detach"), table=table)[0])
+
+
+def list_attachments(conn: Connection[Any]) -> list[AttachmentInfo]:
+    """Return all attached tables, by name."""
+    return rows(conn, AttachmentInfo, query("attach", "list"))
+
+
+def _params(wish: Wish) -> dict[str, object]:
+    return {
+        "table": wish.table,
+        "topic": wish.topic,
+        "id": wish.id,
+        "map": Jsonb(dict(wish.map)),
+        "places": None if wish.places is None else Jsonb(dict(wish.places)),
+        "despite_changes": wish.despite_changes,
+    }
+
+
+def _number(conn: Connection[Any], table: str) -> int:
+    (number,) = row(conn, query("attach", "number"), table=table)
+    if number is None:
+        text = f'"{table}" is not attached: gapless attach lists what is'
+        raise RefusedError(text, sqlstate="GL404")
+    return int(number)
+
+
+def _batches(conn: Connection[Any], number: int, bound: int, batch_rows: int) -> Iterator[int]:
+    params = {"number": number, "bound": bound, "rows": batch_rows}
+    while copied := row(conn, query("attach", "copy"), **params)[0]:
+        create_chunks(conn)
+        sequence(conn)
+        yield copied
+
+
+def _await(
+    conn: Connection[Any], table: str, writers: Sequence[str], patience_s: float
+) -> None:
+    """Wait until these transactions have ended: until then a missing id may still come."""
+    give_up_s = monotonic() + patience_s
+    while writers:
+        (pids,) = row(conn, query("attach", "still_writing"), writers=list(writers))
+        if not pids:
+            return
+        if monotonic() > give_up_s:
+            who = ", ".join(str(pid) for pid in pids)
+            raise GaplessError(
+                f"a transaction has been writing to {table} for {patience_s:g} s (process {who}): "
+                "an id that is missing may be its own, and come yet; what was copied stays: run it "
+                "again when that has ended"
+            )
+        sleep(_LOOK_AGAIN_S)
+
+
+def _is_live(conn: Connection[Any], number: int, batch_rows: int) -> bool:
+    try:
+        with conn.transaction():
+            _limit_locks(conn)
+            (live,) = row(conn, query("attach", "go_live"), number=number, rows=batch_rows)
+            return bool(live)
+    except LockNotAvailable:
+        return False
+
+
+def _limit_locks(conn: Connection[Any]) -> None:
+    row(conn, query("connect", "local_lock_timeout"), timeout=f"{LOCK_MS_MAX}ms")
+
+
+def _sequence_all(second: Connection[Any], timeout_s: float) -> None:
+    """Give offsets to all that has committed by now; beside another sequencer, after it."""
+    give_up_s = monotonic() + timeout_s
+    while row(second, query("log", "sequence"))[0] is None:
+        if monotonic() > give_up_s:
+            raise GaplessError("somebody else has been sequencing all the time: gapless doctor")
+        sleep(_LOOK_AGAIN_S)
+
+
+def _retried(act: Callable[[], Made], table: str, timeout_s: float) -> Made:
+    """Call it until nobody is in its way; raise what it raised last after timeout_s seconds."""
+    give_up_s = monotonic() + timeout_s
+    while True:
+        try:
+            with _in_use(table):
+                return act()
+        except GaplessError as error:
+            passes = isinstance(error, _InUseError) or getattr(error, "sqlstate", "") == _BUSY
+            if not passes or monotonic() > give_up_s:
+                raise
+        sleep(_LOOK_AGAIN_S)
+
+
+@contextmanager
+def _in_use(table: str) -> Iterator[None]:
+    try:
+        yield
+    except (LockNotAvailable, DeadlockDetected) as error:
+        raise _InUseError(
+            f"somebody is using {table}: nothing was changed; try again when its transactions are "
+            "shorter"
+        ) from error
