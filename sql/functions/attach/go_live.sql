@@ -10,6 +10,12 @@ declare
 begin
   perform from gapless.attached a where a.attachment_id = _attachment_id for update;
   made := gapless.require_attachment(_attachment_id);
+  if made.live_ts is not null and exists (
+    select from gapless.attach_triggers() t
+    where t.attachment_id = _attachment_id and t.tgrelid = made.table_id and t.tgenabled in ('O', 'A')
+  ) then
+    return true;
+  end if;
   execute format('lock table only %s in share row exclusive mode', made.table_id::regclass);
   if gapless.copy_attached(_attachment_id, 9223372036854775807, _rows + 1) > _rows then
     return false;

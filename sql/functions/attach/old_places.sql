@@ -24,7 +24,8 @@ begin
   execute format(
     'select array_agg(x.part order by x.part), array_agg(x.place order by x.part) '
     'from (select %s as part, p.%I::bigint + %s as place from %s p where p.%I = $1 for update) x',
-    coalesce(format('p.%I::bigint', nullif(made.places ->> 'partition', '')), '0::bigint'),
+    case when made.places ->> 'partition' is null then '0::bigint'
+      else format('p.%I::bigint', made.places ->> 'partition') end,
     coalesce(made.places ->> 'next', made.places ->> 'last'),
     case when made.places ? 'next' then 0 else 1 end,
     made.places ->> 'table', made.places ->> 'group'

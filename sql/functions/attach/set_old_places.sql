@@ -21,7 +21,7 @@ begin
   execute format(
     'update %s p set %I = coalesce($2[%s + 1] - %s, $3) where p.%I = $1',
     places ->> 'table', named,
-    coalesce(format('p.%I', nullif(places ->> 'partition', '')), '0'),
+    case when places ->> 'partition' is null then '0' else format('p.%I', places ->> 'partition') end,
     case when places ? 'next' then 0 else 1 end,
     places ->> 'group'
   ) using _group_id, _places, beyond;
