@@ -37,7 +37,7 @@ begin
   from first f;
   if late < _place then
     raise exception 'no offset of partition % stands for id %: the event of id % comes behind it; let the old '
-      'consumer go on, and try again', _partition_id, _place, late
+      'consumer move on, and try again', _partition_id, _place, late
       using errcode = 'GL423';
   end if;
   return coalesce(cut, (select e.end_offset from gapless.log_ends((_made).topic_id, _partition_id) e));

@@ -45,7 +45,7 @@ begin
     select s.new_offset into moved
     from gapless.seek(_group_id, topic, place, to_offset => cut) s;
     if moved <> cut then
-      raise exception 'id % is in the middle of a transaction: let the old consumer go on to its end, and try again',
+      raise exception 'id % is in the middle of a transaction: let the old consumer come to its end, and try again',
         _places[place + 1]
         using errcode = 'GL423';
     end if;

@@ -15,12 +15,11 @@ from gapless.ops.attach import (
     Wish,
     attach_table,
     detach_table,
-    hand_back,
     list_attachments,
     mend_attachment,
-    place_group,
     plan_attachment,
 )
+from gapless.ops.switch import hand_back, place_group
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -75,9 +74,7 @@ def _add_add(adding: argparse.ArgumentParser) -> None:
     adding.set_defaults(act=_add)
     adding.add_argument("table")
     adding.add_argument("topic")
-    adding.add_argument(
-        "--id", metavar="COLUMN", help="orders the rows (default: the primary key)"
-    )
+    adding.add_argument("--id", metavar="COLUMN", help="orders the rows (default: the primary key)")
     adding.add_argument(
         "--map",
         metavar="EVENT=COLUMN,…",
@@ -93,7 +90,9 @@ def _add_add(adding: argparse.ArgumentParser) -> None:
         "(default: group=group_id,next=next_offset,partition=partition_id)",
     )
     adding.add_argument(
-        "--light-portal", action="store_true", help="as --id c_offset --places public.consumer_offsets"
+        "--light-portal",
+        action="store_true",
+        help="as --id c_offset --places public.consumer_offsets",
     )
     adding.add_argument(
         "--despite-changes",
@@ -200,7 +199,7 @@ def _back(args: argparse.Namespace) -> int:
         places = hand_back(conn, args.table, args.group, dsn=server_dsn(args))
     text = f"nothing to do: group {args.group} was not switched"
     if places is not None:
-        text = f"the old consumer of {args.group} goes on with {_ids(places)}; the group is paused"
+        text = f"the old consumer of {args.group} continues with {_ids(places)}; the group is paused"
     answer(args, text, group=args.group, changed=places is not None, places=places)
     return 0
 
@@ -212,7 +211,7 @@ def _ids(places: Sequence[int]) -> str:
 def _mend(args: argparse.Namespace) -> int:
     with open_connection(args, "attach") as conn:
         copied = mend_attachment(conn, args.table)
-    text = f"{args.table}: {quantity(copied, 'row')} that were missed are copied"
+    text = f"{args.table}: copied {quantity(copied, 'row')} that had been missed"
     answer(args, text, table=args.table, copied=copied)
     return 0
 

@@ -29,10 +29,8 @@ if TYPE_CHECKING:
         Wish,
         attach_table,
         detach_table,
-        hand_back,
         list_attachments,
         mend_attachment,
-        place_group,
         plan_attachment,
     )
     from gapless.ops.captures import (
@@ -164,6 +162,7 @@ if TYPE_CHECKING:
         show_schedule,
     )
     from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
+    from gapless.ops.switch import hand_back, place_group
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -217,8 +216,8 @@ if not TYPE_CHECKING:
             "gapless.log.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
             "gapless.ops.attach": (
-                "Attached AttachmentInfo AttachPlan Wish attach_table detach_table hand_back "
-                "list_attachments mend_attachment place_group plan_attachment"
+                "Attached AttachmentInfo AttachPlan Wish attach_table detach_table "
+                "list_attachments mend_attachment plan_attachment"
             ),
             "gapless.ops.captures": (
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
@@ -275,6 +274,7 @@ if not TYPE_CHECKING:
                 "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
                 "run_schedule show_schedule"
             ),
+            "gapless.ops.switch": "hand_back place_group",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

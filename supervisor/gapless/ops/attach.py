@@ -1,19 +1,18 @@
-"""Outboxes that exist, for an operator: attach a table, move its consumers over and back."""
+"""Outboxes that exist, for an operator: attach a table, mend, detach, list."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 from psycopg.types.json import Jsonb
 
-from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError
 from gapless.log.sequence import create_chunks, sequence
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
 
 LOCK_MS_MAX = 1_000
 """How long a lock of a table is waited for, while its writers wait behind us."""
-_LOOK_AGAIN_S = 0.05
-_BUSY = "GL423"
-Made = TypeVar("Made")
+LOOK_AGAIN_S = 0.05
 
 
-class _InUseError(GaplessError):
+class InUseError(GaplessError):
     """Somebody holds a lock that is needed for a moment."""
 
 
@@ -160,80 +157,12 @@ def mend_attachment(conn: Connection[Any], table: str, *, batch_rows: int = 1_00
     Raises RefusedError: it is not attached; GaplessError when its writers left no room for it.
     """
     require_autocommit(conn, "mend_attachment()")
-    number = _number(conn, table)
+    number = attachment_number(conn, table)
     while not _is_live(conn, number, batch_rows):
-        sleep(_LOOK_AGAIN_S)
+        sleep(LOOK_AGAIN_S)
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)
     return int(late)
-
-
-def place_group(
-    conn: Connection[Any],
-    table: str,
-    group: str,
-    *,
-    dsn: str,
-    place: int | None = None,
-    switches: bool = False,
-    timeout_s: float = 30,
-) -> bool:
-    """Put a group where an old consumer is; False: it was switched before, and nothing is done.
-
-    The group has the old consumer's name, and is made, and paused. dsn: of the same database, for a
-    second session. place: the id that is next, where the attachment names no table of places.
-    switches: from that place on the group handles the events and the old consumer none, in one
-    transaction. Again and again for timeout_s seconds, until the old consumer is at a place that an
-    offset stands for. Raises RefusedError: there is none, or no such consumer.
-    """
-    require_autocommit(conn, "place_group()")
-    number = _number(conn, table)
-    who = {"number": number, "group": group}
-    with connect(dsn, role="attach") as second:
-
-        def act() -> bool:
-            with conn.transaction():
-                _limit_locks(conn)
-                (places,) = row(conn, query("attach", "old_places"), **who, place=place)
-                _sequence_all(second, timeout_s)
-                now = {"places": places, "switches": switches}
-                (done,) = row(conn, query("attach", "stand_for"), **who, **now)
-            return bool(done)
-
-        return _retried(act, table, timeout_s)
-
-
-def hand_back(
-    conn: Connection[Any], table: str, group: str, *, dsn: str, timeout_s: float = 30
-) -> list[int] | None:
-    """Give the events of a group back to its old consumer; None: it was not switched.
-
-    Returns the ids that are next, one for each partition; the old consumer's places are set to
-    them. The group is paused, its workers finish their batch. Writers of the table wait for a
-    moment. Raises RefusedError: no id stands for where the group is, or units of it wait for
-    another attempt; then the group goes on as before. dsn: of the same database, for a second
-    session.
-    """
-    require_autocommit(conn, "hand_back()")
-    who = {"number": _number(conn, table), "group": group}
-    if conn.execute(query("attach", "rest"), who).fetchone() is None:
-        return None
-    with connect(dsn, role="attach") as second:
-
-        def act() -> list[int]:
-            with conn.transaction():
-                _limit_locks(conn)
-                row(conn, query("attach", "lock"), number=who["number"])
-                _sequence_all(second, timeout_s)
-                (places,) = row(conn, query("attach", "hand_back"), **who)
-            return list(places)
-
-        try:
-            return _retried(act, table, timeout_s)
-        except BaseException:
-            with suppress(Exception):
-                row(second, query("attach", "go_on"), **who)
-            raise
 
 
 def detach_table(conn: Connection[Any], table: str) -> bool:
@@ -241,8 +170,8 @@ def detach_table(conn: Connection[Any], table: str) -> bool:
 
     Raises RefusedError: no such table; GaplessError when it has been in use for 1 s.
     """
-    with _in_use(table), conn.transaction():
-        _limit_locks(conn)
+    with in_use(table), conn.transaction():
+        limit_locks(conn)
         return bool(row(conn, query("attach", "detach"), table=table)[0])
 
 
@@ -262,7 +191,8 @@ def _params(wish: Wish) -> dict[str, object]:
     }
 
 
-def _number(conn: Connection[Any], table: str) -> int:
+def attachment_number(conn: Connection[Any], table: str) -> int:
+    """Return the number of a table's attachment. Raises RefusedError: it is not attached."""
     (number,) = row(conn, query("attach", "number"), table=table)
     if number is None:
         text = f'"{table}" is not attached: gapless attach lists what is'
@@ -278,9 +208,7 @@ def _batches(conn: Connection[Any], number: int, bound: int, batch_rows: int) ->
         yield copied
 
 
-def _await(
-    conn: Connection[Any], table: str, writers: Sequence[str], patience_s: float
-) -> None:
+def _await(conn: Connection[Any], table: str, writers: Sequence[str], patience_s: float) -> None:
     """Wait until these transactions have ended: until then a missing id may still come."""
     give_up_s = monotonic() + patience_s
     while writers:
@@ -294,52 +222,31 @@ def _await(
                 "an id that is missing may be its own, and come yet; what was copied stays: run it "
                 "again when that has ended"
             )
-        sleep(_LOOK_AGAIN_S)
+        sleep(LOOK_AGAIN_S)
 
 
 def _is_live(conn: Connection[Any], number: int, batch_rows: int) -> bool:
     try:
         with conn.transaction():
-            _limit_locks(conn)
+            limit_locks(conn)
             (live,) = row(conn, query("attach", "go_live"), number=number, rows=batch_rows)
             return bool(live)
     except LockNotAvailable:
         return False
 
 
-def _limit_locks(conn: Connection[Any]) -> None:
+def limit_locks(conn: Connection[Any]) -> None:
+    """Wait for locks 1 s at most until the transaction ends: others wait behind us."""
     row(conn, query("connect", "local_lock_timeout"), timeout=f"{LOCK_MS_MAX}ms")
 
 
-def _sequence_all(second: Connection[Any], timeout_s: float) -> None:
-    """Give offsets to all that has committed by now; beside another sequencer, after it."""
-    give_up_s = monotonic() + timeout_s
-    while row(second, query("log", "sequence"))[0] is None:
-        if monotonic() > give_up_s:
-            raise GaplessError("somebody else has been sequencing all the time: gapless doctor")
-        sleep(_LOOK_AGAIN_S)
-
-
-def _retried(act: Callable[[], Made], table: str, timeout_s: float) -> Made:
-    """Call it until nobody is in its way; raise what it raised last after timeout_s seconds."""
-    give_up_s = monotonic() + timeout_s
-    while True:
-        try:
-            with _in_use(table):
-                return act()
-        except GaplessError as error:
-            passes = isinstance(error, _InUseError) or getattr(error, "sqlstate", "") == _BUSY
-            if not passes or monotonic() > give_up_s:
-                raise
-        sleep(_LOOK_AGAIN_S)
-
-
 @contextmanager
-def _in_use(table: str) -> Iterator[None]:
+def in_use(table: str) -> Iterator[None]:
+    """Say it in a line when somebody holds what is needed."""
     try:
         yield
     except (LockNotAvailable, DeadlockDetected) as error:
-        raise _InUseError(
+        raise InUseError(
             f"somebody is using {table}: nothing was changed; try again when its transactions are "
             "shorter"
         ) from error

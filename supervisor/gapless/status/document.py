@@ -63,6 +63,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  have no offset
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
+    attachments  table, problem, remedy: attached tables of which not every row is published
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -112,6 +113,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "captures": [asdict(each) for each in snapshot.captures],
+        "attachments": [asdict(each) for each in snapshot.attachments],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],

@@ -115,6 +115,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from snapshot.later.problems()
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.captures[:1])  # gapless capture shows all
+    yield from map(str, snapshot.attachments[:1])  # gapless attach shows all
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"

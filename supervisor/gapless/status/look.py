@@ -21,7 +21,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
 from gapless.status.waiting import Later
 
 R = TypeVar("R")
@@ -49,6 +49,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
         captures = _ask(conn, "captures", FaultyCapture)
+        attachments = _ask(conn, "attachments", FaultyAttachment)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
@@ -67,6 +68,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             held=tuple(held),
             unrouted=tuple(unrouted),
             captures=tuple(captures),
+            attachments=tuple(attachments),
             later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),

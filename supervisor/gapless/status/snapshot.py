@@ -13,7 +13,7 @@ from typing import Literal
 from uuid import UUID
 
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
 from gapless.status.waiting import NOTHING_WAITS, Later
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
@@ -182,6 +182,7 @@ class Snapshot:
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
+    attachments: tuple[FaultyAttachment, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

@@ -249,7 +249,9 @@ class TestWriters:
     def test_a_busy_table_is_left_alone(self, box: Connection, dsn: str) -> None:
         """The lock is asked for again and again, so that writers never wait long behind it."""
         with writer(dsn, 1):
-            with pytest.raises(GaplessError, match=r"was never without a writer for 0 s|writing to"):
+            with pytest.raises(
+                GaplessError, match=r"was never without a writer for 0 s|writing to"
+            ):
                 attach(box, patience_s=0)
             with connect(dsn, role="test") as third:
                 third.execute("set lock_timeout = '1s'")

@@ -14,7 +14,8 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError, UsageError
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.ops.attach import Wish, hand_back, list_attachments, place_group
+from gapless.ops.attach import Wish, list_attachments
+from gapless.ops.switch import hand_back, place_group
 from gapless.testing import drain
 from stage.attach.outbox import MADE, attach, fill
 

@@ -18,15 +18,15 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 from gapless.ops import attach as ops
-from gapless.ops.attach import Wish, attach_table, hand_back, list_attachments, place_group
+from gapless.ops import switch as moves
+from gapless.ops.attach import Wish, attach_table, list_attachments
+from gapless.ops.switch import hand_back, place_group
 from stage.attach import classic
 from support.patience import patience
 
 GROUP = "user-query-group"
 TABLE = "public.outbox_message_t"
-WISH = Wish(
-    table=TABLE, topic="outbox", id="c_offset", places={"table": "public.consumer_offsets"}
-)
+WISH = Wish(table=TABLE, topic="outbox", id="c_offset", places={"table": "public.consumer_offsets"})
 Step = Callable[[Connection[Any], str], object]
 
 add: Step = lambda conn, dsn: attach_table(conn, WISH, batch_rows=20)  # noqa: E731
@@ -71,7 +71,7 @@ def _lie_in_wait(at: int, behind: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return found
 
-    ops.row = row  # type: ignore[assignment]
+    ops.row = moves.row = row
 
 
 def through(step: Step, dsn: str, kills_max: int = 6) -> int:
@@ -167,7 +167,9 @@ def test_the_whole_path(portal: Connection, dsn: str) -> None:
 def test_as_many_partitions_as_it_has(portal: Connection, dsn: str) -> None:
     ensure_topic(portal, "two", partitions=2)
     attach_table(portal, Wish(**{**vars_of(WISH), "topic": "two"}))
-    with pytest.raises(Exception, match=r"has places of partitions 0, 1, 2, 3, and the topic has 2"):
+    with pytest.raises(
+        Exception, match=r"has places of partitions 0, 1, 2, 3, and the topic has 2"
+    ):
         place_group(portal, TABLE, GROUP, dsn=dsn)
 
 

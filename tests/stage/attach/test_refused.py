@@ -13,12 +13,11 @@ from gapless.ops.attach import (
     Wish,
     attach_table,
     detach_table,
-    hand_back,
     list_attachments,
     mend_attachment,
-    place_group,
     plan_attachment,
 )
+from gapless.ops.switch import hand_back, place_group
 from support.patience import patience
 
 MADE = """
@@ -159,7 +158,9 @@ def test_a_place_that_makes_no_sense(made: Connection, dsn: str) -> None:
     with pytest.raises(RefusedError, match=r'public.places has no place of "g"'):
         place_group(made, "public.t", "g", dsn=dsn)
     made.execute("insert into public.places values ('g', 1), ('g', 2)")
-    with pytest.raises(RefusedError, match='"g" has places of partitions 0, 0, and the topic has 4'):
+    with pytest.raises(
+        RefusedError, match='"g" has places of partitions 0, 0, and the topic has 4'
+    ):
         place_group(made, "public.t", "g", dsn=dsn)
     assert made.execute("select count(*) from gapless.consumer_group").fetchone() == (0,)
 
@@ -172,9 +173,7 @@ def test_a_group_that_is_there(made: Connection, dsn: str) -> None:
 
 
 def test_a_group_before_the_end_is_copied(made: Connection, dsn: str) -> None:
-    made.execute(
-        "select gapless.attach('public.t', 'outbox', null, null, null, false)"
-    )
+    made.execute("select gapless.attach('public.t', 'outbox', null, null, null, false)")
     with pytest.raises(RefusedError, match=r"public.t is not copied to its end yet"):
         place_group(made, "public.t", "g", dsn=dsn, place=1)
 
