@@ -7,7 +7,7 @@ create table gapless.attached (
   topic_id int not null,
   id_column text not null,
   map jsonb not null,                  -- column of an event: column of the table, or null
-  places jsonb,                        -- where old consumers say how far they are: table, group, next or last, partition
+  places jsonb,                        -- where old consumers say how far they are: checked_places()
   -- Rows up to this id were copied, those below it in the order of their ids.
   copied_to bigint not null default (-9223372036854775808),
   live_ts timestamptz,                 -- since when the trigger copies; null: not yet

@@ -1,4 +1,4 @@
--- Whose pause it is that keeps a group still while its old consumer handles the events. A person's pause is another one.
+-- Whose pause it is that keeps a group still while its old consumer handles the events. A person's is another one.
 create or replace function gapless.attach_holder()
 returns uuid
 language sql

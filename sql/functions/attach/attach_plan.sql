@@ -6,7 +6,7 @@ create or replace function gapless.attach_plan(
 )
 returns table (
   table_name text, topic text, id_column text, columns jsonb, places jsonb, partitions int,
-  rows bigint, first_id bigint, last_id bigint, missing_ids numeric
+  rows bigint, first_id bigint, last_id bigint, missing_ids bigint
 )
 language plpgsql
 stable
@@ -25,7 +25,7 @@ begin
   select t.partitions into partitions from gapless.topic t where t.topic_id = made.topic_id;
   execute format('select count(*), min(r.%1$I), max(r.%1$I) from only %2$s r', made.id_column, made.table_id::regclass)
     into rows, first_id, last_id;
-  missing_ids := coalesce(last_id::numeric - first_id + 1 - rows, 0);
+  missing_ids := coalesce(least(last_id::numeric - first_id + 1 - rows, 9223372036854775807), 0);
   return next;
 end
 $$;

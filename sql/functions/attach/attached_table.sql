@@ -1,4 +1,4 @@
--- The table of an attachment: the one with its trigger, else the one it was made of, else the one of its name; null: gone.
+-- The table of an attachment: the one with its trigger, else the one it was made of, else that of its name; null: gone.
 create or replace function gapless.attached_table(_made gapless.attached)
 returns oid
 language sql

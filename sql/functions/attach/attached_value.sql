@@ -31,7 +31,8 @@ begin
       when named is null then '''{}''::jsonb'
       else format('case when jsonb_typeof(%1$s::jsonb) = ''object'' then %1$s::jsonb else ''{}'' end', field)
     end || format(
-      ' || jsonb_build_object(''attached'', jsonb_build_object(''table'', %L, ''id'', r.%I, ''backfill'', %L::boolean))',
+      ' || jsonb_build_object(''attached'', jsonb_build_object('
+      '''table'', %L, ''id'', r.%I, ''backfill'', %L::boolean))',
       (_made).table_name, (_made).id_column, _is_copy
     );
   elsif _column = 'transaction_id' then

@@ -1,6 +1,6 @@
 -- Put a group where an old consumer is, _places: the id that is next, for each partition. The group is made, and paused
 -- as long as the old consumer handles events. _switches: from now on the group handles them: the old consumer's places
--- go beyond all ids, and the group's pause ends, in one transaction. False: it was switched before, and nothing is done.
+-- go beyond all ids, and the group's pause ends, in one transaction. False: it was switched before; nothing is done.
 -- Events that committed before the places were read MUST have their offsets: gapless attach sequences in between.
 -- lock: the attachment's row, then those of the old places (old_places), then as seek().
 create or replace function gapless.stand_for(

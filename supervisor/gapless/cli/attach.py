@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from gapless.cli.context import open_connection, server_dsn
@@ -19,7 +19,7 @@ from gapless.ops.attach import (
     mend_attachment,
     plan_attachment,
 )
-from gapless.ops.switch import hand_back, place_group
+from gapless.ops.switch import hand_back, place_group, switch_group
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -33,7 +33,8 @@ examples:
   gapless attach back public.outbox billing
   gapless attach add public.outbox_message_t outbox --light-portal
 """
-_LIGHT_PORTAL = {"id": "c_offset", "places": {"table": "public.consumer_offsets"}}
+_LIGHT_PORTAL_ID = "c_offset"
+_LIGHT_PORTAL_PLACES = "public.consumer_offsets"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -57,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
                 "--place",
                 type=int,
                 metavar="ID",
-                help="the id that is next for the old consumer (default: as its table of places says)",
+                help="the id that is next for the old consumer (default: as its places say)",
             )
         add_json(verb)
     for name, summary, act in (
@@ -138,17 +139,16 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _wish(args: argparse.Namespace) -> Wish:
-    preset = _LIGHT_PORTAL if args.light_portal else {}
     places = None
     if args.places is not None or args.light_portal:
-        places = {"table": args.places or preset["places"]["table"]}
+        places = {"table": args.places or _LIGHT_PORTAL_PLACES}
         places |= {k: v or "" for k, v in _parsed(args.place_columns, "--place-columns").items()}
     elif args.place_columns is not None:
         raise UsageError("--place-columns says what is in a table: name that with --places")
     return Wish(
         table=args.table,
         topic=args.topic,
-        id=args.id or preset.get("id"),
+        id=args.id or (_LIGHT_PORTAL_ID if args.light_portal else None),
         map=_parsed(args.map, "--map"),
         places=places,
         despite_changes=args.despite_changes,
@@ -172,7 +172,7 @@ def _pairs(columns: object) -> str:
 
 
 def _group(args: argparse.Namespace) -> int:
-    changed = _placed(args, switches=False)
+    changed = _placed(args, place_group)
     text = f"group {args.group} is paused where the old consumer is"
     nothing = f"nothing to do: group {args.group} handles the events already"
     answer(args, text if changed else nothing, group=args.group, changed=changed)
@@ -180,18 +180,16 @@ def _group(args: argparse.Namespace) -> int:
 
 
 def _switch(args: argparse.Namespace) -> int:
-    changed = _placed(args, switches=True)
+    changed = _placed(args, switch_group)
     text = f"group {args.group} handles the events from now on, the old consumer none"
     nothing = f"nothing to do: group {args.group} handles the events already"
     answer(args, text if changed else nothing, group=args.group, changed=changed)
     return 0
 
 
-def _placed(args: argparse.Namespace, *, switches: bool) -> bool:
+def _placed(args: argparse.Namespace, act: Callable[..., bool]) -> bool:
     with open_connection(args, "attach") as conn:
-        return place_group(
-            conn, args.table, args.group, dsn=server_dsn(args), place=args.place, switches=switches
-        )
+        return act(conn, args.table, args.group, dsn=server_dsn(args), place=args.place)
 
 
 def _back(args: argparse.Namespace) -> int:
@@ -199,7 +197,9 @@ def _back(args: argparse.Namespace) -> int:
         places = hand_back(conn, args.table, args.group, dsn=server_dsn(args))
     text = f"nothing to do: group {args.group} was not switched"
     if places is not None:
-        text = f"the old consumer of {args.group} continues with {_ids(places)}; the group is paused"
+        text = (
+            f"the old consumer of {args.group} continues with {_ids(places)}; the group is paused"
+        )
     answer(args, text, group=args.group, changed=places is not None, places=places)
     return 0
 

@@ -162,7 +162,7 @@ if TYPE_CHECKING:
         show_schedule,
     )
     from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
-    from gapless.ops.switch import hand_back, place_group
+    from gapless.ops.switch import hand_back, place_group, switch_group
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -203,7 +203,7 @@ __all__ = [
     "replay_progress", "replay_terms", "republish_unit", "reset_pipeline", "resume",
     "resume_schedule", "run_replay", "run_schedule", "seek", "seek_paused", "set_filter",
     "show_group", "show_schedule", "show_server", "show_topic", "show_unit", "skip_hole",
-    "start_server", "stop_server", "take", "trace", "try_replay",
+    "start_server", "stop_server", "switch_group", "take", "trace", "try_replay",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -274,7 +274,7 @@ if not TYPE_CHECKING:
                 "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
                 "run_schedule show_schedule"
             ),
-            "gapless.ops.switch": "hand_back place_group",
+            "gapless.ops.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 LOCK_MS_MAX = 1_000
 """How long a lock of a table is waited for, while its writers wait behind us."""
 LOOK_AGAIN_S = 0.05
+_BATCH_ROWS = 1_000
 
 
 class InUseError(GaplessError):
@@ -48,12 +48,15 @@ class AttachPlan:
     rows: int
     first_id: int | None
     last_id: int | None
-    missing_ids: Decimal
+    missing_ids: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """What attaching a table did: copied rows that were there; late: of those, out of their order."""
+    """What attaching a table did.
+
+    copied: rows that were there. late: of those, out of their order.
+    """
 
     table: str
     topic: str
@@ -115,11 +118,11 @@ def attach_table(
     conn: Connection[Any],
     wish: Wish,
     *,
-    batch_rows: int = 1_000,
+    batch_rows: int = _BATCH_ROWS,
     patience_s: float = 60,
     tell: Callable[[int], None] = lambda _: None,
 ) -> Attached:
-    """Copy the rows of a table into a topic in the order of their ids, and from then on each new one.
+    """Copy the rows of a table into a topic in the order of their ids, and then each new one.
 
     Before: `conn` is in autocommit. It commits at most batch_rows rows at a time; a kill loses
     nothing, and to repeat it copies on from there. The last ones and the trigger are one
@@ -143,22 +146,26 @@ def attach_table(
             break
         if monotonic() > give_up_s:
             raise GaplessError(
-                f"{wish.table} was never without a writer for {patience_s:g} s, so new rows are not "
-                "copied yet; what was copied stays: run it again when its transactions are shorter"
+                f"{wish.table} was never without a writer for {patience_s:g} s, so new rows are "
+                "not copied yet; what was copied stays: run it again when transactions are shorter"
             )
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)
     return Attached(table=wish.table, topic=wish.topic, copied=copied + late, late=late)
 
 
-def mend_attachment(conn: Connection[Any], table: str, *, batch_rows: int = 1_000) -> int:
-    """Make the trigger of an attached table if it is missing, and copy what was missed; return that.
+def mend_attachment(conn: Connection[Any], table: str, *, patience_s: float = 60) -> int:
+    """Make the trigger of an attached table if it is missing, copy what was missed; return that.
 
-    Raises RefusedError: it is not attached; GaplessError when its writers left no room for it.
+    Before: `conn` is in autocommit. Raises RefusedError: it is not attached;
+    GaplessError when its writers left no room for it for patience_s seconds.
     """
     require_autocommit(conn, "mend_attachment()")
     number = attachment_number(conn, table)
-    while not _is_live(conn, number, batch_rows):
+    give_up_s = monotonic() + patience_s
+    while not _is_live(conn, number, _BATCH_ROWS):
+        if monotonic() > give_up_s:
+            raise InUseError(f"somebody has been using {table} for {patience_s:g} s: try again")
         sleep(LOOK_AGAIN_S)
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)

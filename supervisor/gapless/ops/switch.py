@@ -27,29 +27,51 @@ def place_group(
     *,
     dsn: str,
     place: int | None = None,
-    switches: bool = False,
     timeout_s: float = 30,
 ) -> bool:
     """Put a group where an old consumer is; False: it was switched before, and nothing is done.
 
-    The group has the old consumer's name, and is made, and paused. dsn: of the same database, for a
-    second session. place: the id that is next, where the attachment names no table of places.
-    switches: from that place on the group handles the events and the old consumer none, in one
-    transaction. Again and again for timeout_s seconds, until the old consumer is at a place that an
-    offset stands for. Raises RefusedError: there is none, or no such consumer.
+    Before: `conn` is in autocommit. The group has the old consumer's name, and is made, and paused.
+    dsn: of the same database, for a second session. place: the id that is next, where the
+    attachment names no table of places. It is tried for timeout_s seconds, until the old consumer
+    is at a place that an offset stands for. Raises RefusedError: there is none, or no such
+    consumer; GaplessError when the old consumer's place was locked all the time.
     """
-    require_autocommit(conn, "place_group()")
-    number = attachment_number(conn, table)
-    who = {"number": number, "group": group}
+    what = {"group": group, "place": place, "switches": False}
+    return _stand_for(conn, table, what, dsn, timeout_s)
+
+
+def switch_group(
+    conn: Connection[Any],
+    table: str,
+    group: str,
+    *,
+    dsn: str,
+    place: int | None = None,
+    timeout_s: float = 30,
+) -> bool:
+    """Do as place_group(); from that place on the group handles the events, the old consumer none.
+
+    That is one transaction: the old consumer's place is put beyond all ids, the group's pause ends.
+    """
+    what = {"group": group, "place": place, "switches": True}
+    return _stand_for(conn, table, what, dsn, timeout_s)
+
+
+def _stand_for(
+    conn: Connection[Any], table: str, what: dict[str, Any], dsn: str, timeout_s: float
+) -> bool:
+    require_autocommit(conn, "a group in the place of an old consumer")
+    what["number"] = attachment_number(conn, table)
     with connect(dsn, role="attach") as second:
 
         def act() -> bool:
             with conn.transaction():
                 limit_locks(conn)
-                (places,) = row(conn, query("attach", "old_places"), **who, place=place)
+                (places,) = row(conn, query("attach", "old_places"), **what)
+                # What the old consumer has handled has committed, and has an offset after this.
                 _sequence_all(second, timeout_s)
-                now = {"places": places, "switches": switches}
-                (done,) = row(conn, query("attach", "stand_for"), **who, **now)
+                (done,) = row(conn, query("attach", "stand_for"), **what, places=places)
             return bool(done)
 
         return _retried(act, table, timeout_s)

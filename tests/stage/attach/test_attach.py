@@ -261,7 +261,7 @@ class TestWriters:
 
     def test_a_table_in_use_is_not_detached(self, box: Connection, dsn: str) -> None:
         attach(box)
-        with writer(dsn, 1), pytest.raises(GaplessError, match="somebody is using public.box"):
+        with writer(dsn, 1), pytest.raises(GaplessError, match=r"somebody is using public.box"):
             detach_table(box, "public.box")
 
     def test_the_table_is_dropped(self, box: Connection) -> None:
@@ -286,5 +286,5 @@ def test_a_dry_run_changes_nothing(box: Connection) -> None:
     assert plan.columns == {"key": "customer", "payload": "body"}
     assert list_attachments(box) == []
     assert ops.LOCK_MS_MAX <= 1_000, "writers wait behind it"
-    with pytest.raises(RefusedError, match="GL404|there is no table"):
+    with pytest.raises(RefusedError, match="there is no table"):
         attach_table(box, replace(WISH, table="nope"))

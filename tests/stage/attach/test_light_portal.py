@@ -20,7 +20,7 @@ from gapless.log.topics import ensure_topic
 from gapless.ops import attach as ops
 from gapless.ops import switch as moves
 from gapless.ops.attach import Wish, attach_table, list_attachments
-from gapless.ops.switch import hand_back, place_group
+from gapless.ops.switch import hand_back, place_group, switch_group
 from stage.attach import classic
 from support.patience import patience
 
@@ -31,7 +31,7 @@ Step = Callable[[Connection[Any], str], object]
 
 add: Step = lambda conn, dsn: attach_table(conn, WISH, batch_rows=20)  # noqa: E731
 group: Step = lambda conn, dsn: place_group(conn, TABLE, GROUP, dsn=dsn)  # noqa: E731
-switch: Step = lambda conn, dsn: place_group(conn, TABLE, GROUP, dsn=dsn, switches=True)  # noqa: E731
+switch: Step = lambda conn, dsn: switch_group(conn, TABLE, GROUP, dsn=dsn)  # noqa: E731
 back: Step = lambda conn, dsn: hand_back(conn, TABLE, GROUP, dsn=dsn)  # noqa: E731
 
 
@@ -50,7 +50,7 @@ def killed(step: Step, dsn: str, at: int, *, behind: bool) -> bool:
             _lie_in_wait(at, behind)
             with connect(dsn, role="attach") as conn:
                 step(conn, dsn)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the parent's interpreter is not ours to end
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
@@ -145,11 +145,10 @@ def check(conn: Connection) -> dict[str, int]:
 
 @pytest.mark.timeout(600)
 def test_the_whole_path(portal: Connection, dsn: str) -> None:
-    kills = []
+    kills: list[int] = []
     with running(dsn) as stop:
         some_more(portal)
-        for step in (add, group, switch):
-            kills.append(through(step, dsn))
+        kills += [through(step, dsn) for step in (add, group, switch)]
         some_more(portal)
         assert list_attachments(portal)[0].groups == [f"{GROUP}: switched"]
         kills.append(through(back, dsn))

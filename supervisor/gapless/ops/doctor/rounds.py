@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
-from gapless.ops.doctor import attachments, captures, later, log, places, queues, schema, server, session
+from gapless.ops.doctor import (
+    attachments,
+    captures,
+    later,
+    log,
+    places,
+    queues,
+    schema,
+    server,
+    session,
+)
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
