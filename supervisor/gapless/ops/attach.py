@@ -35,8 +35,9 @@ class AttachPlan:
     """What attaching a table would do.
 
     columns: of an event, and the column of the table for each. places: where old consumers say how
-    far they are; None: nowhere. missing_ids: between the first and the last; they are taken for
-    rolled back.
+    far they are; None: nowhere. rows: so many rows there are. first_id: the lowest of all rows.
+    last_id: the highest of all rows. missing_ids: those between them that no rows have; they are
+    taken for rolled back.
     """
 
     table: str
@@ -55,7 +56,7 @@ class AttachPlan:
 class Attached:
     """What attaching a table did.
 
-    copied: rows that were there. late: of those, out of their order.
+    copied: how many rows were there. late: how many of those rows came out of their order.
     """
 
     table: str
@@ -68,7 +69,7 @@ class Attached:
 class AttachmentInfo:
     """An attached table as it stands.
 
-    live_ts: since when new rows are copied as they are inserted; None: not yet. groups: each with
+    copied_to: the highest id of the rows that were copied in order. live_ts: since when new rows are copied as they are inserted; None: not yet. groups: each with
     `ready` (its old consumer handles the events) or `switched` (the group does). problem: what
     keeps rows from being published; None: nothing does. remedy: the command that helps.
     """

@@ -140,6 +140,16 @@ def test_back_while_a_unit_waits(old: Old) -> None:
         hand_back(conn, "public.box", "g", dsn=dsn, timeout_s=0)
 
 
+def test_what_it_handled_has_no_offset_yet(old: Old) -> None:
+    """Nobody has sequenced since: the switch does, or the group would handle that again."""
+    conn, dsn = old.conn, old.dsn
+    fill(conn, 31, 40)
+    old.handle()
+    assert switch_group(conn, "public.box", "g", dsn=dsn)
+    old.group()
+    assert (old.handled("old"), old.handled("group")) == (list(range(1, 41)), [])
+
+
 def test_a_person_s_pause_stays(old: Old) -> None:
     conn, dsn = old.conn, old.dsn
     place_group(conn, "public.box", "g", dsn=dsn)
