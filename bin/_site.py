@@ -32,6 +32,7 @@ _NAV = (
     ("Testing handlers", "testing.md"),
     ("Other languages", "other-languages.md"),
     ("Tables as topics", "capture.md"),
+    ("Outboxes that exist", "attach.md"),
     ("Operations", "operations.md"),
     ("Deployment", "deployment.md"),
     ("The console", "console.md"),

@@ -55,6 +55,10 @@ COMMANDS = {
         "gapless.cli.subscriptions",
         "many subscriptions in one group, whose events it takes: list, add, remove",
     ),
+    "attach": Command(
+        "gapless.cli.attach",
+        "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",

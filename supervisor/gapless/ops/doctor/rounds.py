@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
+    attachments,
     captures,
     expiry,
     filters,
@@ -46,6 +47,7 @@ _LOG = (
     log.unrouted,
     later.later,
     captures.captures,
+    attachments.attachments,
     log.squatters,
     log.members,
     log.partitions,
