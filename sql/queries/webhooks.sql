@@ -32,7 +32,7 @@ select exists (select from gapless.webhook w where w.removed_ts is not null)
 -- name: declared
 -- What a supervisor has to know of each webhook.
 -- returns: gapless.webhooks.record:Declared
-select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.retry_delays_s
+select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.rate, w.retry_delays_s
 from gapless.webhook w
 join gapless.topic t using (topic_id)
 where w.removed_ts is null

@@ -51,6 +51,10 @@ COMMANDS = {
         "gapless.cli.capture",
         "tables whose changes are published: add, list, mend, remove",
     ),
+    "webhooks": Command(
+        "gapless.cli.webhooks",
+        "endpoints that are called with events: add, list, test, pause, resume, remove",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",
