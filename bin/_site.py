@@ -26,6 +26,7 @@ _NAV = (
     ("Queues", "queues.md"),
     ("Filters", "filters.md"),
     ("Later", "later.md"),
+    ("Webhooks", "webhooks.md"),
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),
     ("Other languages", "other-languages.md"),

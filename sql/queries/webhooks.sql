@@ -42,7 +42,7 @@ order by w.name
 -- What whoever delivers has to know of one; no row: it was removed. workers: sessions that deliver for it, by their
 -- locks. now_s: the database's clock.
 -- returns: gapless.webhooks.record:Endpoint
-select w.url, w.secrets, w.allow_http, w.rate,
+select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_open,
   (
     select count(distinct k.pid)::int
     from gapless.lease l
@@ -52,6 +52,7 @@ select w.url, w.secrets, w.allow_http, w.rate,
   ) as workers,
   extract(epoch from clock_timestamp())::double precision as now_s
 from gapless.webhook w
+join gapless.webhook_state s using (name)
 where w.name = %(name)s and w.removed_ts is null
 
 -- name: note

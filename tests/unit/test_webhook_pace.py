@@ -29,7 +29,7 @@ def test_an_open_circuit_lets_one_probe_through_at_a_time() -> None:
     circuit.is_probing = True
     assert not circuit.may_probe(PROBE_EVERY_S * 9)
     circuit.is_probing = False
-    circuit.probed(100.0)
+    circuit.wait(100.0)
     assert not circuit.may_probe(100.0 + PROBE_EVERY_S - 1)
 
 

@@ -43,7 +43,6 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ("203.0.113.0/24", "for documentation"),
     ("224.0.0.0/4", "multicast"),
     ("240.0.0.0/4", "reserved"),
-    ("::/96", "loopback, unspecified or IPv4-compatible"),
     ("64:ff9b:1::/48", "NAT64 of a private network"),
     ("100::/64", "discarded"),
     ("2001::/23", "Teredo, or reserved"),
@@ -55,6 +54,9 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ("fe80::/10", "link-local"),
     ("fec0::/10", "site-local"),
     ("ff00::/8", "multicast"),
+    ("::/3", "loopback, unspecified, or made of an IPv4 address"),
+    ("4000::/2", "not assigned"),
+    ("8000::/1", "not assigned"),
 )
 _NETWORKS = tuple((ipaddress.ip_network(text), what) for text, what in _REFUSED)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

@@ -43,32 +43,23 @@ class Means:
     tls: ssl.SSLContext
 
 
-def deliverer(means: Means, name: str, connections: int) -> Callable[[Unit], Awaitable[None]]:
-    """Return the handler of a webhook; what it opens, it opens at its first call."""
-    made: list[_Delivery] = []
+class Delivery:
+    """One webhook in one process; all its calls run in one event loop.
 
-    async def deliver(unit: Unit) -> None:
-        if not made:
-            made.append(_Delivery(means, name, connections))
-        await made[0].deliver(unit)
-
-    return deliver
-
-
-class _Delivery:
-    """One webhook in one process; all its calls run in one event loop."""
+    What it needs is opened at its first call: a supervisor makes it, and its workers use it.
+    """
 
     def __init__(self, means: Means, name: str, connections: int) -> None:
         self._means = means
         self._place = f"webhook {name}"
         self._connections = connections
         self._desk = Desk(means.dsn, name, means.connect_timeout_s)
-        self._circuit = Circuit()
+        self._circuit = Circuit(every_s=PROBE_EVERY_S)
         self._pace = Pace()
         self._looking = asyncio.Lock()
         self._look_at_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._last_error = ""
+        self._last_error = "see gapless webhooks"
         self._endpoint: Endpoint | None = None
         self._poster: Poster | None = None
         self._secrets: list[bytes] = []
@@ -88,6 +79,14 @@ class _Delivery:
         finally:
             self._circuit.is_probing &= not is_probe
         await self._judge(answer)
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        for task in self._tasks:
+            task.cancel()
+        await self._desk.close()
+        if self._poster is not None:
+            await self._poster.close()
 
     async def _send(self, name: str, body: bytes) -> Answer:
         assert self._poster is not None
@@ -140,19 +139,17 @@ class _Delivery:
             circuit.is_probing = True
             says = "wait"
             try:
-                says = await self._desk.probe(PROBE_EVERY_S)
+                says = await self._desk.probe(circuit.every_s)
             finally:
                 circuit.is_probing = says == "probe"
             if says == "probe":
-                circuit.probed(monotonic())
+                circuit.wait(monotonic())
                 return True
             if says == "closed":
                 circuit.succeeded()
                 return False
-            circuit.probed(monotonic(), wait_s=PROBE_EVERY_S / 10)
-        why = (
-            f"{circuit.failures} requests in a row failed: one is tried every {PROBE_EVERY_S:.0f} s"
-        )
+            circuit.wait(monotonic(), circuit.every_s / 10)
+        why = f"requests failed in a row: one is tried every {circuit.every_s:.0f} s"
         raise ReceiverError(self._place, f"{why}; the last: {self._last_error}")
 
     async def _failed(self, reason: str) -> None:
@@ -214,6 +211,8 @@ class _Delivery:
         except (SecretError, UsageError) as error:
             raise ReceiverError(self._place, error) from None
         before = self._endpoint
+        if before is None:  # a worker that is new need not find out again
+            self._circuit.is_open = found.is_open
         if before is None or (before.url, before.allow_http) != (found.url, found.allow_http):
             old, means = self._poster, self._means
             self._poster = Poster(target, means.allowed, means.tls, self._connections)

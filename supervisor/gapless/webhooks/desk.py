@@ -57,6 +57,8 @@ class Desk:
 
     async def note(self, *, is_open: bool) -> None:
         """Write down what became of requests, and whether the circuit is open."""
+        if not (self.tally.delivered or self.tally.failed or is_open):
+            return
         tally, self.tally = self.tally, Tally()
         try:
             await self._run(
@@ -78,6 +80,11 @@ class Desk:
     async def stop(self, reason: str) -> None:
         """Let the webhook rest until a person resumes it."""
         await self._run("stop", reason=reason)
+
+    async def close(self) -> None:
+        """End the session."""
+        if self._conn is not None:
+            await self._conn.close()
 
     async def _run(self, name: str, **params: object) -> object:
         conn = await self._session()

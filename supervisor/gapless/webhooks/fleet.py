@@ -13,7 +13,7 @@ from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.settings import Settings
 from gapless.webhooks.address import networks_of
-from gapless.webhooks.deliver import TURN_S_MAX, Means, deliverer
+from gapless.webhooks.deliver import TURN_S_MAX, Delivery, Means
 from gapless.webhooks.post import ANSWER_S_MAX, trust
 from gapless.webhooks.record import Declared
 
@@ -68,7 +68,7 @@ class Webhooks:
             batch_size=max(BATCH_SIZE_MIN, 2 * calls),
             on_failure="park-key" if webhook.keeps_order else "retry",
             retry_delays_s=RETRY_DELAYS_S if delays_s is None else delays_s,
-        )(deliverer(self._means, webhook.name, webhook.concurrency))
+        )(Delivery(self._means, webhook.name, webhook.concurrency).deliver)
 
 
 def _hashable(delays_s: Any) -> Any:

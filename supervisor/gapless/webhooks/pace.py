@@ -14,11 +14,12 @@ HOLD_S_MAX = 3600.0
 
 @dataclass(slots=True)
 class Circuit:
-    """Opens after FAILURES_MAX failures in a row; then one request each PROBE_EVERY_S is a probe.
+    """Opens after FAILURES_MAX failures in a row; then one request each `every_s` is a probe.
 
     is_probing: the probe is under way.
     """
 
+    every_s: float = PROBE_EVERY_S
     failures: int = 0
     is_open: bool = False
     is_probing: bool = False
@@ -28,9 +29,9 @@ class Circuit:
         """Tell whether to ask for a probe now; only while it is open."""
         return not self.is_probing and now_s >= self.look_at_s
 
-    def probed(self, now_s: float, *, wait_s: float = PROBE_EVERY_S) -> None:
-        """Note that the next probe is not before that."""
-        self.look_at_s = now_s + wait_s
+    def wait(self, now_s: float, wait_s: float | None = None) -> None:
+        """Ask for no probe for so long; None: every_s."""
+        self.look_at_s = now_s + (self.every_s if wait_s is None else wait_s)
 
     def failed(self, now_s: float) -> bool:
         """Count a failure; tell whether that opened it."""
@@ -38,7 +39,7 @@ class Circuit:
         if self.is_open or self.failures < FAILURES_MAX:
             return False
         self.is_open = True
-        self.probed(now_s)
+        self.wait(now_s)
         return True
 
     def succeeded(self) -> None:

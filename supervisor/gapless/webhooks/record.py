@@ -33,7 +33,8 @@ class Declared:
 class Endpoint:
     """What whoever delivers has to know of a webhook.
 
-    secrets: where they are. rate: requests a second of all workers. workers: how many processes
+    secrets: where they are. rate: requests a second of all workers. is_open: whether the circuit of
+    some worker is. workers: how many processes
     deliver now. now_s: the database's clock, in seconds since 1970.
     """
 
@@ -41,6 +42,7 @@ class Endpoint:
     secrets: list[str]
     allow_http: bool
     rate: float | None
+    is_open: bool
     workers: int
     now_s: float
 

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
-from gapless.ops.doctor import captures, later, log, places, queues, schema, server, session
+from gapless.ops.doctor import (
+    captures,
+    later,
+    log,
+    places,
+    queues,
+    schema,
+    server,
+    session,
+    webhooks,
+)
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
@@ -34,6 +44,7 @@ _LOG = (
     log.unrouted,
     later.later,
     captures.captures,
+    webhooks.webhooks,
     log.squatters,
     log.members,
     log.partitions,
