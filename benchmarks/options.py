@@ -28,6 +28,7 @@ NAMES = (
     "sequencing",
     "later",
     "capture",
+    "webhooks",
     "members",
     "planning",
     "spark",

@@ -52,7 +52,7 @@ select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_op
   ) as workers,
   extract(epoch from clock_timestamp())::double precision as now_s
 from gapless.webhook w
-join gapless.webhook_state s using (name)
+join gapless.webhook_state s on s.name = w.name
 where w.name = %(name)s and w.removed_ts is null
 
 -- name: note

@@ -34,7 +34,7 @@ select
   w.added_ts
 from gapless.webhook w
 join gapless.topic t using (topic_id)
-join gapless.webhook_state s using (name)
+join gapless.webhook_state s on s.name = w.name
 left join gapless.consumer_group g
   on g.group_id = gapless.webhook_group(w.name) and g.topic_id = w.topic_id
 left join gapless.group_filter f on f.group_id = g.group_id and f.topic_id = g.topic_id
