@@ -1,4 +1,4 @@
-"""Webhooks: requests a second to a local endpoint, 64 at a time, beside the same requests without a log."""
+"""Webhooks: requests a second to a local endpoint, beside the same requests without a log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def run(setup: Setup) -> list[Figure]:
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
         results = alternate(
             setup.rounds,
-            {ALONE: partial(_alone, endpoint, events), "ours": partial(_ours, dsn, endpoint, events)},
+            {
+                ALONE: partial(_alone, endpoint, events),
+                "ours": partial(_ours, dsn, endpoint, events),
+            },
         )
     return [
         Figure(

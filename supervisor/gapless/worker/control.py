@@ -108,7 +108,7 @@ class Control:
         if warning is not None:
             log.warning("supervisor: %s", warning)
         self._become_member(conn)
-        names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
+        names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions) or "no group yet"
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
 
     def tend(self) -> Event:

@@ -42,8 +42,16 @@ def deliver(dsn: str, conn: Connection, topic: Topic) -> Iterator[Deliver]:
 
     def run(settings: Settings = LOCAL) -> None:
         sources.append(Webhooks(settings, dsn)) if not sources else None
+        errors = []
+        resting = {f"webhook-{each.name}" for each in list_webhooks(conn) if each.paused}
         for handler in sources[0].handlers(conn):
-            drain(dsn, handler, settings=settings)
+            if handler.group not in resting:  # a supervisor has no worker for it
+                try:
+                    drain(dsn, handler, settings=settings)
+                except ReceiverError as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     yield run
     for handler in sources[0].handlers(conn) if sources else ():
@@ -119,7 +127,9 @@ def test_what_fails_is_tried_again_with_the_same_id(
     answers = chain([500, 302], repeat(200))
     server.answer = lambda _: Reply(next(answers), {"location": f"{server.url}/elsewhere"})
     _publish(conn, "x")
-    deliver()
+    until_s = monotonic() + 60.0
+    while len(server.calls) < 3 and monotonic() < until_s:
+        deliver()
     assert len(server.calls) == 3
     assert len({call.id for call in server.calls}) == 1
     assert {call.path for call in server.calls} == {"/shop"}, "a redirect is not followed"
@@ -133,7 +143,9 @@ def test_after_its_last_attempt_a_unit_is_dead(
     _add(conn, server, retry_delays_s=[0])
     server.answer = lambda _: Reply(503)
     _publish(conn, "x")
-    deliver()
+    until_s = monotonic() + 60.0
+    while not _letters(conn, "dead") and monotonic() < until_s:
+        deliver()
     assert len(server.calls) == 2
     (reason,) = _letters(conn, "dead")
     assert reason.endswith("webhook shop: answered 503")
