@@ -105,7 +105,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 256
     made: Server
 
     def handle_error(self, *_: Any) -> None:
@@ -115,6 +114,7 @@ class _Listener(ThreadingHTTPServer):
 @contextmanager
 def serving(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """Serve on a free port of 127.0.0.1."""
+    _Listener.request_queue_size = 256
     server = _Listener(("127.0.0.1", 0), _Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(

@@ -20,7 +20,7 @@ from gapless.webhooks.record import Declared
 RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """As Standard Webhooks recommends: nine more attempts within three days."""
 
-BATCH_SIZE_MIN = 100
+BATCH_EVENTS_MIN = 100
 
 
 class Webhooks:
@@ -65,7 +65,7 @@ class Webhooks:
             start="latest",
             delivery="at-least-once",
             concurrency=calls,
-            batch_size=max(BATCH_SIZE_MIN, 2 * calls),
+            batch_size=max(BATCH_EVENTS_MIN, 2 * calls),
             on_failure="park-key" if webhook.keeps_order else "retry",
             retry_delays_s=RETRY_DELAYS_S if delays_s is None else delays_s,
         )(Delivery(self._means, webhook.name, webhook.concurrency).deliver)
