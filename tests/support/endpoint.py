@@ -74,7 +74,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Listener
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
+        size_bytes = int(self.headers["content-length"])
+        body = self.rfile.read(size_bytes)
+        if len(body) < size_bytes:  # who sent it was killed
+            self.close_connection = True
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         call = Call(self.path, headers, body, time.monotonic())
         self.server.made.calls.append(call)
@@ -105,6 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
+    block_on_close = False
     made: Server
 
     def handle_error(self, *_: Any) -> None:
@@ -114,8 +119,8 @@ class _Listener(ThreadingHTTPServer):
 @contextmanager
 def serving(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """Serve on a free port of 127.0.0.1."""
-    _Listener.request_queue_size = 256
     server = _Listener(("127.0.0.1", 0), _Handler)
+    server.socket.listen(256)
     if tls is not None:
         server.socket = tls.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
