@@ -12,10 +12,11 @@ from gapless.cli.context import load_all, server_dsn
 from gapless.cli.on_spark import add_spark_arguments, spark_conf
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from socket import socket
 
-    from gapless.settings import Settings
-    from gapless.worker.plan import Source
+    from gapless.settings import Loaded, Settings
+    from gapless.worker.plan import Plan, Source
 
 PARTITIONS_PER_ENDPOINT = 64  # of a supervisor that only delivers: a process for each webhook
 
@@ -116,10 +117,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     # Heavy imports only when it runs: `gapless --help` stays fast.
-    from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
-    from gapless.log.schedules import Schedule  # noqa: PLC0415
-    from gapless.worker.plan import make_plan  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor  # noqa: PLC0415
 
     conf = spark_conf(args)
@@ -137,21 +135,7 @@ def _run(args: argparse.Namespace) -> int:
             "which handlers? Name them: gapless run module, gapless run path/app.py, "
             "or app: in the configuration; or deliver to webhooks: gapless run --webhooks"
         )
-    handlers = [handler for reference in references for handler in load_handlers(reference)]
-    dsn = server_dsn(args, settings)
-    # The default asks for nothing: a topic may have been given another number since.
-    is_asked = loaded.sources["totalPartitions"] != "default"
-    schedules = [Schedule(**each.record()) for each in loaded.schedules]
-    if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
-        settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
-    plan = make_plan(
-        settings,
-        dsn,
-        handlers,
-        asks_partitions=is_asked,
-        schedules=schedules,
-        source=_webhooks(settings, dsn) if args.webhooks else None,
-    )
+    plan = _plan(args, loaded, references)
     metrics = _listen(settings.metrics)
     if args.engine == "spark":
         from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
@@ -167,6 +151,28 @@ def _run(args: argparse.Namespace) -> int:
         return supervise_with_console(plan, metrics)
     _log_on(settings.log_format, metrics)
     return Supervisor(plan, metrics=metrics).run()
+
+
+def _plan(args: argparse.Namespace, loaded: Loaded, references: Sequence[str]) -> Plan:
+    """Return what is to be run. Raises UsageError for what cannot be."""
+    from gapless.consume.user.load import load_handlers  # noqa: PLC0415 - as above
+    from gapless.log.schedules import Schedule  # noqa: PLC0415 - as above
+    from gapless.worker.plan import make_plan  # noqa: PLC0415 - as above
+
+    settings = loaded.settings
+    handlers = [handler for reference in references for handler in load_handlers(reference)]
+    dsn = server_dsn(args, settings)
+    if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
+        settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
+    return make_plan(
+        settings,
+        dsn,
+        handlers,
+        # The default asks for nothing: a topic may have been given another number since.
+        asks_partitions=loaded.sources["totalPartitions"] != "default",
+        schedules=[Schedule(**each.record()) for each in loaded.schedules],
+        source=_webhooks(settings, dsn) if args.webhooks else None,
+    )
 
 
 def _webhooks(settings: Settings, dsn: str) -> Source:

@@ -29,8 +29,9 @@ class WebhookInfo:
     """A webhook as it stands. Its group is called webhook-NAME.
 
     secrets: where they are. event_types, where, params: which events; None: any. rate: requests a
-    second; None: no limit. lag: events that it has not passed; waiting, dead: units set aside.
-    is_run: whether a supervisor delivers. delivered, failed: requests so far, some seconds late.
+    second; None: no limit. concurrency: requests at a time. lag: events that it has not passed.
+    waiting: units to be tried again; dead: units for a person. is_run: whether a supervisor
+    delivers. delivered: requests that succeeded, failed: requests that did not, some seconds late.
     last_error: why the last one failed; None: it did not. circuit_open_since: since when only one
     request in 30 seconds is made, for those before failed; None: all are made.
     """
@@ -113,8 +114,8 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
 
     secrets: where whoever delivers finds them, env:NAME or file:/PATH; two while one replaces the
     other. event_types, where, params: which events, as set_filter() takes them. rate: 0.01 to
-    100 000 requests a second; concurrency: 1 to 1000 at a time. keeps_order: later events of a key
-    wait behind one that failed. retry_delays_s: seconds until the next attempts, at most 100.
+    100 000 requests a second. concurrency: 1 to 1000 requests at a time. keeps_order: later events
+    of a key wait behind one that failed. retry_delays_s: seconds until the next attempts, at most 100.
     start: "latest" or "earliest", where a new one begins.
     Raises UsageError for what is no URL or filter, RefusedError for what makes no sense (GL400), no
     such topic (GL404), another topic than before (GL409).

@@ -16,7 +16,7 @@ from gapless.ops.doctor.rounds import diagnose
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base unrouted later captures squatters members partitions queues offsets leases "
+    "chunks default-chunk sequencer re-base unrouted later captures webhooks squatters members partitions queues offsets leases "
     "retention pipelines dedupe"
 ).split()
 
