@@ -113,9 +113,10 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
     """Have an endpoint called with a topic's events, or change the one of that name; True: new.
 
     secrets: where whoever delivers finds them, env:NAME or file:/PATH; two while one replaces the
-    other. event_types, where, params: which events, as set_filter() takes them. rate: 0.01 to
-    100 000 requests a second. concurrency: 1 to 1000 requests at a time. keeps_order: later events
-    of a key wait behind one that failed. retry_delays_s: seconds until the next attempts, at most 100.
+    other. event_types, where, params: which events, as set_filter() takes them.
+    rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000.
+    keeps_order: later events of a key wait behind one that failed.
+    retry_delays_s: seconds until the second, third, … attempt.
     start: "latest" or "earliest", where a new one begins.
     Raises UsageError for what is no URL or filter, RefusedError for what makes no sense (GL400), no
     such topic (GL404), another topic than before (GL409).
