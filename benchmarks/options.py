@@ -29,6 +29,7 @@ NAMES = (
     "sequencing",
     "later",
     "capture",
+    "webhooks",
     "members",
     "planning",
     "spark",

@@ -28,6 +28,7 @@ _NAV = (
     ("Subscriptions", "subscriptions.md"),
     ("Direct messages", "direct.md"),
     ("Later", "later.md"),
+    ("Webhooks", "webhooks.md"),
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),
     ("Other languages", "other-languages.md"),

@@ -62,6 +62,7 @@ begin
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
     gapless.run_schedule,
+    gapless.add_webhook, gapless.remove_webhook, gapless.pause_webhook, gapless.resume_webhook,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
     gapless.subscribe, gapless.unsubscribe, gapless.lock_subscriptions, gapless.begin_subscriptions,

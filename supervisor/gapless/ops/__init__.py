@@ -183,6 +183,17 @@ if TYPE_CHECKING:
         list_unrouted,
         show_topic,
     )
+    from gapless.ops.webhooks import (
+        WebhookInfo,
+        WebhookTrial,
+        add_webhook,
+        list_webhooks,
+        pause_webhook,
+        remove_webhook,
+        resume_webhook,
+        show_webhook,
+        try_webhook,
+    )
     from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
@@ -197,23 +208,25 @@ __all__ = [
     "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed",
     "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
     "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
-    "TopicPartition", "UnroutedId", "Wish", "acknowledge", "add_schedule", "adopt_topic",
-    "alter_topic", "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table",
-    "clear_filter", "count_later", "create_group", "create_replay", "create_topic", "detach_table",
-    "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks", "drop_schema",
-    "explain", "export_units", "extend", "find_losses", "find_replay", "find_retention",
-    "find_topic", "hand_back", "happened_since", "import_unit", "install_schema", "is_installed",
-    "list_attachments", "list_captures", "list_changes", "list_chunks", "list_expiries",
-    "list_filters", "list_groups", "list_later", "list_pipelines", "list_replays", "list_schedules",
-    "list_subscriptions", "list_topics", "list_units", "list_unrouted", "mend_attachment",
-    "mend_capture", "parse_units", "pause", "pause_schedule", "peek", "place_group",
+    "TopicPartition", "UnroutedId", "WebhookInfo", "WebhookTrial", "Wish", "acknowledge",
+    "add_schedule", "add_webhook", "adopt_topic", "alter_topic", "apply_schedule", "attach_table",
+    "cancel", "cancel_later", "capture_table", "clear_filter", "count_later", "create_group",
+    "create_replay", "create_topic", "detach_table", "diagnose", "discard_unit", "discard_units",
+    "discard_unrouted", "drop_chunks", "drop_schema", "explain", "export_units", "extend",
+    "find_losses", "find_replay", "find_retention", "find_topic", "hand_back", "happened_since",
+    "import_unit", "install_schema", "is_installed", "list_attachments", "list_captures",
+    "list_changes", "list_chunks", "list_expiries", "list_filters", "list_groups", "list_later",
+    "list_pipelines", "list_replays", "list_schedules", "list_subscriptions", "list_topics",
+    "list_units", "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture",
+    "parse_units", "pause", "pause_schedule", "pause_webhook", "peek", "place_group",
     "plan_attachment", "plan_replay", "plan_seek", "publish_lines", "queue_state", "redrive_unit",
     "redrive_units", "reject", "release", "release_capture", "remove_group", "remove_pipeline",
-    "remove_replay", "remove_schedule", "replay_progress", "replay_terms", "republish_unit",
-    "reset_pipeline", "resume", "resume_schedule", "run_replay", "run_schedule", "seek",
-    "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
-    "show_topic", "show_unit", "skip_hole", "start_server", "stop_server", "subscribe",
-    "switch_group", "take", "trace", "try_replay", "unsubscribe",
+    "remove_replay", "remove_schedule", "remove_webhook", "replay_progress", "replay_terms",
+    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "resume_webhook", "run_replay",
+    "run_schedule", "seek", "seek_paused", "set_expiry", "set_filter", "show_group",
+    "show_schedule", "show_server", "show_topic", "show_unit", "show_webhook", "skip_hole",
+    "start_server", "stop_server", "subscribe", "switch_group", "take", "trace", "try_replay",
+    "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -292,6 +305,10 @@ if not TYPE_CHECKING:
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
+            ),
+            "gapless.ops.webhooks": (
+                "WebhookInfo WebhookTrial add_webhook list_webhooks pause_webhook remove_webhook "
+                "resume_webhook show_webhook try_webhook"
             ),
             "gapless.spark.pipeline.position": "PipelineStanding",
         },

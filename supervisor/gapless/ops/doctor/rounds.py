@@ -19,6 +19,7 @@ from gapless.ops.doctor import (
     server,
     session,
     subscriptions,
+    webhooks,
 )
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
@@ -48,6 +49,7 @@ _LOG = (
     later.later,
     captures.captures,
     attachments.attachments,
+    webhooks.webhooks,
     log.squatters,
     log.members,
     log.partitions,
