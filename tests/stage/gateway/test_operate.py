@@ -57,7 +57,7 @@ def test_seek(operated: Client, conn: Connection) -> None:
 
 
 def test_dead_letters(operated: Client, conn: Connection) -> None:
-    operated.publish("a", "b")
+    operated.publish("a", "b", wait="offset")
     for _ in range(2):
         (taken,) = ops.take(conn, "letters", "orders")
         ops.reject(conn, taken.held, "bad address")
