@@ -28,6 +28,7 @@ NAMES = (
     "sequencing",
     "later",
     "capture",
+    "gateway",
     "members",
     "planning",
     "spark",
