@@ -130,3 +130,20 @@ def test_many_at_once_share_the_sessions(
     found = conn.execute(sessions + " and datname = current_database()").fetchone()
     assert found is not None
     assert found[0] <= 2
+
+
+def test_sessions_that_were_ended_are_made_again(gateway: Client, conn: Connection) -> None:
+    """Whoever ends idle sessions (an operator, a pooler, a firewall) costs no request."""
+    threads = [threading.Thread(target=gateway.publish, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ended = conn.execute(
+        "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity"
+        " where application_name = 'gapless/gateway' and datname = current_database()"
+    ).fetchone()
+    assert ended is not None
+    assert ended[0] > 0
+    for n in range(8):
+        assert gateway.publish(n)["events"] == 1
