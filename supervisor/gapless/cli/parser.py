@@ -11,7 +11,13 @@ from typing import Any, NoReturn
 from gapless.errors import UsageError
 
 # Before a command was chosen; what the words say replaces it.
-GLOBALS: dict[str, Any] = {"dsn": None, "config": None, "values": None, "debug": False}
+GLOBALS: dict[str, Any] = {
+    "dsn": None,
+    "config": None,
+    "values": None,
+    "debug": False,
+    "schema": None,
+}
 
 
 _EVERYWHERE = "options of every command"
@@ -38,6 +44,9 @@ class Parser(argparse.ArgumentParser):
         everywhere.add_argument("-h", "--help", action="help", help="show this help and exit")
         everywhere.add_argument(
             "--dsn", type=_dsn, help="the database: a libpq connection string or URI"
+        )
+        everywhere.add_argument(
+            "--schema", metavar="NAME", help="where in the database gapless is (default: gapless)"
         )
         everywhere.add_argument(
             "--config", type=Path, metavar="FILE", help="the configuration (see config/gapless.yml)"

@@ -17,22 +17,16 @@ from gapless.cli.context import load_all, open_connection, where
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.progress import Bar
 from gapless.cli.screen import answer, remark, say
-from gapless.cli.topics import ensure
 from gapless.errors import GaplessError, UsageError
 from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_until_sequenced
 from gapless.log.publish import publish
 from gapless.log.topics import find_topic
 from gapless.log.wait import require_covered, wait_for
-from gapless.ops.load.lines import (
-    JsonLines,
-    LineShape,
-    dedupe_key,
-    deliver_at,
-    parse_line,
-    transaction_text,
-)
+from gapless.ops.load.lines import JsonLines
+from gapless.ops.load.parse import LineShape, dedupe_key, deliver_at, parse_line, transaction_text
 from gapless.ops.load.publish import publish_lines
 from gapless.ops.text import json_text, quantity, whole_seconds
+from gapless.ops.topics import ensure_as_configured
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -43,14 +37,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
-user_id, transaction_id, dedupe_key, deliver_at and deliver_in (seconds). With --payload-only or
---key-field the whole line is the payload.
+user_id, transaction_id, dedupe_key, deliver_at, deliver_in (seconds) and to_group. With
+--payload-only or --key-field the whole line is the payload.
 
 examples:
   gapless publish orders '{"total": 5}' --key AA --type order.placed
   gapless publish orders '{"total": 5}' --dedupe-key order-17
   gapless publish mails '{"to": "a"}' --in 1h
   gapless publish mails '{"to": "a"}' --at 2030-01-01T09:00Z
+  gapless publish orders '{"resend": 17}' --to-group billing
   gapless publish orders --file events.jsonl
   gapless publish orders '{"total": 5}' --wait group:billing --timeout 30
   producer | gapless publish orders - --key-field customer
@@ -172,6 +167,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
     )
     fields.add_argument("--host-id")
     fields.add_argument("--user-id")
+    fields.add_argument("--to-group", metavar="GROUP", help="other groups of the topic pass it")
     fields.add_argument("--transaction-id", metavar="UUID", help="makes a unit of its own")
 
 
@@ -196,7 +192,7 @@ def _shape(args: argparse.Namespace) -> LineShape:
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    names = ("key", "event_type", "host_id", "user_id")
+    names = ("key", "event_type", "host_id", "user_id", "to_group")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
     defaults["transaction_id"] = _read("--transaction-id", transaction_text, args.transaction_id)
     defaults["dedupe_key"] = _read("--dedupe-key", dedupe_key, args.dedupe_key)
@@ -243,7 +239,7 @@ def _lines(
 
 def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
     if args.create:
-        topic, is_new = ensure(conn, args.topic, loaded)
+        topic, is_new = ensure_as_configured(conn, args.topic, loaded)
         if is_new:
             remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
     elif find_topic(conn, args.topic) is None:

@@ -144,11 +144,9 @@ def test_they_are_the_same_through_run_spark_replay_and_testing(
     partition = Namespace(group_id="terms", topic=world.topic.name)
     assert engine._terms(partition) == agreed  # type: ignore[arg-type]
 
-    # A replay has its own policy: nobody will be there to try again later. And it has no filter.
-    with pytest.raises(UsageError, match="a replay has no filter"):
-        terms_of_replay(speaks, CONFIGURED)
-    replayed = terms_of_replay(replace(speaks, filter=None), CONFIGURED)
-    assert replace(replayed, policy=agreed.policy, filter=agreed.filter) == agreed
+    # A replay has its own policy: nobody will be there to try again later.
+    replayed = terms_of_replay(speaks, CONFIGURED)
+    assert replace(replayed, policy=agreed.policy) == agreed
     assert replayed.policy == Policy(crashes_max=7)
 
     driven: list[Terms] = []

@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from gapless.consume.job import Job
 from gapless.consume.terms import Terms
+from gapless.consume.user.direct import addressed
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.patience import Patience
 from gapless.db.wire import fetch_all
@@ -87,6 +88,7 @@ def open_queue(
 ) -> Queue:
     """Return a queue to work on. Raises UsageError for a topic that is not there."""
     topics = {name: require_topic(conn, name).topic_id for name in terms.topics}
+    handler = addressed(handler, group_id)
     return Queue(conn=conn, handler=handler, terms=terms, group_id=group_id, topics=topics, **more)
 
 

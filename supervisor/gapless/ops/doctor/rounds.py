@@ -6,7 +6,21 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
-from gapless.ops.doctor import captures, later, log, places, queues, schema, server, session
+from gapless.ops.doctor import (
+    attachments,
+    captures,
+    expiry,
+    filters,
+    later,
+    log,
+    places,
+    queues,
+    schema,
+    server,
+    session,
+    subscriptions,
+    webhooks,
+)
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
@@ -34,10 +48,15 @@ _LOG = (
     log.unrouted,
     later.later,
     captures.captures,
+    attachments.attachments,
+    webhooks.webhooks,
     log.squatters,
     log.members,
     log.partitions,
     queues.queues,
+    subscriptions.subscriptions,
+    filters.filters,
+    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,
