@@ -82,7 +82,13 @@ select
     where d.group_id = g.group_id and d.topic_id = g.topic_id and d.status = 'dead'
   ) as dead_letters,
   (
-    select concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition::text)
+    select case
+        when f.subscribed then (
+          select 'subscriptions: ' || count(*) from gapless.subscription s
+          where s.group_id = f.group_id and s.topic_id = f.topic_id
+        )
+        else concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition::text)
+      end
     from gapless.group_filter f
     where f.group_id = g.group_id and f.topic_id = g.topic_id
   ) as takes

@@ -221,6 +221,15 @@ select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
 -- name: set_dedupe_window
 select gapless.set_dedupe_window(%(name)s, %(window_s)s)
 
+-- name: covers
+-- Is there such a group, and is the topic one of its topics?
+select
+  exists (select from gapless.consumer_group g where g.group_id = %(group)s),
+  exists (
+    select from gapless.consumer_group g
+    where g.group_id = %(group)s and g.topic_id = gapless.topic_id(%(topic)s)
+  )
+
 -- name: wait_for
 select w.state, w.group_id,
   case when w.state = 'scheduled' then gapless.scheduled_until(%(transaction_id)s::text::uuid) end as until

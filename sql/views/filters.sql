@@ -30,6 +30,7 @@ left join lateral (
     and n.unasked > 0
   order by n.unasked_ts desc
   limit 1
-) l on true;
+) l on true
+where not f.subscribed;
 
 comment on view gapless.filters is 'Groups that take some events of a topic only: which, and what that came to.';

@@ -3,7 +3,7 @@
 -- scan_max events of the log at most, and what it does not keep is passed with the range.
 -- Returns the rows of claim_at(), then one per kept event with nothing but its columns; none of these when more than
 -- events_max are kept.
--- The first row of a claim has kept, kept_offsets (in offset order, of the whole range) and filter_errors
+-- The first row of a claim has kept, kept_offsets (in offset order, of the whole range), filter_errors and matched
 -- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
 --   outcome 'unfiltered' the group has no filter: ask claim_events()
 --   outcome 'filtered'   the filter was changed this moment: ask again
@@ -18,7 +18,7 @@ create or replace function gapless.claim_kept(
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
-  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint,
+  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint, matched text[],
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
@@ -38,6 +38,7 @@ declare
   ids bigint[] := '{}';
   offsets bigint[] := '{}';
   errors text[] := '{}';
+  numbers text[] := '{}';
   begun bigint;
   ended bigint;
 begin
@@ -62,6 +63,9 @@ begin
     return;
   end if;
 
+  if (here.filter).subscribed then    -- a look-up each: hours of them would be one claim
+    _scan_max := least(_scan_max, greatest(_batch_size, 1000));
+  end if;
   if exists (
     select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
   ) then
@@ -79,6 +83,7 @@ begin
     ids := ids || look.kept;
     offsets := offsets || look.kept_offsets;
     errors := errors || coalesce(look.filter_errors, array_fill(null::text, array[cardinality(look.kept)]));
+    numbers := numbers || look.matched;
     seen := look.upto;
     exit when seen < at + size - 1 or cardinality(ids) >= _batch_size
       or seen >= most;
@@ -110,7 +115,7 @@ begin
       begun := first_offset;
       ended := last_offset;
       if begun <> here.next_offset then    -- somebody moved the group since
-        ids := '{}'; offsets := '{}'; errors := '{}';
+        ids := '{}'; offsets := '{}'; errors := '{}'; numbers := '{}';
         seen := begun - 1;
       end if;
       if ended > seen then    -- the last unit ends behind what was looked at
@@ -119,6 +124,7 @@ begin
         ids := ids || look.kept;
         offsets := offsets || look.kept_offsets;
         errors := errors || coalesce(look.filter_errors, array_fill(null::text, array[cardinality(look.kept)]));
+        numbers := numbers || look.matched;
       end if;
       if look.lost_offset <= ended then
         lost_id := look.lost_id;
@@ -126,6 +132,9 @@ begin
       size := (select count(*) from unnest(offsets) o where o <= ended);
       kept := ids[1 : size];
       kept_offsets := offsets[1 : size];
+      if (here.filter).subscribed then
+        matched := numbers[1 : size];
+      end if;
       if exists (select from unnest(errors[1 : size]) e where e is not null) then
         filter_errors := errors[1 : size];
       end if;
@@ -134,7 +143,7 @@ begin
       );
     end if;
     return next;
-    kept := null; kept_offsets := null; filter_errors := null; lost_id := null;
+    kept := null; kept_offsets := null; filter_errors := null; lost_id := null; matched := null;
   end loop;
   if begun is null or size = 0 or size > _events_max then
     return;
@@ -143,6 +152,7 @@ begin
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,
+    null::text[],
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
     o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
   from gapless.outbox_message_t o

@@ -3,6 +3,7 @@
 --   select * from gapless.take('sender', 'mails', max_events => 10, visibility => '60 s');
 -- Returns no row when there is nothing. attempt: which call of it this is, 1 the first. Events that were taken together
 -- share a receipt; those of a unit that was set aside have another. At most max_events, and one block of the group.
+-- A partition that stands before a hole gives nothing: a notice says so when the others have nothing either.
 -- Call it in a transaction of its own: until it commits, others wait for these events.
 -- Raises GL404 for a group or topic that is not there, GL409 for an ordered group, GL400 for what is out of range.
 create or replace function gapless.take(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapless.cli import unrouted
 from gapless.cli.context import load_all, open_connection, show_found
@@ -13,13 +13,12 @@ from gapless.cli.retention import (
     add_dedupe_window,
     add_retention,
     changed,
-    parse_age,
+    new_topic_flags,
     parse_window,
 )
 from gapless.cli.screen import answer, remark, show
 from gapless.errors import UsageError
 from gapless.log.retention import find_retention
-from gapless.log.topics import create_topic, find_topic
 from gapless.ops.text import age_text, quantity
 from gapless.ops.topics import (
     AlteredTopic,
@@ -27,6 +26,7 @@ from gapless.ops.topics import (
     TopicInfo,
     TopicPartition,
     alter_topic,
+    ensure_as_configured,
     list_changes,
     list_topics,
     list_unrouted,
@@ -34,9 +34,6 @@ from gapless.ops.topics import (
 )
 
 if TYPE_CHECKING:
-    from psycopg import Connection
-
-    from gapless.log.topics import Topic
     from gapless.settings import Loaded
 
 EXAMPLES = """\
@@ -80,27 +77,6 @@ def add_arguments(parser: Parser) -> None:
     unrouted.declare(verbs)
 
 
-def ensure(
-    conn: Connection[Any], name: str, loaded: Loaded, window_s: int | None = None
-) -> tuple[Topic, bool]:
-    """Return the topic, and whether it was made just now, then with this dedupe window.
-
-    Raises UsageError, with both numbers, for one with another number of partitions than somebody
-    asked for; the default asks for nothing.
-    """
-    before = find_topic(conn, name)
-    if before is not None and loaded.sources["totalPartitions"] == "default":
-        return before, False
-    settings = loaded.settings
-    return create_topic(
-        conn,
-        name,
-        partitions=settings.total_partitions,
-        keep_s=settings.retention_s,
-        dedupe_window_s=window_s,
-    )
-
-
 def _list(args: argparse.Namespace) -> int:
     with open_connection(args, "topics") as conn:
         found = list_topics(conn)
@@ -135,7 +111,7 @@ def _alter(args: argparse.Namespace) -> int:
     _tell(done.changes)
     _warn_of_configuration(loaded, done)
     lines = (_retention(done), _window(done), _direct(done), _partitions(done))
-    answer(args, "\n".join(filter(None, lines)), **_as_json(done))
+    answer(args, "\n".join(filter(None, lines)), **done.record())
     return 0
 
 
@@ -182,24 +158,6 @@ def _direct(done: AlteredTopic) -> str:
     return f"topic {done.topic} takes direct messages (to_group)" if done.direct else ""
 
 
-def _as_json(done: AlteredTopic) -> dict[str, object]:
-    """Return what was changed, and nothing of the rest."""
-    said: dict[str, object] = {"topic": done.topic}
-    if (kept := done.retention) is not None:
-        said |= {
-            "retention_s": kept.keep_s,
-            "archive": kept.archive,
-            "overrun": list(kept.overrun),
-        }
-    if done.dedupe_window_s is not None:
-        said["dedupe_window_s"] = done.dedupe_window_s
-    if done.direct is not None:
-        said["direct"] = done.direct
-    if done.partitions is not None:
-        said |= {"partitions_before": done.partitions_before, "partitions": done.partitions}
-    return said
-
-
 def _tell(changes: Sequence[TopicChange]) -> None:
     """Say on stderr which groups are not done with a change."""
     for each in changes:
@@ -212,13 +170,10 @@ def _tell(changes: Sequence[TopicChange]) -> None:
 
 
 def _create(args: argparse.Namespace) -> int:
-    flags: dict[str, object] = {"total_partitions": args.partitions}
-    if args.retention is not None:
-        flags["retention_s"] = parse_age(args.retention) or ""
     window_s = parse_window(args.dedupe_window)
-    loaded = load_all(args, flags)
+    loaded = load_all(args, new_topic_flags(args))
     with open_connection(args, "topics", loaded.settings) as conn:
-        topic, is_new = ensure(conn, args.name, loaded, window_s)
+        topic, is_new = ensure_as_configured(conn, args.name, loaded, window_s)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
     answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)

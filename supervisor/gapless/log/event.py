@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic
@@ -79,6 +79,18 @@ class NewEvent(NotJson):
     to_group: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedSubscription:
+    """A subscription that an event matched: its name in the group, and its params.
+
+    subscription_id: its number in the database; one that is changed gets another.
+    """
+
+    subscription_id: int
+    name: str
+    params: Mapping[str, Any]
+
+
 class Event(Generic[P_co]):
     """One event of the log, read-only. `payload` and `headers` are decoded when first asked for.
 
@@ -86,10 +98,11 @@ class Event(Generic[P_co]):
 
     topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
     filter_error: why the group's filter could not be asked about it (docs/filters.md); nearly
-    always None.
+    always None. subscriptions: those of its group that it matched (docs/subscriptions.md).
     """
 
     filter_error: str | None = None
+    subscriptions: tuple[MatchedSubscription, ...] = ()
     __slots__ = ("_headers", "_payload", "_row", "_timeline", "offset", "partition", "topic")
 
     def __init__(
@@ -199,6 +212,24 @@ class Unasked(Event[P_co]):
     ) -> None:
         super().__init__(topic, partition, offset, row, timeline)
         self.filter_error = why
+
+
+class MatchedEvent(Event[P_co]):
+    """An event of a group with subscriptions."""
+
+    __slots__ = ("subscriptions",)
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        row: Row,
+        timeline: int,
+        subscriptions: tuple[MatchedSubscription, ...],
+    ) -> None:
+        super().__init__(topic, partition, offset, row, timeline)
+        self.subscriptions = subscriptions
 
 
 def transaction_uuid(xid: int, timeline: int = 1) -> UUID:

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.log.retention import Retention, set_retention
-from gapless.log.topics import require_topic, set_dedupe_window, set_partitions
+from gapless.log.topics import (
+    create_topic,
+    find_topic,
+    require_topic,
+    set_dedupe_window,
+    set_partitions,
+)
 from gapless.ops.rows import require_autocommit, row, rows
 from gapless.ops.text import ONLY_JSON
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+    from gapless.log.topics import Topic
+    from gapless.settings import Loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,23 @@ class AlteredTopic:
     partitions: int | None = None
     changes: Sequence[TopicChange] = ()
 
+    def record(self) -> dict[str, object]:
+        """Return what was changed, and nothing of the rest."""
+        said: dict[str, object] = {"topic": self.topic}
+        if (kept := self.retention) is not None:
+            said |= {
+                "retention_s": kept.keep_s,
+                "archive": kept.archive,
+                "overrun": list(kept.overrun),
+            }
+        if self.dedupe_window_s is not None:
+            said["dedupe_window_s"] = self.dedupe_window_s
+        if self.direct is not None:
+            said["direct"] = self.direct
+        if self.partitions is not None:
+            said |= {"partitions_before": self.partitions_before, "partitions": self.partitions}
+        return said
+
 
 def list_topics(conn: Connection[Any]) -> list[TopicInfo]:
     """Return all topics, by name."""
@@ -114,6 +140,27 @@ def list_changes(conn: Connection[Any], topic: str | None = None) -> list[TopicC
 def list_unrouted(conn: Connection[Any]) -> list[UnroutedId]:
     """Return the topic ids that have events and no topic; adopt_topic() makes one of an id."""
     return rows(conn, UnroutedId, query("cli", "unrouted"))
+
+
+def ensure_as_configured(
+    conn: Connection[Any], name: str, loaded: Loaded, window_s: int | None = None
+) -> tuple[Topic, bool]:
+    """Return a topic, and whether it was made just now: as configured, with this dedupe window.
+
+    Raises UsageError, with both numbers, for one with another number of partitions than somebody
+    asked for; the default asks for nothing.
+    """
+    before = find_topic(conn, name)
+    if before is not None and loaded.sources["totalPartitions"] == "default":
+        return before, False
+    settings = loaded.settings
+    return create_topic(
+        conn,
+        name,
+        partitions=settings.total_partitions,
+        keep_s=settings.retention_s,
+        dedupe_window_s=window_s,
+    )
 
 
 def alter_topic(

@@ -17,8 +17,10 @@ from typing import Any
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from gapless.db.schema import use_schema
 from gapless.errors import UsageError
 from gapless.log.filters import ALL, Filter, filter_of
+from gapless.settings import environment_schema
 from gapless.spark.columns import parse_columns
 from gapless.spark.offsets import StartPlace, parse_place
 
@@ -27,7 +29,7 @@ _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 # What Spark itself puts among the options, or means by them.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
-_CONNECTION = ("url", "dsn", "service")
+_CONNECTION = ("url", "dsn", "service", "schema")
 _READ = (
     *_CONNECTION,
     "subscribe",
@@ -167,6 +169,7 @@ _TIMESTAMPS = ("startingTimestamp", "endingTimestamp")
 def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
     """Return the options by their names in lower case: Spark does not keep the case."""
     options = {name.lower(): str(value) for name, value in given.items()}
+    _work_in(options.get("schema"))
     known = {name.lower(): name for name in names}
     for name in options:
         if name not in known and name not in _OF_SPARK:
@@ -174,6 +177,12 @@ def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
             meant = f"; did you mean {known[close[0]]}?" if close else f": {', '.join(names)}"
             raise UsageError(f"there is no option {name!r} here{meant}")
     return options
+
+
+def _work_in(schema: str | None) -> None:
+    """Let this process work in the schema of the option; tasks are sent it (reach.py)."""
+    if schema is not None:
+        use_schema(environment_schema({**os.environ, "GAPLESS_SCHEMA": schema}))
 
 
 def _dsn(options: Mapping[str, str]) -> str:

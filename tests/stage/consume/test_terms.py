@@ -77,7 +77,8 @@ def speaks(world: World) -> Handler:
         "group",
         "batch",
         "habits",
-        "topics",  # of a queue, as the two that follow: see the queue that speaks
+        "topics",  # of a queue, as the three that follow: see the queue that speaks
+        "weights",
         "mode",
         "visibility_s",
         "coroutine",  # what follows is no term: the function itself, what it needs, what calls it
@@ -94,6 +95,7 @@ def test_each_of_its_options_counts(speaks: Handler) -> None:
         group_id="terms",
         topic=str(speaks.topic),
         topics=(str(speaks.topic),),
+        weights=(),
         mode="ordered",
         visibility_s=44,
         workers=6,

@@ -65,6 +65,7 @@ class QueuePlace:
 
     block: events that one worker has in hand at most, and locks as one. hint: where to look next;
     None: from the floor on, for what others have let go. claims: how often something was taken.
+    stopped_until_s (time.monotonic): when to look again whether a hole was mended.
     """
 
     queue: Queue
@@ -75,6 +76,7 @@ class QueuePlace:
     unfinished: int = 0
     hint: int | None = None
     claims: int = field(default=0)
+    stopped_until_s: float = 0.0
 
     @property
     def partition(self) -> Partition:

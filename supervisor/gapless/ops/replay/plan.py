@@ -11,6 +11,7 @@ from uuid import uuid4
 from gapless.consume.terms import Terms, agree
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
 from gapless.consume.verdict.policy import Policy
 from gapless.db.queries import query
 from gapless.errors import RefusedError, UsageError
@@ -141,6 +142,20 @@ def replay_terms(handler: Handler, settings: Settings, topic: str | None = None)
     policy = Policy(crashes_max=terms.policy.crashes_max)
     topic = topic or terms.topic
     return replace(terms, topic=topic, topics=(topic,), mode="ordered", policy=policy)
+
+
+def choose_handler(reference: str, settings: Settings, topic: str | None = None) -> Handler:
+    """Load the handler that `module:handler` names; of several, the one of this topic.
+
+    Raises UsageError for what cannot be loaded, and where several are left.
+    """
+    found = load_handlers(reference)
+    if len(found) > 1 and topic:
+        found = [each for each in found if agree(each, settings).topic == topic] or found
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise UsageError(f"{reference} has several handlers: say which one of {names}")
+    return found[0]
 
 
 def singly(handler: Handler) -> Handler:
