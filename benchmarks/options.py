@@ -28,7 +28,6 @@ NAMES = (
     "sequencing",
     "later",
     "capture",
-    "webhooks",
     "members",
     "planning",
     "spark",
