@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from gapless.settings import Loaded, Settings
+    from gapless.status.console import Letters
     from gapless.worker.plan import Plan, Source
 
 PARTITIONS_PER_ENDPOINT = 64  # of a supervisor that only delivers: a process for each webhook
@@ -109,7 +110,7 @@ _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     if os.getpid() == 1:  # of a container
-        from gapless.cli.pid_one import work_in_a_child  # noqa: PLC0415 - only there
+        from gapless.worker.pid_one import work_in_a_child  # noqa: PLC0415 - only there
 
         return work_in_a_child(lambda: _run(args))
     return _run(args)
@@ -146,11 +147,17 @@ def _run(args: argparse.Namespace) -> int:
         )
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
-        from gapless.cli.console import supervise_with_console  # noqa: PLC0415
+        from gapless.worker.console import supervise_with_console  # noqa: PLC0415
 
-        return supervise_with_console(plan, metrics)
+        return supervise_with_console(plan, _letters, metrics)
     _log_on(settings.log_format, metrics)
     return Supervisor(plan, metrics=metrics).run()
+
+
+def _letters() -> Letters:
+    from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415 - in the console's process alone
+
+    return LETTERS
 
 
 def _plan(args: argparse.Namespace, loaded: Loaded, references: Sequence[str]) -> Plan:
@@ -189,7 +196,7 @@ def _log_on(log_format: str, metrics: socket | None) -> None:
     """Have lines of the log, and say where metrics can be read."""
     import logging  # noqa: PLC0415 - not for --help
 
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415 - as above
+    from gapless.logs import set_up_logs  # noqa: PLC0415 - as above
 
     set_up_logs(log_format)
     if metrics is not None:

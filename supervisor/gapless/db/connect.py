@@ -12,6 +12,7 @@ from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import ConnectError, ReceiverError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
@@ -59,6 +60,31 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
         if _backend_pid(conn) != conn.info.backend_pid:
             _refuse_shared_sessions(conn, dsn, connect_timeout_s)
         conn.execute(query("connect", "guard_session"))
+    except psycopg.Error as error:
+        conn.close()
+        raise cannot_connect(dsn, error) from error
+    except ConnectError:
+        conn.close()
+        raise
+    return conn
+
+
+def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
+    """Open a session that may be a pooler's, in autocommit: for statements that need no session.
+
+    Advisory locks, LISTEN and settings of the session have no place in it. Raises as connect(),
+    but for a pooler in transaction mode.
+    """
+    try:
+        conn = _open(dsn, role, connect_timeout_s)
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise cannot_connect(dsn, error) from error
+    try:
+        _check(conn)
+        if _backend_pid(conn) == conn.info.backend_pid:
+            conn.execute(query("connect", "guard_session"))
+        else:
+            conn.prepare_threshold = None  # the next statement may meet another session
     except psycopg.Error as error:
         conn.close()
         raise cannot_connect(dsn, error) from error
@@ -141,7 +167,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
         dsn,
         autocommit=True,
         client_encoding="utf8",  # that of JSON, whatever the database or PGCLIENTENCODING says
-        application_name=f"gapless/{role}"[:63],
+        application_name=f"{schema()}/{role}"[:63],
         connect_timeout=connect_timeout_s,
         keepalives_idle=5,
         keepalives_interval=2,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psycopg import Connection
 from rich.console import Console
@@ -23,11 +23,9 @@ from gapless.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keepin
 from gapless.demo.pipelines import run_pipelines
 from gapless.demo.producers import start_producers
 from gapless.demo.report import measure, print_report
+from gapless.demo.served import gateway
 from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.errors import GaplessError
-
-if TYPE_CHECKING:
-    from gapless.status.console import Letters
 
 JOIN_S_MAX = 30.0
 STANDSTILL_S_MAX = 60.0
@@ -39,14 +37,14 @@ class Programme:
     """What to play: the first `flights` of the file (None: all), so many a second (0: no limit).
 
     spark: two pipelines on Spark, too. keep: leave the database, and say what to do with it.
-    letters: what the console can do about units set aside.
+    gateway: HOST:PORT at which the log is served over HTTP while it plays; None: nowhere.
     """
 
-    letters: Letters
     flights: int | None = None
     flights_per_s: float = 600
     spark: bool = False
     keep: bool = False
+    gateway: str | None = None
 
 
 def play(programme: Programme, configured_dsn: str | None) -> int:
@@ -79,10 +77,10 @@ def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool
     with connect(dsn, role="demo") as conn:
         install_demo(conn)
         truth = flights("truth").compute(programme.flights)
-        with crew(dsn, folder) as supervisors:
+        with _served(screen, programme, dsn, folder), crew(dsn, folder) as supervisors:
             screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
             _wait_until_joined(conn, supervisors)
-            with _show(screen, dsn, conn, programme.letters) as show:
+            with _show(screen, dsn, conn) as show:
                 _run(
                     conn,
                     supervisors,
@@ -94,6 +92,14 @@ def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool
         if programme.spark:
             checks += run_pipelines(screen, conn, dsn, folder, programme.flights)
         return print_report(screen, checks, measure(conn))
+
+
+def _served(
+    screen: Console, programme: Programme, dsn: str, folder: Path
+) -> contextlib.AbstractContextManager[None]:
+    if programme.gateway is None:
+        return contextlib.nullcontext()
+    return gateway(screen, dsn, folder, programme.gateway)
 
 
 def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo) -> None:
@@ -136,19 +142,18 @@ def _run(
 
 
 @contextlib.contextmanager
-def _show(
-    screen: Console, dsn: str, conn: Connection[Any], letters: Letters
-) -> Iterator[Callable[[], None]]:
+def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable[[], None]]:
     """Yield what to call now and then to show how it goes."""
     if not screen.is_terminal or screen.is_dumb_terminal:
         yield _lines(conn)
         return
+    from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415 - as below
     from gapless.status.console import LiveConsole  # noqa: PLC0415 - only on a terminal
     from gapless.status.loop import Looker  # noqa: PLC0415 - as above
     from gapless.status.view import ConsoleState  # noqa: PLC0415 - as above
 
     way_out = "gapless demo: the check comes at the end"
-    live = LiveConsole(letters, ConsoleState(way_out=way_out, has_keys=False), screen)
+    live = LiveConsole(LETTERS, ConsoleState(way_out=way_out, has_keys=False), screen)
     with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
         yield looker.tick
 

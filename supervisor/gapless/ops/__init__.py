@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from gapless.log.retention import Chunk, Retention, find_retention
     from gapless.log.schedules import Schedule, add_schedule, apply_schedule
     from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
+    from gapless.ops.attach import (
+        Attached,
+        AttachmentInfo,
+        AttachPlan,
+        Wish,
+        attach_table,
+        detach_table,
+        list_attachments,
+        mend_attachment,
+        plan_attachment,
+    )
     from gapless.ops.captures import (
         CaptureInfo,
         capture_table,
@@ -68,6 +79,7 @@ if TYPE_CHECKING:
     )
     from gapless.ops.doctor.finding import Finding
     from gapless.ops.doctor.rounds import diagnose
+    from gapless.ops.expiry import ExpiryChange, GroupExpiry, list_expiries, set_expiry
     from gapless.ops.filters import (
         FilterChange,
         GroupFilter,
@@ -94,6 +106,7 @@ if TYPE_CHECKING:
         install_schema,
         is_installed,
     )
+    from gapless.ops.keys import CreatedKey, KeyInfo, create_key, list_keys, revoke_key
     from gapless.ops.later import (
         Cancelled,
         LaterEvent,
@@ -102,7 +115,8 @@ if TYPE_CHECKING:
         count_later,
         list_later,
     )
-    from gapless.ops.load.lines import JsonLines, LineShape
+    from gapless.ops.load.lines import JsonLines
+    from gapless.ops.load.parse import LineShape
     from gapless.ops.load.publish import PublishedLines, publish_lines
     from gapless.ops.pipelines import (
         RemovedPipeline,
@@ -151,6 +165,14 @@ if TYPE_CHECKING:
         show_schedule,
     )
     from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
+    from gapless.ops.subscriptions import (
+        SubscriptionChange,
+        SubscriptionInfo,
+        list_subscriptions,
+        subscribe,
+        unsubscribe,
+    )
+    from gapless.ops.switch import hand_back, place_group, switch_group
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -177,32 +199,36 @@ if TYPE_CHECKING:
     from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
-    "EARLIEST", "AlteredTopic", "Cancelled", "CaptureInfo", "Chain", "ChainUnit", "Chunk",
-    "CreatedGroup", "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit",
-    "Explained", "FailedUnit", "FilterChange", "Finding", "GroupFilter", "GroupInfo",
+    "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
+    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "CreatedGroup", "CreatedKey", "DlqDetails",
+    "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "ExpiryChange", "Explained",
+    "FailedUnit", "FilterChange", "Finding", "GroupExpiry", "GroupFilter", "GroupInfo",
     "GroupPartition", "GroupPlace", "Happened", "ImportedEvent", "ImportedUnit", "Installed",
-    "JsonLines", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead",
-    "ParkedBehind", "Paused", "PipelineStanding", "Point", "PublishedLines", "QueueJob",
-    "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo",
-    "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial",
-    "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
-    "TakenEvent", "Topic", "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId",
-    "WebhookInfo", "WebhookTrial", "acknowledge", "add_schedule", "add_webhook", "adopt_topic",
-    "alter_topic", "apply_schedule", "cancel", "cancel_later", "capture_table", "clear_filter",
-    "count_later", "create_group", "create_replay", "create_topic", "diagnose", "discard_unit",
-    "discard_units", "discard_unrouted", "drop_chunks", "drop_schema", "explain", "export_units",
-    "extend", "find_losses", "find_replay", "find_retention", "find_topic", "happened_since",
-    "import_unit", "install_schema", "is_installed", "list_captures", "list_changes", "list_chunks",
-    "list_filters", "list_groups", "list_later", "list_pipelines", "list_replays", "list_schedules",
-    "list_topics", "list_units", "list_unrouted", "list_webhooks", "mend_capture", "parse_units",
-    "pause", "pause_schedule", "pause_webhook", "peek", "plan_replay", "plan_seek", "publish_lines",
-    "queue_state", "redrive_unit", "redrive_units", "reject", "release", "release_capture",
-    "remove_group", "remove_pipeline", "remove_replay", "remove_schedule", "remove_webhook",
-    "replay_progress", "replay_terms", "republish_unit", "reset_pipeline", "resume",
-    "resume_schedule", "resume_webhook", "run_replay", "run_schedule", "seek", "seek_paused",
-    "set_filter", "show_group", "show_schedule", "show_server", "show_topic", "show_unit",
-    "show_webhook", "skip_hole", "start_server", "stop_server", "take", "trace", "try_replay",
-    "try_webhook",
+    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move",
+    "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point", "PublishedLines",
+    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
+    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
+    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
+    "ServerInfo", "Skipped", "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic",
+    "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId", "WebhookInfo", "WebhookTrial",
+    "Wish", "acknowledge", "add_schedule", "add_webhook", "adopt_topic", "alter_topic",
+    "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table", "clear_filter",
+    "count_later", "create_group", "create_key", "create_replay", "create_topic", "detach_table",
+    "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks", "drop_schema",
+    "explain", "export_units", "extend", "find_losses", "find_replay", "find_retention",
+    "find_topic", "hand_back", "happened_since", "import_unit", "install_schema", "is_installed",
+    "list_attachments", "list_captures", "list_changes", "list_chunks", "list_expiries",
+    "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines", "list_replays",
+    "list_schedules", "list_subscriptions", "list_topics", "list_units", "list_unrouted",
+    "list_webhooks", "mend_attachment", "mend_capture", "parse_units", "pause", "pause_schedule",
+    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
+    "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject", "release",
+    "release_capture", "remove_group", "remove_pipeline", "remove_replay", "remove_schedule",
+    "remove_webhook", "replay_progress", "replay_terms", "republish_unit", "reset_pipeline",
+    "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
+    "seek", "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
+    "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server", "stop_server",
+    "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -214,6 +240,10 @@ if not TYPE_CHECKING:
             "gapless.log.retention": "Chunk Retention find_retention",
             "gapless.log.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
+            "gapless.ops.attach": (
+                "Attached AttachmentInfo AttachPlan Wish attach_table detach_table "
+                "list_attachments mend_attachment plan_attachment"
+            ),
             "gapless.ops.captures": (
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
             ),
@@ -233,6 +263,7 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.doctor.finding": "Finding",
             "gapless.ops.doctor.rounds": "diagnose",
+            "gapless.ops.expiry": "ExpiryChange GroupExpiry list_expiries set_expiry",
             "gapless.ops.filters": "FilterChange GroupFilter clear_filter list_filters set_filter",
             "gapless.ops.groups": (
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
@@ -245,7 +276,9 @@ if not TYPE_CHECKING:
             "gapless.ops.later": (
                 "Cancelled LaterEvent LaterTotals cancel_later count_later list_later"
             ),
-            "gapless.ops.load.lines": "JsonLines LineShape",
+            "gapless.ops.keys": "CreatedKey KeyInfo create_key list_keys revoke_key",
+            "gapless.ops.load.lines": "JsonLines",
+            "gapless.ops.load.parse": "LineShape",
             "gapless.ops.load.publish": "PublishedLines publish_lines",
             "gapless.ops.pipelines": (
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
@@ -269,6 +302,10 @@ if not TYPE_CHECKING:
                 "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
                 "run_schedule show_schedule"
             ),
+            "gapless.ops.subscriptions": (
+                "SubscriptionChange SubscriptionInfo list_subscriptions subscribe unsubscribe"
+            ),
+            "gapless.ops.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from gapless.settings.kinds import Address, Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
+from gapless.settings.schema import DEFAULT_SCHEMA, SchemaName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,9 @@ class Settings:
     dsn: str | None = _setting(Dsn(null="libpq's own environment"), None)
     """Where the database is; None leaves it to libpq's environment (see `dsn_is_configured`)."""
 
+    schema: str = _setting(SchemaName(), DEFAULT_SCHEMA)
+    """Where in the database gapless is; all programs of an installation say the same."""
+
     app: str | None = _setting(Text(longest=_REFERENCE_CHARACTERS_MAX, null="none"), None)
     """The program whose handlers `gapless run` runs: `module:attribute` or a path."""
 
@@ -78,6 +82,18 @@ class Settings:
 
     standstill_s: int = _whole(60, 1, 86_400)
     """After so long with events and none passed, health names the partition."""
+
+    gateway: str | None = _setting(Address(null="127.0.0.1:8080"), None)
+    """Where `gapless gateway` listens, as HOST:PORT; None is 127.0.0.1:8080."""
+
+    gateway_sessions: int = _whole(16, 1, 500)
+    """How many sessions a gateway has with the database, at most: requests at a time."""
+
+    max_event_bytes: int = _whole(1_048_576, 1_024, 268_435_456)
+    """How large the JSON of one event may be that a gateway takes."""
+
+    max_batch_bytes: int = _whole(16_777_216, 1_024, 1_073_741_824)
+    """How large the body of a request may be that a gateway takes."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""

@@ -12,8 +12,10 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.expiring import Expiring
+from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
 from gapless.status.waiting import NOTHING_WAITS, Later
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
@@ -182,6 +184,9 @@ class Snapshot:
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
+    filters: tuple[Filtered, ...] = ()
+    expiring: tuple[Expiring, ...] = ()
+    attachments: tuple[FaultyAttachment, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

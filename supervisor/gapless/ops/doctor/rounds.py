@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
+    attachments,
     captures,
+    expiry,
+    filters,
     later,
     log,
     places,
@@ -15,6 +18,7 @@ from gapless.ops.doctor import (
     schema,
     server,
     session,
+    subscriptions,
     webhooks,
 )
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
@@ -44,11 +48,15 @@ _LOG = (
     log.unrouted,
     later.later,
     captures.captures,
+    attachments.attachments,
     webhooks.webhooks,
     log.squatters,
     log.members,
     log.partitions,
     queues.queues,
+    subscriptions.subscriptions,
+    filters.filters,
+    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,
