@@ -69,9 +69,10 @@ class Attached:
 class AttachmentInfo:
     """An attached table as it stands.
 
-    copied_to: the highest id of the rows that were copied in order. live_ts: since when new rows are copied as they are inserted; None: not yet. groups: each with
-    `ready` (its old consumer handles the events) or `switched` (the group does). problem: what
-    keeps rows from being published; None: nothing does. remedy: the command that helps.
+    copied_to: the highest id of the rows that were copied in order. live_ts: since when new rows
+    are copied as they are inserted; None: not yet. groups: each with `ready` (its old consumer
+    handles the events) or `switched` (the group does). problem: what keeps rows from being
+    published; None: nothing does. remedy: the command that helps.
     """
 
     table: str

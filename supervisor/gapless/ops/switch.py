@@ -32,9 +32,9 @@ def place_group(
     """Put a group where an old consumer is; False: it was switched before, and nothing is done.
 
     Before: `conn` is in autocommit. The group has the old consumer's name, and is made, and paused.
-    dsn: of the same database, for a second session. place: among the ids of rows, the next one, where the
-    attachment names no table of places. It is tried for timeout_s seconds, until the old consumer
-    is at a place that an offset stands for. Raises RefusedError: there is none, or no such
+    dsn: of the same database, for a second session. place: among the ids of rows, the next one,
+    where the attachment names no table of places. It is tried for timeout_s seconds, until the old
+    consumer is at a place that an offset stands for. Raises RefusedError: there is none, or no such
     consumer; GaplessError when the old consumer's place was locked all the time.
     """
     what = {"group": group, "place": place, "switches": False}
