@@ -73,6 +73,10 @@ class WaitError(GaplessError):
         self.group = group
 
 
+class ReplyError(GaplessError):
+    """Nobody has replied to a request in time; it may be handled all the same."""
+
+
 class HoleError(GaplessError):
     """The rows read do not equal the range claimed (I3): the partition must not continue.
 
@@ -154,6 +158,17 @@ class UnreadyError(BlockedError):
             "it is tried for a while, then the policy holds"
         )
         self.args = (text,)
+
+
+class ReceiverError(BlockedError):
+    """What a handler sends to takes nothing now: its units wait in place, no attempt counts.
+
+    place: who that is.
+    """
+
+    def __init__(self, place: str, error: BaseException | str) -> None:
+        super().__init__(place, error)
+        self.args = (f"{place}: {error}",)
 
 
 def one_line(error: BaseException) -> str:

@@ -12,7 +12,8 @@ from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
-from gapless.errors import ConnectError, UnreachableError, one_line
+from gapless.db.schema import schema
+from gapless.errors import ConnectError, ReceiverError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
 
@@ -96,7 +97,7 @@ def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
 def is_transient(error: BaseException) -> bool:
     """Tell whether an error is the environment's: to be retried, never counted against an event."""
     if not isinstance(error, psycopg.Error):
-        return isinstance(error, ConnectError)
+        return isinstance(error, ConnectError | ReceiverError)
     if error.sqlstate is None:
         # Without SQLSTATE it never reached the server, or it broke on the way. So does a
         # statement with more than 65 535 parameters, and it will never do better.
@@ -141,7 +142,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
         dsn,
         autocommit=True,
         client_encoding="utf8",  # that of JSON, whatever the database or PGCLIENTENCODING says
-        application_name=f"gapless/{role}"[:63],
+        application_name=f"{schema()}/{role}"[:63],
         connect_timeout=connect_timeout_s,
         keepalives_idle=5,
         keepalives_interval=2,

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from gapless.settings.kinds import Address, Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
+from gapless.settings.schema import DEFAULT_SCHEMA, SchemaName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +57,9 @@ class Settings:
 
     dsn: str | None = _setting(Dsn(null="libpq's own environment"), None)
     """Where the database is; None leaves it to libpq's environment (see `dsn_is_configured`)."""
+
+    schema: str = _setting(SchemaName(), DEFAULT_SCHEMA)
+    """Where in the database gapless is; all programs of an installation say the same."""
 
     app: str | None = _setting(Text(longest=_REFERENCE_CHARACTERS_MAX, null="none"), None)
     """The program whose handlers `gapless run` runs: `module:attribute` or a path."""
@@ -175,6 +179,16 @@ class Settings:
 
     workers: int = _whole(4, 1, 1_000)
     """How many processes of this supervisor handle the events of each queue group."""
+
+    webhook_allow: tuple[str, ...] = _setting(
+        Items(item=Text(longest=_NAME_CHARACTERS_MAX), null="none"), ()
+    )
+    """Private networks whose addresses webhooks may call, such as 10.1.2.0/24."""
+
+    webhook_ca_file: str | None = _setting(
+        Text(longest=_REFERENCE_CHARACTERS_MAX, null="the usual authorities"), None
+    )
+    """Certificates (PEM) that webhooks believe beside those of the usual authorities."""
 
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
     """How many partitions this supervisor may hold; None is no limit."""

@@ -8,6 +8,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.status.expiring import Expiring
+from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
     Change,
     Eviction,
@@ -49,6 +51,8 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
         captures = _ask(conn, "captures", FaultyCapture)
+        filters = _ask(conn, "filters", Filtered)
+        expiring = _ask(conn, "expiring", Expiring)
         attachments = _ask(conn, "attachments", FaultyAttachment)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
@@ -68,6 +72,8 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             held=tuple(held),
             unrouted=tuple(unrouted),
             captures=tuple(captures),
+            filters=tuple(filters),
+            expiring=tuple(expiring),
             attachments=tuple(attachments),
             later=_one(later),
             squatters=tuple(squatters),

@@ -9,6 +9,8 @@ from gapless.errors import ConnectError
 from gapless.ops.doctor import (
     attachments,
     captures,
+    expiry,
+    filters,
     later,
     log,
     places,
@@ -16,6 +18,8 @@ from gapless.ops.doctor import (
     schema,
     server,
     session,
+    subscriptions,
+    webhooks,
 )
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
@@ -45,10 +49,14 @@ _LOG = (
     later.later,
     captures.captures,
     attachments.attachments,
+    webhooks.webhooks,
     log.squatters,
     log.members,
     log.partitions,
     queues.queues,
+    subscriptions.subscriptions,
+    filters.filters,
+    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,

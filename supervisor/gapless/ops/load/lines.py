@@ -26,6 +26,7 @@ _READ_BYTES = 1024 * 1024
 _BLANKS = " \t\r\n"
 _TEXT_FIELDS = (
     "key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key", "deliver_at",
+    "to_group",
 )  # fmt: skip
 _FIELDS = ("payload", *_TEXT_FIELDS, "headers", "deliver_in")
 
