@@ -29,6 +29,7 @@ NAMES = (
     "sequencing",
     "later",
     "capture",
+    "gateway",
     "webhooks",
     "members",
     "planning",

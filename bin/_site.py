@@ -32,6 +32,7 @@ _NAV = (
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),
     ("Other languages", "other-languages.md"),
+    ("The gateway (HTTP)", "gateway.md"),
     ("Tables as topics", "capture.md"),
     ("Outboxes that exist", "attach.md"),
     ("Operations", "operations.md"),

@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from gapless.db.queries import query, sql_root
 from gapless.log.event import COLUMNS, GIVEN, Event, NewEvent, Row
 from gapless.log.tail import Entry
-from gapless.ops.load import lines
+from gapless.ops.load import parse
 from gapless.spark import events
 from gapless.spark.columns import COLUMNS as OF_THE_SOURCE
 
@@ -186,7 +186,7 @@ def test_an_event_reads_them_where_they_are() -> None:
 def test_producers_give_them() -> None:
     beside = {"dedupe_key", "deliver_at", "deliver_in", "to_group"}
     assert {field.name for field in fields(NewEvent)} == {*GIVEN, *beside}
-    assert set(lines._FIELDS) == {*GIVEN, *beside}
+    assert set(parse._FIELDS) == {*GIVEN, *beside}
 
 
 def test_spark_reads_and_publishes_them() -> None:

@@ -167,8 +167,8 @@ def test_a_function_has_a_file_of_its_own_and_its_name(path: Path) -> None:
 
 # People call these, with `name => value`: their arguments are called what they are.
 CALLED_BY_PEOPLE = {
-    *"publish publish_once publish_each publish_from publish_some_from transaction_uuid".split(),
-    *"topic_id partition_of order_key canonical_host cause_uuid tell_cause parse_cause".split(),
+    *"publish publish_once publish_each publish_from publish_some_from publish_request".split(),
+    *"transaction_uuid topic_id partition_of order_key canonical_host cause_uuid tell_cause parse_cause".split(),
     *"create_topic adopt_topic discard_unrouted set_partitions set_retention".split(),
     *"set_dedupe_window create_group drop_group restore_offsets pause resume seek seek_plan".split(),
     *"skip_hole redrive_letter discard_letter mend_letter forget_letters remove_pipeline".split(),
@@ -178,6 +178,7 @@ CALLED_BY_PEOPLE = {
     *"read ends locate trace chain_state transaction_state wait_for wait_through may_lease".split(),
     *"capture release_capture mend_capture attach detach".split(),
     *"add_webhook remove_webhook pause_webhook resume_webhook".split(),
+    *"create_api_key revoke_api_key".split(),
     *"take acknowledge release reject extend queue_state".split(),
 }
 

@@ -124,6 +124,23 @@ select r.payload::text from gapless.wait_reply(
   %(topic)s, %(request_id)s::uuid, make_interval(secs => %(wait_s)s)
 ) r
 
+-- name: publish_request
+-- Many events as one request with a key.
+select r.transaction_id, r.duplicate, r.scheduled_ids
+from gapless.publish_request(
+  %(topic)s, %(request_key)s, %(digest)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[],
+  %(headers)b::text[], %(host_id)b::text[], %(user_id)b::text[], %(deliver_at)b::text[],
+  %(deliver_in)b::text[], %(to_group)b::text[]
+) r
+
+-- name: locate
+-- Where the events of a transaction are; partition null: they have no offset yet.
+-- returns: gapless.log.located:Located
+select t.name as topic, l.partition_id as partition, l.first_offset, l.last_offset, l.events
+from gapless.locate(%(transaction_id)s::text::uuid) l
+join gapless.topic t on t.topic_id = l.topic_id
+order by t.name, l.partition_id
+
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s, %(window_s)s)
 

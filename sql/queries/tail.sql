@@ -30,6 +30,13 @@ select
 from unnest(%(partitions)s::int[]) p
 order by p
 
+-- name: ends_of
+-- The ends of all partitions of a topic: what is there is first_offset to next_offset - 1.
+-- returns: gapless.log.ranges:Bounds
+select e.topic_id, e.partition_id as partition, e.first_offset, e.next_offset
+from gapless.ends(array[%(topic)s::text]) e
+order by e.partition_id
+
 -- name: newest
 -- Where to begin so as to see the newest events over all partitions: within a run by id, as they were
 -- published, but never against the order of their offsets. Unpacks no more segments of a partition

@@ -28,7 +28,7 @@ begin
   grant usage on sequence gapless.outbox_message_id_seq to gapless_producer;
   grant select on gapless.topic, gapless.migration to gapless_producer, gapless_consumer;
   grant execute on function
-    gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_from,
+    gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_request, gapless.publish_from,
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
     gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
     gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
@@ -61,7 +61,7 @@ begin
     gapless.set_retention, gapless.set_dedupe_window, gapless.set_expiry,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
-    gapless.run_schedule,
+    gapless.run_schedule, gapless.create_api_key, gapless.revoke_api_key,
     gapless.add_webhook, gapless.remove_webhook, gapless.pause_webhook, gapless.resume_webhook,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,

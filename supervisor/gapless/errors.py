@@ -49,7 +49,8 @@ class RefusedError(UsageError):
     """The database refuses what was asked, in a line of its own.
 
     sqlstate: GL400 it makes no sense, GL404 it is not there, GL409 it does not go with what is
-    there, GL410 what it needs is gone, GL423 somebody else is at it now.
+    there, GL410 what it needs is gone, GL422 a key that came
+    with other contents, GL423 somebody else is at it now.
     """
 
     def __init__(self, message: str, *, sqlstate: str) -> None:

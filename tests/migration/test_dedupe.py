@@ -35,8 +35,9 @@ def test_it_is_upgraded_with_its_data(
 ) -> None:
     old = tmp_path / "sql"
     shutil.copytree(sql_root() / "migrations", old / "migrations")
-    for path in (old / "migrations").glob("*_dedupe.sql"):
-        path.unlink()
+    for name in ("dedupe", "requests"):  # and what builds on it
+        for path in (old / "migrations").glob(f"*_{name}.sql"):
+            path.unlink()
     with connect(empty_dsn, role="test") as conn:
         with monkeypatch.context() as patch:
             patch.setattr(migrations, "sql_root", lambda: old)

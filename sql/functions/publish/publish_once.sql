@@ -10,6 +10,8 @@
 --
 -- deliver_at, deliver_in: as publish_later(); the key counts from now. Then scheduled_id is for cancel(), which
 -- makes the key free again, and message_id is null, also for its duplicates.
+-- digest: of what the key stands for, if the caller wants a key with other contents refused (GL422) instead of
+-- taken for a duplicate; a key that was published without one stands for anything.
 -- A dedupe_key has 1 to 500 characters. A producer may call this; it cannot read keys, nor make one
 -- without publishing the event.
 -- locks: the key, until the transaction ends; dedupe_state (SHARE) in those two isolation levels
@@ -17,8 +19,8 @@ create or replace function gapless.publish_once(
   topic text, payload json, dedupe_key text, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
   inout transaction_id uuid default null, deliver_at timestamptz default null,
-  deliver_in interval default null, out message_id bigint, out duplicate boolean,
-  out scheduled_id bigint
+  deliver_in interval default null, digest bytea default null, out message_id bigint,
+  out duplicate boolean, out scheduled_id bigint
 )
 language plpgsql
 security definer
@@ -68,14 +70,15 @@ begin
   if not duplicate then
     now_ts := clock_timestamp();
     foreach each in array slots loop
-      insert into gapless.dedupe as d (slot, topic_id, dedupe_key, transaction_id, published_ts)
+      insert into gapless.dedupe as d
+        (slot, topic_id, dedupe_key, transaction_id, published_ts, digest)
       values (
         each, here.topic_id, publish_once.dedupe_key,
-        coalesce(given, gapless.transaction_uuid(own, gapless.timeline())), now_ts
+        coalesce(given, gapless.transaction_uuid(own, gapless.timeline())), now_ts, publish_once.digest
       )
       on conflict (topic_id, dedupe_key, slot) do update
       set transaction_id = excluded.transaction_id, message_id = null,
-        published_ts = excluded.published_ts
+        published_ts = excluded.published_ts, digest = excluded.digest
       where extract(epoch from clock_timestamp() - d.published_ts) >= here.window_s
       returning d.* into first;
       duplicate := not found;
@@ -107,15 +110,20 @@ begin
     -- slots (dedupe_find).
     foreach each in array entered loop
       insert into gapless.dedupe as d
-        (slot, topic_id, dedupe_key, transaction_id, message_id, published_ts)
+        (slot, topic_id, dedupe_key, transaction_id, message_id, published_ts, digest)
       values (
         each, first.topic_id, first.dedupe_key, first.transaction_id, first.message_id,
-        first.published_ts
+        first.published_ts, first.digest
       )
       on conflict (topic_id, dedupe_key, slot) do update
       set transaction_id = excluded.transaction_id, message_id = excluded.message_id,
-        published_ts = excluded.published_ts;
+        published_ts = excluded.published_ts, digest = excluded.digest;
     end loop;
+  end if;
+  if duplicate and publish_once.digest <> first.digest then    -- null: nothing to compare
+    raise exception 'key "%" came with other contents before: give each request a key of its own',
+      publish_once.dedupe_key
+      using errcode = 'GL422';
   end if;
   transaction_id := first.transaction_id;
   message_id := first.message_id;

@@ -35,6 +35,14 @@ COMMANDS = {
         "gapless.cli.run",
         "run the handlers of an application; start as many as you like",
     ),
+    "gateway": Command(
+        "gapless.cli.gateway",
+        "serve the log over HTTP: publish, read, follow; start as many as you like",
+    ),
+    "keys": Command(
+        "gapless.cli.keys",
+        "keys of the gateway, and what they may do: list, create, revoke",
+    ),
     "publish": Command(
         "gapless.cli.publish",
         "publish one event, or JSON lines from a file or a pipe",

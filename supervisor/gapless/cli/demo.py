@@ -29,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also run two pipelines on Spark: a Parquet archive, and a table hour by hour",
     )
     parser.add_argument(
+        "--gateway",
+        nargs="?",
+        const="127.0.0.1:8080",
+        metavar="HOST:PORT",
+        help="serve the log over HTTP while it plays (without an address: 127.0.0.1:8080)",
+    )
+    parser.add_argument(
         "--keep",
         action="store_true",
         help="keep the database, in place of one kept before on the demo's own server, let that "
@@ -46,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
         flights_per_s=args.speed,
         spark=args.spark,
         keep=args.keep,
+        gateway=args.gateway,
     )
     return play(programme, said_dsn(args))
 

@@ -22,14 +22,8 @@ from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_
 from gapless.log.publish import publish
 from gapless.log.topics import find_topic
 from gapless.log.wait import require_covered, wait_for
-from gapless.ops.load.lines import (
-    JsonLines,
-    LineShape,
-    dedupe_key,
-    deliver_at,
-    parse_line,
-    transaction_text,
-)
+from gapless.ops.load.lines import JsonLines
+from gapless.ops.load.parse import LineShape, dedupe_key, deliver_at, parse_line, transaction_text
 from gapless.ops.load.publish import publish_lines
 from gapless.ops.text import json_text, quantity, whole_seconds
 from gapless.ops.topics import ensure_as_configured

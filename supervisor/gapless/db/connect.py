@@ -69,6 +69,31 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     return conn
 
 
+def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
+    """Open a session that may be a pooler's, in autocommit: for statements that need no session.
+
+    Advisory locks, LISTEN and settings of the session have no place in it. Raises as connect(),
+    but for a pooler in transaction mode.
+    """
+    try:
+        conn = _open(dsn, role, connect_timeout_s)
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise cannot_connect(dsn, error) from error
+    try:
+        _check(conn)
+        if _backend_pid(conn) == conn.info.backend_pid:
+            conn.execute(query("connect", "guard_session"))
+        else:
+            conn.prepare_threshold = None  # the next statement may meet another session
+    except psycopg.Error as error:
+        conn.close()
+        raise cannot_connect(dsn, error) from error
+    except ConnectError:
+        conn.close()
+        raise
+    return conn
+
+
 def complaint_about(dsn: str) -> str | None:
     """Return what is wrong with the text of a DSN, without its password; None if it is sound."""
     try:

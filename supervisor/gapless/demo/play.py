@@ -23,6 +23,7 @@ from gapless.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keepin
 from gapless.demo.pipelines import run_pipelines
 from gapless.demo.producers import start_producers
 from gapless.demo.report import measure, print_report
+from gapless.demo.served import gateway
 from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.errors import GaplessError
 
@@ -36,12 +37,14 @@ class Programme:
     """What to play: the first `flights` of the file (None: all), so many a second (0: no limit).
 
     spark: two pipelines on Spark, too. keep: leave the database, and say what to do with it.
+    gateway: HOST:PORT at which the log is served over HTTP while it plays; None: nowhere.
     """
 
     flights: int | None = None
     flights_per_s: float = 600
     spark: bool = False
     keep: bool = False
+    gateway: str | None = None
 
 
 def play(programme: Programme, configured_dsn: str | None) -> int:
@@ -74,7 +77,7 @@ def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool
     with connect(dsn, role="demo") as conn:
         install_demo(conn)
         truth = flights("truth").compute(programme.flights)
-        with crew(dsn, folder) as supervisors:
+        with _served(screen, programme, dsn, folder), crew(dsn, folder) as supervisors:
             screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
             _wait_until_joined(conn, supervisors)
             with _show(screen, dsn, conn) as show:
@@ -89,6 +92,14 @@ def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool
         if programme.spark:
             checks += run_pipelines(screen, conn, dsn, folder, programme.flights)
         return print_report(screen, checks, measure(conn))
+
+
+def _served(
+    screen: Console, programme: Programme, dsn: str, folder: Path
+) -> contextlib.AbstractContextManager[None]:
+    if programme.gateway is None:
+        return contextlib.nullcontext()
+    return gateway(screen, dsn, folder, programme.gateway)
 
 
 def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo) -> None:

@@ -120,7 +120,7 @@ def _publish_sync(conn: Connection[Any], topic: str, events: Events, told: Told)
         with sent(topic, events), Cursor(conn, row_factory=tuple_row) as cursor:
             published = _store(cursor, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        raise _explain(error) from error
+        raise publish_error(error) from error
     hit("publish.after")
     return published
 
@@ -159,7 +159,7 @@ async def _publish_async(
             with sent(topic, events):
                 published = await _store_async(cursor, topic, events, told)
     except (psycopg.Error, UnicodeEncodeError) as error:
-        raise _explain(error) from error
+        raise publish_error(error) from error
     hit("publish.after")
     return published
 
@@ -200,7 +200,7 @@ def _publish_foreign(conn: Any, topic: str, events: Events, told: Told) -> UUID:
             script = script_of(topic, events, told)
             published = play(conn, script, whole=not isinstance(events, list))
     except (Trouble, UnicodeEncodeError) as error:
-        raise _explain(error) from error.__cause__
+        raise publish_error(error) from error.__cause__
     hit("publish.after")
     return published
 
@@ -215,7 +215,7 @@ async def _publish_awaited(found: Awaitable[Any], topic: str, events: Events, to
             script = script_of(topic, events, told)
             published = await play_async(conn, script, whole=not isinstance(events, list))
     except (Trouble, UnicodeEncodeError) as error:
-        raise _explain(error) from error.__cause__
+        raise publish_error(error) from error.__cause__
     hit("publish.after")
     return published
 
@@ -229,7 +229,7 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _explain(error: psycopg.Error | Trouble | UnicodeEncodeError) -> Exception:
+def publish_error(error: psycopg.Error | Trouble | UnicodeEncodeError) -> Exception:
     """Turn what the event caused into a PublishError; leave everything else as it is."""
     if isinstance(error, Trouble):
         return _explain_trouble(error)

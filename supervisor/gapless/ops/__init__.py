@@ -106,6 +106,7 @@ if TYPE_CHECKING:
         install_schema,
         is_installed,
     )
+    from gapless.ops.keys import CreatedKey, KeyInfo, create_key, list_keys, revoke_key
     from gapless.ops.later import (
         Cancelled,
         LaterEvent,
@@ -114,7 +115,8 @@ if TYPE_CHECKING:
         count_later,
         list_later,
     )
-    from gapless.ops.load.lines import JsonLines, LineShape
+    from gapless.ops.load.lines import JsonLines
+    from gapless.ops.load.parse import LineShape
     from gapless.ops.load.publish import PublishedLines, publish_lines
     from gapless.ops.pipelines import (
         RemovedPipeline,
@@ -198,35 +200,35 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
-    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "CreatedGroup", "DlqDetails", "DlqEvent",
-    "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "ExpiryChange", "Explained", "FailedUnit",
-    "FilterChange", "Finding", "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition",
-    "GroupPlace", "Happened", "ImportedEvent", "ImportedUnit", "Installed", "JsonLines",
-    "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind",
-    "Paused", "PipelineStanding", "Point", "PublishedLines", "QueueJob", "QueuePartition",
-    "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan",
-    "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed",
-    "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
-    "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
-    "TopicPartition", "UnroutedId", "WebhookInfo", "WebhookTrial", "Wish", "acknowledge",
-    "add_schedule", "add_webhook", "adopt_topic", "alter_topic", "apply_schedule", "attach_table",
-    "cancel", "cancel_later", "capture_table", "clear_filter", "count_later", "create_group",
-    "create_replay", "create_topic", "detach_table", "diagnose", "discard_unit", "discard_units",
-    "discard_unrouted", "drop_chunks", "drop_schema", "explain", "export_units", "extend",
-    "find_losses", "find_replay", "find_retention", "find_topic", "hand_back", "happened_since",
-    "import_unit", "install_schema", "is_installed", "list_attachments", "list_captures",
-    "list_changes", "list_chunks", "list_expiries", "list_filters", "list_groups", "list_later",
-    "list_pipelines", "list_replays", "list_schedules", "list_subscriptions", "list_topics",
-    "list_units", "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture",
-    "parse_units", "pause", "pause_schedule", "pause_webhook", "peek", "place_group",
-    "plan_attachment", "plan_replay", "plan_seek", "publish_lines", "queue_state", "redrive_unit",
-    "redrive_units", "reject", "release", "release_capture", "remove_group", "remove_pipeline",
-    "remove_replay", "remove_schedule", "remove_webhook", "replay_progress", "replay_terms",
-    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "resume_webhook", "run_replay",
-    "run_schedule", "seek", "seek_paused", "set_expiry", "set_filter", "show_group",
-    "show_schedule", "show_server", "show_topic", "show_unit", "show_webhook", "skip_hole",
-    "start_server", "stop_server", "subscribe", "switch_group", "take", "trace", "try_replay",
-    "try_webhook", "unsubscribe",
+    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "CreatedGroup", "CreatedKey", "DlqDetails",
+    "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "ExpiryChange", "Explained",
+    "FailedUnit", "FilterChange", "Finding", "GroupExpiry", "GroupFilter", "GroupInfo",
+    "GroupPartition", "GroupPlace", "Happened", "ImportedEvent", "ImportedUnit", "Installed",
+    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move",
+    "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point", "PublishedLines",
+    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
+    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
+    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
+    "ServerInfo", "Skipped", "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic",
+    "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId", "WebhookInfo", "WebhookTrial",
+    "Wish", "acknowledge", "add_schedule", "add_webhook", "adopt_topic", "alter_topic",
+    "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table", "clear_filter",
+    "count_later", "create_group", "create_key", "create_replay", "create_topic", "detach_table",
+    "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks", "drop_schema",
+    "explain", "export_units", "extend", "find_losses", "find_replay", "find_retention",
+    "find_topic", "hand_back", "happened_since", "import_unit", "install_schema", "is_installed",
+    "list_attachments", "list_captures", "list_changes", "list_chunks", "list_expiries",
+    "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines", "list_replays",
+    "list_schedules", "list_subscriptions", "list_topics", "list_units", "list_unrouted",
+    "list_webhooks", "mend_attachment", "mend_capture", "parse_units", "pause", "pause_schedule",
+    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
+    "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject", "release",
+    "release_capture", "remove_group", "remove_pipeline", "remove_replay", "remove_schedule",
+    "remove_webhook", "replay_progress", "replay_terms", "republish_unit", "reset_pipeline",
+    "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
+    "seek", "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
+    "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server", "stop_server",
+    "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -274,7 +276,9 @@ if not TYPE_CHECKING:
             "gapless.ops.later": (
                 "Cancelled LaterEvent LaterTotals cancel_later count_later list_later"
             ),
-            "gapless.ops.load.lines": "JsonLines LineShape",
+            "gapless.ops.keys": "CreatedKey KeyInfo create_key list_keys revoke_key",
+            "gapless.ops.load.lines": "JsonLines",
+            "gapless.ops.load.parse": "LineShape",
             "gapless.ops.load.publish": "PublishedLines publish_lines",
             "gapless.ops.pipelines": (
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"

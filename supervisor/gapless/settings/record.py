@@ -83,6 +83,18 @@ class Settings:
     standstill_s: int = _whole(60, 1, 86_400)
     """After so long with events and none passed, health names the partition."""
 
+    gateway: str | None = _setting(Address(null="127.0.0.1:8080"), None)
+    """Where `gapless gateway` listens, as HOST:PORT; None is 127.0.0.1:8080."""
+
+    gateway_sessions: int = _whole(16, 1, 500)
+    """How many sessions a gateway has with the database, at most: requests at a time."""
+
+    max_event_bytes: int = _whole(1_048_576, 1_024, 268_435_456)
+    """How large the JSON of one event may be that a gateway takes."""
+
+    max_batch_bytes: int = _whole(16_777_216, 1_024, 1_073_741_824)
+    """How large the body of a request may be that a gateway takes."""
+
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""
 

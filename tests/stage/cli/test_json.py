@@ -14,6 +14,7 @@ from gapless.cli.parser import Parser
 # What has none, and why; docs/exit-codes.md says so too.
 WITHOUT = {
     "run": "stays",
+    "gateway": "stays",
     "demo": "talks to a person",
     "pipeline run": "stays",
     "server url": "prints one thing",

@@ -15,7 +15,8 @@ from gapless.errors import UsageError
 from gapless.log.event import NewEvent
 from gapless.ops.load import lines as lines_module
 from gapless.ops.load.batches import Batches
-from gapless.ops.load.lines import JsonLine, JsonLines, LineShape, parse_line
+from gapless.ops.load.lines import JsonLine, JsonLines
+from gapless.ops.load.parse import LineShape, parse_line
 from gapless.ops.text import cut_to, plain, safe_json
 from support.examples import examples
 

@@ -37,6 +37,12 @@ class Looks:
                 self._due_s = monotonic() + wait_s
             return self._newest
 
+    def close(self) -> None:
+        """End the session; whoever asks again gets another one."""
+        with self._lock:
+            if self._conn is not None:
+                self._conn.close()
+
     def _look(self) -> DatabaseLook | str:
         try:
             if self._conn is None or self._conn.closed:

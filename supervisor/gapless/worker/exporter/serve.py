@@ -28,8 +28,8 @@ Replies = Mapping[str, Callable[[str], Reply]]
 """By path: what makes a page, given the Accept header."""
 
 
-def open_socket(address: str) -> socket.socket:
-    """Listen at an address of the settings (kinds.Address).
+def open_socket(address: str, what: str = "metrics cannot be read") -> socket.socket:
+    """Listen at an address of the settings (kinds.Address); `what` fails if that cannot be.
 
     Raises UsageError, in one line, when that cannot be.
     """
@@ -40,20 +40,20 @@ def open_socket(address: str) -> socket.socket:
         )[0]
         made = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise _refused(address, error) from error
+        raise _refused(address, error, what) from error
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(where)
         made.listen(CONNECTIONS_MAX)
     except OSError as error:
         made.close()
-        raise _refused(address, error) from error
+        raise _refused(address, error, what) from error
     return made
 
 
-def _refused(address: str, error: OSError) -> UsageError:
+def _refused(address: str, error: OSError, what: str) -> UsageError:
     why = error.strerror or str(error)
-    return UsageError(f"metrics cannot be read at {address}: {why}: choose another address")
+    return UsageError(f"{what} at {address}: {why}: choose another address")
 
 
 class HttpServer(ThreadingMixIn, HTTPServer):

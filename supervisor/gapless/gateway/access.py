@@ -1,0 +1,103 @@
+"""Who asks, and whether he may: keys with scopes, each with a bucket of requests.
+
+Without keys a gateway listens on its own machine only, and everybody there may publish, read and
+consume. What an operator does is there only if the gateway was started for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+from time import monotonic
+
+from starlette.requests import Request
+
+from gapless.gateway.params import text_in
+from gapless.gateway.problem import Problem
+from gapless.gateway.sessions import Sessions
+from gapless.ops.keys import FoundKey, allows, find_key, is_secret, key_parts
+
+KNOWN_S = 5.0  # so long what was found of a key counts
+KEYS_MAX = 10_000  # that are remembered
+_ASK = {"WWW-Authenticate": 'Bearer realm="gapless"'}
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at_s: float
+
+
+class Access:
+    """Decides. asks_keys: every request needs one. operates: an operator's routes are there."""
+
+    def __init__(self, sessions: Sessions, *, asks_keys: bool, operates: bool) -> None:
+        self._sessions = sessions
+        self._asks_keys = asks_keys
+        self._operates = operates
+        self._known: OrderedDict[str, tuple[float, FoundKey | None]] = OrderedDict()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    async def check(self, request: Request, scope: str) -> None:
+        """Raise Problem: 401 without a key that counts, 403 without the scope, 429 too often.
+
+        scope: what is needed, with {topic} or {group} of the path; "" is nothing.
+        """
+        if not scope:
+            return
+        if scope == "operate" and not self._operates:
+            raise Problem(
+                403, "this gateway does nothing of an operator's: start it with --operate"
+            )
+        if not self._asks_keys:
+            return
+        key = await self._key(request)
+        request.state.caller = f"key {key.key_id} ({key.name})"
+        self._take_token(key)
+        names = {name: text_in(request.path_params, name) for name in request.path_params}
+        needed = scope.format_map(names)
+        if not allows(key.scopes, needed):
+            raise Problem(403, f"key {key.key_id} has no scope for it: it needs {needed}")
+
+    async def _key(self, request: Request) -> FoundKey:
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            raise Problem(401, "no key: send Authorization: Bearer gk_…", headers=_ASK)
+        parts = key_parts(given.strip())
+        found = None if parts is None else await self._found(parts[0])
+        if parts is None or found is None or not is_secret(found, parts[1]):
+            raise Problem(401, "the key counts not, or no more", headers=_ASK)
+        return found
+
+    async def _found(self, key_id: str) -> FoundKey | None:
+        """Return a key that counts, as it was at most KNOWN_S ago."""
+        known = self._known.get(key_id)
+        if known is None or monotonic() - known[0] > KNOWN_S:
+            found = await self._sessions.run(lambda conn: find_key(conn, key_id))
+            known = self._known[key_id] = monotonic(), found
+            self._known.move_to_end(key_id)
+            if len(self._known) > KEYS_MAX:
+                self._known.popitem(last=False)
+        return known[1]
+
+    def _take_token(self, key: FoundKey) -> None:
+        """Raise Problem (429) when it has had its requests; those of a second may come at once."""
+        if key.requests_s is None:
+            return
+        depth = max(1.0, key.requests_s)
+        bucket = self._buckets.setdefault(key.key_id, _Bucket(depth, monotonic()))
+        now = monotonic()
+        bucket.tokens = min(depth, bucket.tokens + (now - bucket.at_s) * key.requests_s)
+        bucket.at_s = now
+        if bucket.tokens < 1:
+            wait_s = (1 - bucket.tokens) / key.requests_s
+            raise Problem(
+                429,
+                f"key {key.key_id} may send {key.requests_s:g} requests a second",
+                headers={"Retry-After": str(math.ceil(wait_s))},
+            )
+        bucket.tokens -= 1
+        self._buckets.move_to_end(key.key_id)
+        if len(self._buckets) > KEYS_MAX:
+            self._buckets.popitem(last=False)

@@ -1,0 +1,99 @@
+"""The routes: which path and method is which function, and how an error is answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gapless.gateway import operate, queue
+from gapless.gateway.events_out import read_events
+from gapless.gateway.gateway import Gateway
+from gapless.gateway.looks import healthz, metrics, openapi, readyz, status
+from gapless.gateway.problem import Problem, problem_of
+from gapless.gateway.publish import publish_events
+from gapless.gateway.stream import stream_events
+
+log = logging.getLogger("gapless.gateway")
+
+Endpoint = Callable[[Gateway, Request], Awaitable[Response]]
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A method and a path, what is done there, and the scope that it needs; "": none."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    scope: str = ""
+
+
+WAYS = (
+    Way("GET", "/healthz", healthz),
+    Way("GET", "/readyz", readyz),
+    Way("GET", "/metrics", metrics, "read:*"),
+    Way("GET", "/openapi.json", openapi),
+    Way("GET", "/v1/status", status, "read:*"),
+    Way("POST", "/v1/topics/{topic}/events", publish_events, "publish:{topic}"),
+    Way("GET", "/v1/topics/{topic}/events", read_events, "read:{topic}"),
+    Way("GET", "/v1/topics/{topic}/stream", stream_events, "read:{topic}"),
+    Way("POST", "/v1/groups/{group}/take", queue.take, "consume:{group}"),
+    Way("POST", "/v1/groups/{group}/acknowledge", queue.acknowledge, "consume:{group}"),
+    Way("POST", "/v1/groups/{group}/release", queue.release, "consume:{group}"),
+    Way("POST", "/v1/groups/{group}/reject", queue.reject, "consume:{group}"),
+    Way("POST", "/v1/groups/{group}/extend", queue.extend, "consume:{group}"),
+    Way("GET", "/v1/topics", operate.topics, "read:*"),
+    Way("GET", "/v1/topics/{topic}", operate.topic, "read:{topic}"),
+    Way("GET", "/v1/groups", operate.groups, "read:*"),
+    Way("GET", "/v1/groups/{group}", operate.group, "read:*"),
+    Way("GET", "/v1/dlq", operate.units, "read:*"),
+    Way("GET", "/v1/dlq/unit", operate.unit, "read:*"),
+    Way("GET", "/v1/schedules", operate.schedules, "read:*"),
+    Way("POST", "/v1/groups/{group}/pause", operate.pause, "operate"),
+    Way("POST", "/v1/groups/{group}/resume", operate.resume, "operate"),
+    Way("POST", "/v1/groups/{group}/seek", operate.seek, "operate"),
+    Way("POST", "/v1/dlq/redrive", operate.redrive, "operate"),
+    Way("POST", "/v1/dlq/discard", operate.discard, "operate"),
+    Way("POST", "/v1/schedules/{name}/{verb}", operate.schedule, "operate"),
+)
+
+
+def make_app(gateway: Gateway) -> Starlette:
+    """Return the application that a server of ASGI runs."""
+    routes = [
+        Route(way.path, _answering(gateway, way), methods=[way.method], name=way.path)
+        for way in WAYS
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+
+
+def _answering(gateway: Gateway, way: Way) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            await gateway.access.check(request, way.scope)
+            response = await way.endpoint(gateway, request)
+        except Exception as error:  # noqa: BLE001 - every one gets an answer; the unexpected is logged
+            response = problem_of(error).response()
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return answer
+
+
+async def _no_such_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    texts = {
+        404: f"there is no {request.url.path[:200]}: /openapi.json has all routes",
+        405: f"{request.method} is no method of {request.url.path[:200]}",
+    }
+    detail = texts.get(error.status_code, error.detail)
+    return Problem(error.status_code, detail, headers=dict(error.headers or {})).response()

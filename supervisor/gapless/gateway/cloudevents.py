@@ -1,0 +1,115 @@
+"""CloudEvents 1.0 as events of the log: structured and batched (JSON), and binary (HTTP headers).
+
+source and id are the dedupe key, for they say which event it is; type is the event type; the key is
+partitionkey or, without one, subject. All attributes are in the headers, as ce_NAME.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers
+
+from gapless.log.event import NewEvent
+from gapless.log.keyed import KEY_LENGTH_MAX
+from gapless.ops.load.parse import Number, members_of, whole
+
+_PREFIX = "ce-"
+_NAME = re.compile("[a-z0-9]{1,100}")
+_INTEGER = re.compile(r"-?[0-9]{1,10}")
+_REQUIRED = ("id", "source", "type", "specversion")
+_TRACE = ("traceparent", "tracestate")  # their extension of that name: what else traces reads it
+_DATA = ("data", "data_base64")
+_ADVICE = "a CloudEvent is a JSON object"
+
+
+def structured_event(text: str) -> NewEvent:
+    """Return the event of a JSON text. Raises ValueError that says what is wrong with it."""
+    members = members_of(text, _ADVICE)
+    if all(name in members for name in _DATA):
+        raise ValueError("data and data_base64: an event has one of the two")
+    attributes = {
+        name: _attribute(name, value)
+        for name, (value, _) in members.items()
+        if name not in _DATA and value is not None
+    }
+    if "data_base64" in members:
+        data, _ = members["data_base64"]
+        if type(data) is not str:
+            raise ValueError("data_base64 must be text")
+        return _event(attributes, json.dumps(data).encode(), is_base64=True)
+    return _event(attributes, members.get("data", (None, "null"))[1].encode())
+
+
+def binary_event(headers: Headers, media_type: str, body: bytes) -> NewEvent:
+    """Return the event whose attributes are headers, and whose data are the body.
+
+    Data that are JSON are the payload; other text is a JSON string, anything else one of base64.
+    Raises ValueError that says what is wrong with it.
+    """
+    attributes: dict[str, Any] = {}
+    for header, value in headers.items():
+        if header.startswith(_PREFIX):
+            name = header.removeprefix(_PREFIX)
+            if name in attributes:
+                raise ValueError(f"{header} stands there twice")
+            attributes[name] = _attribute(name, unquote(value, errors="strict"))
+    if media_type:
+        attributes["datacontenttype"] = headers["content-type"]
+    if not body:
+        return _event(attributes, b"null")
+    if media_type in ("", "application/json") or media_type.endswith("+json"):
+        whole(body.decode())
+        return _event(attributes, body)
+    if media_type.startswith("text/"):
+        return _event(attributes, json.dumps(body.decode(), ensure_ascii=False).encode())
+    return _event(attributes, json.dumps(base64.b64encode(body).decode()).encode(), is_base64=True)
+
+
+def _event(attributes: Mapping[str, Any], payload: bytes, *, is_base64: bool = False) -> NewEvent:
+    for name in _REQUIRED:
+        value = attributes.get(name)
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"attribute {name!r} is missing, or is no text with characters in it")
+    if attributes["specversion"] != "1.0":
+        raise ValueError(f"specversion {attributes['specversion']!r}: 1.0 is understood")
+    headers = {name if name in _TRACE else f"ce_{name}": each for name, each in attributes.items()}
+    if is_base64:
+        headers["ce_data_base64"] = True
+    key = attributes.get("partitionkey", attributes.get("subject"))
+    return NewEvent(
+        payload=payload,
+        key=None if key is None else str(key),
+        event_type=attributes["type"],
+        headers=headers,
+        dedupe_key=_identity(attributes["source"], attributes["id"]),
+    )
+
+
+def _identity(source: str, number: str) -> str:
+    """Return one text for both; a source is a URI reference, which has no blank."""
+    both = f"{source} {number}"
+    return both if len(both) <= KEY_LENGTH_MAX else f"sha256 {sha256(both.encode()).hexdigest()}"
+
+
+def _attribute(name: str, value: Any) -> str | bool | int:
+    """Return the value of an attribute: text, a boolean or a whole number of 32 bits."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"attribute {name[:100]!r}: a name has lower case letters and digits")
+    if isinstance(value, Number):
+        if _INTEGER.fullmatch(value) and -(2**31) <= int(value) < 2**31:
+            return int(value)
+    elif isinstance(value, bool):
+        return value
+    elif isinstance(value, str):
+        if "\0" in value:
+            raise ValueError(f"attribute {name!r} has a NUL character")
+        value.encode()  # half a surrogate pair: UnicodeEncodeError, a ValueError
+        return value
+    raise ValueError(f"attribute {name!r} must be text, a boolean or a whole number of 32 bits")

@@ -1,0 +1,78 @@
+"""GET events: a range of a partition, which never changes once it is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.errors import RefusedError
+from gapless.gateway.gateway import Gateway
+from gapless.gateway.params import text_in, whole_in
+from gapless.gateway.problem import Problem
+from gapless.log.ranges import Bounds, Slice, bounds_of, read_range
+from gapless.ops.entries import entry_json
+
+EVENTS_MAX = 1_000
+_EVENTS = 100
+_OFFSET_MAX = 10**18 - 1
+_BYTES_MAX = 4 * 1024 * 1024
+_PARTITION_MAX = 4_095
+_FOR_EVER = "private, max-age=31536000, immutable"
+
+
+async def read_events(gateway: Gateway, request: Request) -> Response:
+    """Return events from an offset on, at most `limit`; fewer when they are large."""
+    topic = text_in(request.path_params, "topic")
+    partition = whole_in(request.query_params, "partition", None, 0, _PARTITION_MAX)
+    first = whole_in(request.query_params, "from", 1, 1, _OFFSET_MAX)
+    events_max = whole_in(request.query_params, "limit", _EVENTS, 1, EVENTS_MAX)
+    wanted_tag = request.headers.get("if-none-match")
+
+    def read(conn: Connection[Any]) -> tuple[Bounds, Slice | None]:
+        here = partition_bounds(bounds_of(conn, topic), topic, partition)
+        if first < here.first_offset:
+            raise gone(topic, partition, first, here.first_offset)
+        offsets = range(first, min(first + events_max, max(here.next_offset, first)))
+        if wanted_tag == _tag(here, offsets.start, offsets.stop):
+            return here, None
+        return here, read_range(conn, topic, partition, offsets, bytes_max=_BYTES_MAX)
+
+    here, found = await gateway.sessions.run(read)
+    if found is None:
+        return Response(status_code=304, headers={"ETag": str(wanted_tag)})
+    is_complete = found.next_offset - first == events_max
+    headers = {
+        "ETag": _tag(here, first, found.next_offset),
+        "Cache-Control": _FOR_EVER if is_complete else "private, no-cache",
+    }
+    events = ", ".join(entry_json(topic, each) for each in found.entries)
+    head = f'{{"first_offset": {first}, "next_offset": {found.next_offset}, '
+    body = f'{head}"end_offset": {here.next_offset}, "events": [{events}]}}'
+    return Response(body, headers=headers, media_type="application/json")
+
+
+def partition_bounds(bounds: dict[int, Bounds], topic: str, partition: int) -> Bounds:
+    """Return what a partition holds. Raises RefusedError (GL404) when there is none."""
+    if partition not in bounds:
+        raise RefusedError(
+            f'topic "{topic}" has partitions 0 to {max(bounds)}, no {partition}', sqlstate="GL404"
+        )
+    return bounds[partition]
+
+
+def gone(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
+    """Return the problem of a place that retention has dropped."""
+    return Problem(
+        410,
+        f"{topic}/{partition}@{offset} is no more there, retention has dropped it: the oldest "
+        f"event is {first_offset}",
+        partition=partition,
+        first_offset=first_offset,
+    )
+
+
+def _tag(here: Bounds, first_offset: int, next_offset: int) -> str:
+    return f'"{here.topic_id}-{here.partition}-{first_offset}-{next_offset}"'

@@ -1,0 +1,76 @@
+"""What a gateway says of itself and of the log: health, status, the description of its routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+
+import psycopg
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from gapless.errors import ConnectError, one_line
+from gapless.gateway.gateway import Gateway
+from gapless.gateway.problem import Problem
+from gapless.log.filters import ALL, check_filter
+from gapless.ops.text import json_text
+from gapless.status import snapshot, to_document
+from gapless.telemetry.meter import Times
+
+_OF_A_MEMBER = "gapless_lease_owned"
+
+
+async def healthz(_gateway: Gateway, _request: Request) -> Response:
+    """Say that the process answers."""
+    return PlainTextResponse("ok\n")
+
+
+async def readyz(gateway: Gateway, _request: Request) -> Response:
+    """Say whether requests get through: 503 while it drains, or the database is away."""
+    if gateway.is_draining:
+        return PlainTextResponse("draining: it was told to end\n", 503)
+    try:
+        await gateway.sessions.run(lambda conn: check_filter(conn, ALL))
+    except (psycopg.Error, ConnectError, Problem) as error:
+        return PlainTextResponse(f"the database does not answer: {one_line(error)}\n", 503)
+    return PlainTextResponse("ready\n")
+
+
+async def metrics(gateway: Gateway, request: Request) -> Response:
+    """Return what the database knows, as Prometheus reads it; nothing of this process."""
+    if find_spec("prometheus_client") is None:
+        raise Problem(404, 'metrics need prometheus-client: pip install "gapless[metrics]"')
+    from gapless.worker.exporter.collect import (  # noqa: PLC0415 - an extra
+        Labels,
+        found_in,
+        write,
+    )
+
+    look = await asyncio.to_thread(gateway.looks.newest)
+    found: dict[str, Mapping[Labels, float | Times]] = {
+        "gapless_database_up": {(): float(not isinstance(look, str))}
+    }
+    if not isinstance(look, str):
+        found |= {n: each for n, each in found_in(look, (), None).items() if n != _OF_A_MEMBER}
+    body, content_type = write(found, request.headers.get("accept", ""))
+    return Response(body, headers={"Content-Type": content_type})
+
+
+async def status(gateway: Gateway, _request: Request) -> Response:
+    """Return the document of `gapless status --json`."""
+    look = await gateway.sessions.run(snapshot)
+    return Response(json_text(to_document(look)), media_type="application/json")
+
+
+async def openapi(_gateway: Gateway, _request: Request) -> Response:
+    """Return the description of all routes."""
+    return Response(description(), media_type="application/json")
+
+
+@cache
+def description() -> bytes:
+    """Return openapi.json as it is in the package."""
+    return (files("gapless.gateway") / "openapi.json").read_bytes()

@@ -1,0 +1,87 @@
+"""What is answered when something is wrong: problems of RFC 9457, each with one line of detail."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+import psycopg
+from starlette.responses import JSONResponse
+
+from gapless.db.connect import is_transient
+from gapless.errors import GaplessError, PublishError, ReceiptError, UsageError, one_line
+
+log = logging.getLogger("gapless.gateway")
+
+RETRY_AFTER_S = 1
+_BY_STATE = {
+    "GL003": 409, "GL400": 400, "GL404": 404, "GL409": 409, "GL410": 410, "GL422": 422,
+    "GL423": 409, "42501": 403, "55P03": 409,
+}  # fmt: skip
+_BY_KIND: dict[type[Exception], int] = {
+    ReceiptError: 409,
+    PublishError: 422,
+    UsageError: 400,
+    psycopg.DataError: 422,
+    GaplessError: 500,
+}
+_TEXTS = {
+    "42501": "the gateway's role may not do that: grant it what docs/gateway.md names",
+    "55P03": "another request is at it: repeat this one",
+}
+
+
+class Problem(Exception):  # noqa: N818 - as the RFC calls it
+    """A request that is not done; `more`: members of the answer beside status, title, detail."""
+
+    def __init__(
+        self, status: int, detail: str, *, headers: dict[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers or {}
+        self.more = more
+
+    def response(self) -> JSONResponse:
+        """Return the answer."""
+        title = HTTPStatus(self.status).phrase
+        said = {"title": title, "status": self.status, "detail": self.detail, **self.more}
+        return JSONResponse(
+            said,
+            status_code=self.status,
+            headers=self.headers,
+            media_type="application/problem+json",
+        )
+
+
+def away(why: str) -> Problem:
+    """Return the problem of a database that cannot be reached now."""
+    detail = f"the database does not answer: {why}"
+    return Problem(503, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return what an error means to whoever asked; what nobody expected is logged."""
+    if isinstance(error, Problem):
+        return error
+    state = _state(error)
+    if state in _BY_STATE:
+        return Problem(_BY_STATE[state], _TEXTS.get(state, one_line(error)))
+    if is_transient(error):
+        return away(one_line(error))
+    for kind, status in _BY_KIND.items():
+        if isinstance(error, kind):
+            return Problem(status, one_line(error))
+    log.error("a request failed", exc_info=error)
+    return Problem(500, "the gateway failed: its log says why")
+
+
+def _state(error: BaseException) -> str:
+    """Return the SQLSTATE of an error, or of what it was made of."""
+    for each in (error, error.__cause__):
+        state = getattr(each, "sqlstate", None)
+        if isinstance(state, str):
+            return state
+    return ""

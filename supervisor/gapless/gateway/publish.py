@@ -1,0 +1,156 @@
+"""POST events: one request is one transaction and one unit; 202 when it has committed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from gapless.errors import UsageError, WaitError
+from gapless.gateway.body import content_type, read_body
+from gapless.gateway.events_in import events_in
+from gapless.gateway.gateway import Gateway
+from gapless.gateway.params import seconds_in, text_in
+from gapless.gateway.problem import Problem
+from gapless.gateway.waiting import look_until
+from gapless.log.catch_up import sequence_if_alone
+from gapless.log.event import NewEvent
+from gapless.log.keyed import KEY_LENGTH_MAX, Published
+from gapless.log.located import Located, locate
+from gapless.log.publish import publish
+from gapless.log.publish_request import publish_request
+from gapless.log.wait import wait_for
+from gapless.ops.groups import show_group
+from gapless.ops.place import GroupPlace
+
+WAIT_S = 10.0
+WAIT_S_MAX = 30.0
+_DONE = ("handled", "dead")
+_NO_USE = (*_DONE, "elsewhere", "rolled-back")
+_Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
+
+
+async def publish_events(gateway: Gateway, request: Request) -> Response:
+    """Publish what the body has; with `wait` say as well what became of it."""
+    topic = text_in(request.path_params, "topic")
+    wait, wait_s = _wait_in(request)
+    body = await read_body(request, gateway.limits.batch_bytes_max)
+    events = events_in(
+        content_type(request),
+        request.headers,
+        body,
+        event_bytes_max=gateway.limits.event_bytes_max,
+    )
+    key = _key_in(request, events)
+    if wait not in ("", "offset"):
+        await gateway.sessions.run(
+            lambda conn: show_group(conn, GroupPlace(group=wait))
+        )  # or 404, before it is done
+
+    def store(conn: Connection[Any]) -> UUID:
+        if key is None:
+            return publish(conn, topic, events)
+        return publish_request(conn, topic, events, key=key, digest=_digest(request, body))
+
+    published = await gateway.sessions.run(store)
+    said = _said(published, len(events))
+    is_done = False
+    if wait:
+        look = _offsets(gateway, said) if wait == "offset" else _group(gateway, said, wait)
+        is_done, more = await look_until(gateway, look, wait_s)
+        said |= more
+    headers = {"Idempotency-Replayed": "true"} if key is not None and said["duplicate"] else {}
+    return JSONResponse(said, status_code=200 if is_done else 202, headers=headers)
+
+
+def _said(published: UUID, events: int) -> dict[str, Any]:
+    said: dict[str, Any] = {"transaction_id": str(published), "events": events}
+    if not isinstance(published, Published):
+        return {**said, "duplicate": False, "duplicates": 0, "scheduled_ids": []}
+    return {
+        **said,
+        "duplicate": published.duplicate,
+        "duplicates": published.duplicates,
+        "scheduled_ids": list(published.scheduled_ids),
+    }
+
+
+def _key_in(request: Request, events: list[NewEvent]) -> str | None:
+    """Return the request's key, without the quotes that a structured header has."""
+    given = request.headers.getlist("idempotency-key")
+    if not given:
+        return None
+    key = given[0].strip()
+    if len(key) > 1 and key[0] == key[-1] == '"':
+        key = key[1:-1]
+    if len(given) > 1 or not 0 < len(key) <= KEY_LENGTH_MAX:
+        raise Problem(400, f"Idempotency-Key: one, of 1 to {KEY_LENGTH_MAX} characters")
+    if any(event.dedupe_key is not None for event in events):
+        raise Problem(
+            400,
+            "Idempotency-Key: the events have keys of their own (dedupe_key, a CloudEvent's id), "
+            "so leave it out",
+        )
+    return key
+
+
+def _digest(request: Request, body: bytes) -> bytes:
+    """Return what tells a request from another with the same key."""
+    head = f"{content_type(request)}\n{request.headers.get('ce-id', '')}\n"
+    return sha256(head.encode() + body).digest()
+
+
+def _wait_in(request: Request) -> tuple[str, float]:
+    """Return what to wait for: "", "offset" or the name of a group; and how long."""
+    wait = text_in(request.query_params, "wait", "")
+    wait_s = seconds_in(request.query_params, "timeout", WAIT_S, WAIT_S_MAX)
+    if wait in ("", "offset"):
+        return wait, wait_s
+    kind, _, group = wait.partition(":")
+    if kind != "group" or not group:
+        raise Problem(400, f"wait={wait[:100]!r}: it is offset, or group:NAME")
+    return group, wait_s
+
+
+def _offsets(gateway: Gateway, said: dict[str, Any]) -> _Look:
+    """Look where the events are; those that are for later have no offset yet."""
+    wanted = said["events"] - len(said["scheduled_ids"])
+
+    async def look() -> tuple[bool, dict[str, Any]]:
+        found = await gateway.sessions.run(lambda conn: locate(conn, said["transaction_id"]))
+        placed = [each for each in found if each.partition is not None]
+        total = sum(each.events for each in placed)
+        is_done = total >= wanted or (said["duplicate"] and len(placed) == len(found) > 0)
+        return is_done, {"places": [_place(each) for each in placed]}
+
+    return look
+
+
+def _place(each: Located) -> dict[str, Any]:
+    return {name: value for name, value in asdict(each).items() if name != "topic"}
+
+
+def _group(gateway: Gateway, said: dict[str, Any], group: str) -> _Look:
+    """Look what the group has done with the events."""
+
+    def ask(conn: Connection[Any]) -> str:
+        sequence_if_alone(conn)
+        try:
+            return wait_for(conn, group, said["transaction_id"], 0)
+        except WaitError as error:
+            return error.state
+
+    async def look() -> tuple[bool, dict[str, Any]]:
+        try:
+            state = await gateway.sessions.run(ask)
+        except UsageError as error:  # the group was removed since
+            raise Problem(404, str(error)) from error
+        return state in _NO_USE, {"group": group, "state": state}
+
+    return look

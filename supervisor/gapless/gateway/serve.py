@@ -1,0 +1,144 @@
+"""Run a gateway at a socket until SIGTERM or Ctrl-C; then let requests finish."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
+from types import FrameType
+
+import uvicorn
+
+from gapless.db.connect import connect
+from gapless.errors import UsageError
+from gapless.gateway.access import Access
+from gapless.gateway.app import make_app
+from gapless.gateway.bell import Bell
+from gapless.gateway.gateway import Gateway, Limits
+from gapless.gateway.sessions import Sessions
+from gapless.worker.exporter.looks import Looks
+
+log = logging.getLogger("gapless.gateway")
+
+HEAD_BYTES_MAX = 65_536  # of a request line and its headers
+CONNECTIONS_MAX = 10_000
+KEEP_ALIVE_S = 30
+_STOP = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSpec:
+    """What a gateway needs; sessions: with the database, at most, beside one for metrics.
+
+    asks_keys: every request needs a key. operates: an operator's routes are there.
+    """
+
+    dsn: str
+    sessions: int
+    connect_timeout_s: int
+    drain_timeout_s: float
+    limits: Limits
+    asks_keys: bool = False
+    operates: bool = False
+
+
+def serve(listening: socket.socket, spec: ServeSpec) -> int:
+    """Answer until told to end; return the exit code, 0.
+
+    Requests that run then have spec.drain_timeout_s seconds to finish; what only waits, or streams,
+    ends at once.
+    """
+    sessions = Sessions(spec.dsn, sessions=spec.sessions, connect_timeout_s=spec.connect_timeout_s)
+    try:
+        asyncio.run(_serve(listening, sessions, spec))
+    finally:
+        sessions.close()
+    return 0
+
+
+def require_loopback(listening: socket.socket) -> None:
+    """Raise UsageError for a socket that other machines can reach: callers are not asked."""
+    host = listening.getsockname()[0]
+    if not ip_address(host.partition("%")[0]).is_loopback:
+        listening.close()
+        raise UsageError(
+            f"a gateway that asks for no keys listens on this machine only, not at {host}: say "
+            "--keys, or --listen 127.0.0.1:PORT and put what knows its callers in front of it"
+        )
+
+
+async def _serve(listening: socket.socket, sessions: Sessions, spec: ServeSpec) -> None:
+    server = make_server(sessions, spec)
+    host, port = listening.getsockname()[:2]
+    log.info("gateway: http://%s:%s", f"[{host}]" if ":" in host else host, port)
+    await server.serve(sockets=[listening])
+    log.info("gateway: ended")
+
+
+def make_server(sessions: Sessions, spec: ServeSpec) -> Server:
+    """Return a server with its gateway, for the loop that runs."""
+    looks = Looks(
+        partial(connect, spec.dsn, role="gateway", connect_timeout_s=spec.connect_timeout_s)
+    )
+    access = Access(sessions, asks_keys=spec.asks_keys, operates=spec.operates)
+    gateway = Gateway(sessions, access, looks, spec.limits)
+    config = uvicorn.Config(
+        make_app(gateway),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        limit_concurrency=CONNECTIONS_MAX,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),
+    )
+    return Server(config, gateway, partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring))
+
+
+class Server(uvicorn.Server):
+    """Has the gateway drain when it is told to end, and ends with 0."""
+
+    def __init__(
+        self, config: uvicorn.Config, gateway: Gateway, make_bell: Callable[[], Bell]
+    ) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self._make_bell = make_bell
+        self._loop = asyncio.get_running_loop()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer until told to end."""
+        self._gateway.bell = self._make_bell()
+        try:
+            await super().serve(sockets)
+        finally:
+            await asyncio.to_thread(self._gateway.bell.close)
+            self._gateway.looks.close()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the signals to end; uvicorn's own raises them again, and the exit code is theirs."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are the main thread's
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in _STOP}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain; a second signal waits for nobody."""
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._gateway.drain)

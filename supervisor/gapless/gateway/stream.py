@@ -1,0 +1,193 @@
+"""GET stream: events as they come, as server-sent events; the client carries its place itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from gapless.errors import GaplessError
+from gapless.gateway.events_out import gone, partition_bounds
+from gapless.gateway.feed import Feed, Line
+from gapless.gateway.gateway import Gateway
+from gapless.gateway.params import text_in, whole_in
+from gapless.gateway.problem import Problem
+from gapless.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
+from gapless.log.filters import Filter, check_filter, filter_of
+from gapless.log.ranges import Bounds, bounds_of
+from gapless.ops.entries import entry_json
+
+KEEP_ALIVE_S = 15.0
+SEND_S_MAX = 30.0  # a client that takes nothing for so long is gone
+RETRY_MS = 1_000  # after which a client comes again
+_PARTITION_MAX = 4_095
+_HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+_ALL = Filter()
+
+
+async def stream_events(gateway: Gateway, request: Request) -> Response:
+    """Stream what comes, from where the client was, or from the end, or the beginning."""
+    topic = text_in(request.path_params, "topic")
+    only = _filter_in(request)
+    bounds = await gateway.sessions.run(lambda conn: _checked(conn, topic, only))
+    place = _place_in(request, topic, bounds)
+    topic_id = next(iter(bounds.values())).topic_id
+    if len(vector_text(topic_id, place)) > CHARACTERS_MAX:
+        raise Problem(400, f"topic {topic} has too many partitions for one stream: say partition=")
+    # Of a stream that was asked for one partition the others are not followed, old or new.
+    follows_new = "partition" not in request.query_params
+    feed = await gateway.feeds.join(topic, only)
+    gateway.listen_to(topic, bounds)
+    return EventStream(gateway, feed, _Place(topic_id, place, follows_new=follows_new))
+
+
+class _Place:
+    """Where a stream is."""
+
+    def __init__(self, topic_id: int, next_offsets: dict[int, int], *, follows_new: bool) -> None:
+        self.topic_id = topic_id
+        self.next_offsets = next_offsets
+        self._follows_new = follows_new
+
+    @property
+    def text(self) -> str:
+        return vector_text(self.topic_id, self.next_offsets)
+
+    def partitions(self, feed: Feed) -> list[int]:
+        """Return those to look at; new ones from their first event."""
+        if self._follows_new:
+            for number in feed.parts:
+                self.next_offsets.setdefault(number, 1)
+        return [number for number in self.next_offsets if number in feed.parts]
+
+
+class EventStream(Response):
+    """Sends events while the client takes them; ends when it leaves, or the gateway drains."""
+
+    def __init__(self, gateway: Gateway, feed: Feed, place: _Place) -> None:
+        super().__init__(headers=_HEADERS, media_type="text/event-stream")
+        del self.headers["content-length"]
+        self._gateway = gateway
+        self._feed = feed
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer; give the feed back however it ends."""
+        sending = asyncio.ensure_future(self._send(send))
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._gateway.feeds.leave(self._feed)
+            for task in (sending, leaving):
+                task.cancel()
+            with suppress(asyncio.CancelledError, TimeoutError):
+                await sending
+
+    async def _send(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await _sent(send, start)
+        with suppress(psycopg.Error, GaplessError, Problem):  # the client comes again
+            async for text in self._texts():
+                body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
+                await _sent(send, body)
+        await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _texts(self) -> AsyncIterator[str]:
+        yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
+        while not self._gateway.is_draining:
+            news = self._feed.news()  # MUST be before the look: what comes after it sets this one
+            before = dict(self._place.next_offsets)
+            for partition in self._place.partitions(self._feed):
+                async for text in self._of(partition):
+                    yield text
+            is_idle = before == self._place.next_offsets
+            if is_idle and not await self._gateway.either(news, KEEP_ALIVE_S):
+                yield f": alive\nid: {self._place.text}\n\n"
+        yield f"id: {self._place.text}\n\n"
+
+    async def _of(self, partition: int) -> AsyncIterator[str]:
+        """Yield what is new in a partition: what is kept, or else some of the log."""
+        offsets = self._place.next_offsets
+        part = self._feed.parts[partition]
+        if offsets[partition] >= part.next_offset:
+            return
+        if offsets[partition] < part.first_offset:
+            if offsets[partition] < self._feed.first_offsets[partition]:
+                raise Problem(410, "retention was faster than this stream")
+            found = await self._feed.older(partition, offsets[partition])
+            lines = [
+                Line(each.offset, entry_json(self._feed.topic, each)) for each in found.entries
+            ]
+            next_offset = found.next_offset
+        else:
+            lines, next_offset = part.after(offsets[partition]), part.next_offset
+        for line in lines:
+            offsets[partition] = line.offset + 1
+            yield f"id: {self._place.text}\ndata: {line.text}\n\n"
+        offsets[partition] = max(offsets[partition], next_offset)
+
+
+async def _sent(send: Send, message: Message) -> None:
+    """Send; TimeoutError when the client takes nothing for too long."""
+    async with asyncio.timeout(SEND_S_MAX):
+        await send(message)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _checked(conn: Connection[Any], topic: str, only: Filter) -> dict[int, Bounds]:
+    check_filter(conn, only)
+    return bounds_of(conn, topic)
+
+
+def _filter_in(request: Request) -> Filter:
+    types = text_in(request.query_params, "types", "")
+    where = text_in(request.query_params, "where", "")
+    found = filter_of([each.strip() for each in types.split(",")] if types else None, where or None)
+    return found or _ALL
+
+
+def _place_in(request: Request, topic: str, bounds: dict[int, Bounds]) -> dict[int, int]:
+    """Return where to begin: behind the last event that the client has, or where it says."""
+    text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+    topic_id = next(iter(bounds.values())).topic_id
+    only = None
+    if "partition" in request.query_params:
+        only = whole_in(request.query_params, "partition", None, 0, _PARTITION_MAX)
+        partition_bounds(bounds, topic, only)
+    if text:
+        return _checked_place(topic, bounds, read_vector(text, topic_id))
+    start = text_in(request.query_params, "from", "latest")
+    if start not in ("earliest", "latest"):
+        raise Problem(400, f"from={start[:100]!r}: it is earliest or latest")
+    return {
+        number: here.first_offset if start == "earliest" else here.next_offset
+        for number, here in bounds.items()
+        if only in (None, number)
+    }
+
+
+def _checked_place(topic: str, bounds: dict[int, Bounds], place: dict[int, int]) -> dict[int, int]:
+    """Return the place. Raises Problem: 410 behind what is kept, 400 beyond what there is."""
+    for number, offset in place.items():
+        here = partition_bounds(bounds, topic, number)
+        if offset < here.first_offset:
+            raise gone(topic, number, offset, here.first_offset)
+        if offset > here.next_offset:
+            raise Problem(
+                400,
+                f"Last-Event-ID: {topic}/{number} has no {offset - 1} yet: it is of another log, "
+                "or of one that was restored",
+            )
+    return place

@@ -1,0 +1,32 @@
+"""Wait for something by looking again and again, without a session in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from gapless.gateway.gateway import Gateway
+
+Seen = TypeVar("Seen")
+_PAUSE_S = 0.005
+_PAUSE_S_MAX = 0.25
+
+
+async def look_until(
+    gateway: Gateway, look: Callable[[], Awaitable[tuple[bool, Seen]]], timeout_s: float
+) -> tuple[bool, Seen]:
+    """Return what `look` returns: as soon as it says that it is enough, or when time is over.
+
+    A gateway that drains looks no more.
+    """
+    loop = asyncio.get_running_loop()
+    give_up_s = loop.time() + timeout_s
+    pause_s = _PAUSE_S
+    while True:
+        is_enough, seen = await look()
+        left_s = give_up_s - loop.time()
+        if is_enough or left_s <= 0 or gateway.is_draining:
+            return is_enough, seen
+        await gateway.pause(min(pause_s, left_s))
+        pause_s = min(pause_s * 1.5, _PAUSE_S_MAX)

@@ -1,0 +1,84 @@
+"""Read a range of a partition, as much of it as fits into memory at a time; nothing is claimed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.db.refused import refused
+from gapless.log.filters import ALL, Filter
+from gapless.log.tail import Entry, Pace
+from gapless.log.topics import require_topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a partition holds: first_offset to next_offset - 1; 1 and 1 when it never had events."""
+
+    topic_id: int
+    partition: int
+    first_offset: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Events of a partition; next_offset: behind the last one that was looked at."""
+
+    entries: list[Entry]
+    next_offset: int
+
+
+def bounds_of(conn: Connection[Any], topic: str) -> dict[int, Bounds]:
+    """Return what each partition of a topic holds, those of earlier numbers of partitions too.
+
+    Raises RefusedError (GL404) when there is no such topic.
+    """
+    with conn.cursor(row_factory=class_row(Bounds)) as cursor:
+        found = cursor.execute(query("tail", "ends_of"), {"topic": topic}).fetchall()
+    if not found:
+        require_topic(conn, topic)
+    return {each.partition: each for each in found}
+
+
+def read_range(
+    conn: Connection[Any],
+    topic: str,
+    partition: int,
+    offsets: range,
+    *,
+    bytes_max: int,
+    only: Filter = ALL,
+) -> Slice:
+    """Return the events at these offsets that a filter keeps, or the first of them.
+
+    offsets: what is there of them is read; give no more than there is, as bounds_of() says.
+    It stops once it has bytes_max of text, and reads at most about twice of that.
+    Raises RefusedError for what is no filter.
+    """
+    pace = Pace(bytes_max)
+    entries: list[Entry] = []
+    size = 0
+    at = offsets.start
+    while at < offsets.stop and size < bytes_max:
+        stop = min(at + pace.events, offsets.stop)
+        params = {
+            "topic": topic,
+            "partition": partition,
+            "first_offset": at,
+            "last_offset": stop - 1,
+            "key": None,
+            "payload_chars": None,
+            **only.query_params,
+        }
+        with refused(), conn.cursor(row_factory=class_row(Entry)) as cursor:
+            found = cursor.execute(query("tail", "slice"), params).fetchall()
+        pace.adapt(found)
+        size += sum(len(each.payload or "") + len(each.headers or "") + 200 for each in found)
+        entries += found
+        at = stop
+    return Slice(entries=entries, next_offset=at)

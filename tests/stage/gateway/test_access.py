@@ -1,0 +1,191 @@
+"""Keys: who may do what, and who may not; every route with every scope."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless import ops
+from gapless.errors import RefusedError
+from gapless.gateway import access
+from gapless.gateway.app import WAYS, Way
+from gapless.log.topics import Topic
+from gapless.ops.keys import FoundKey, allows, is_secret, key_parts
+from stage.gateway.conftest import EVENTS, Client, Open, Serve, problem
+
+SCOPES = (
+    "publish:orders", "publish:*", "publish:other", "read:orders", "read:ord*", "read:*", "read:other",
+    "consume:letters", "consume:*", "consume:other", "operate",
+)  # fmt: skip
+
+
+@pytest.fixture
+def locked(open_gateway: Open, orders: Topic) -> Client:
+    """A gateway that asks for keys, and does what an operator does."""
+    return open_gateway(asks_keys=True, operates=True)
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}".strip()}
+
+
+def ask(gateway: Client, way: Way, headers: dict[str, str]) -> int:
+    """Send a request that does nothing: its status."""
+    path = way.path
+    for name, value in (("topic", "orders"), ("group", "letters"), ("name", "x")):
+        path = path.replace("{" + name + "}", value)
+    params = {"last_event_id": "!"} if path.endswith("/stream") else {}
+    if way.method == "GET":
+        return gateway.get(path, headers=headers, params=params).status_code
+    done = gateway.client.request(way.method, path, headers=headers, content=b"{")
+    return done.status_code
+
+
+def test_every_route_with_every_scope(locked: Client, conn: Connection) -> None:
+    """The matrix: a scope opens what it names, and nothing else."""
+    keys = {scope: ops.create_key(conn, scope, [scope]).key for scope in SCOPES}
+    for way in WAYS:
+        needed = way.scope.format(topic="orders", group="letters", name="x")
+        if not needed:
+            assert ask(locked, way, {}) == 200, way
+            continue
+        assert ask(locked, way, {}) == 401, way
+        for scope, key in keys.items():
+            status = ask(locked, way, bearer(key))
+            assert (status != 403) == allows([scope], needed), (way, scope, status)
+            assert status != 401, (way, scope)
+
+
+def test_what_scopes_cover() -> None:
+    for scope, needed, is_covered in (
+        ("publish:orders", "publish:orders", True),
+        ("publish:orders", "publish:orders2", False),
+        ("publish:orders*", "publish:orders2", True),
+        ("publish:*", "publish:x", True),
+        ("publish:*", "read:x", False),
+        ("read:orders", "read:*", False),
+        ("operate", "read:x", True),
+        ("operate", "operate", True),
+        ("operate", "publish:x", False),
+        ("operate", "consume:x", False),
+    ):
+        assert allows([scope], needed) is is_covered, (scope, needed)
+
+
+def test_a_key_that_counts_not(locked: Client, conn: Connection, monkeypatch) -> None:
+    monkeypatch.setattr(access, "KNOWN_S", 0.0)
+    made = ops.create_key(conn, "shop", ["publish:orders"])
+    body = {"payload": 1}
+    assert locked.post(EVENTS, json=body, headers=bearer(made.key)).status_code == 202
+    bad: list[str] = [
+        "", "x", "gk_", "gk__", f"gk_{made.key_id}_", made.key[:-1], f"{made.key}x", made.key.upper(),
+        f"gk_{'0' * 16}_{made.key.split('_', 2)[2]}", f"gk_{made.key_id}_{'a' * 5000}",
+        "gk_' or 1=1 --_x",
+    ]  # fmt: skip
+    for key in bad:
+        done = locked.post(EVENTS, json=body, headers=bearer(key))
+        problem(done, 401)
+        assert done.headers["www-authenticate"].startswith("Bearer")
+    problem(locked.post(EVENTS, json=body, headers={"Authorization": f"Basic {made.key}"}), 401)
+    problem(locked.get(EVENTS, params={"key": made.key, "partition": 0}), 401)
+    assert ops.revoke_key(conn, made.key_id) is True
+    assert ops.revoke_key(conn, made.key_id) is False
+    problem(locked.post(EVENTS, json=body, headers=bearer(made.key)), 401)
+    short = ops.create_key(conn, "short", ["publish:orders"], expires_in_s=0.2)
+    time.sleep(0.3)
+    problem(locked.post(EVENTS, json=body, headers=bearer(short.key)), 401)
+    row = conn.execute("select count(*) from gapless.outbox_message_t").fetchone()
+    assert row == (1,)
+
+
+def test_a_secret_is_nowhere(locked: Client, conn: Connection) -> None:
+    made = ops.create_key(conn, "shop", ["publish:orders"])
+    secret = made.key.split("_", 2)[2]
+    (stored,) = conn.execute("select k::text, digest from gapless.api_key k").fetchall()
+    assert secret not in stored[0]
+    assert len(stored[1]) == 32
+    assert secret not in repr(made)
+    assert secret not in repr(ops.list_keys(conn))
+    assert ops.list_keys(conn)[0].last_used is None
+    locked.post(EVENTS, json={"payload": 1}, headers=bearer(made.key))
+    assert ops.list_keys(conn)[0].last_used is not None
+
+
+def test_the_secret_is_compared_whole_whatever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """hmac.compare_digest() of digests: its time says nothing of where they differ."""
+    seen: list[tuple[int, int]] = []
+    digest = b"x" * 32
+    found = FoundKey(key_id="a", name="a", digest=digest, scopes=[], requests_s=None)
+
+    def compare(one: bytes, other: bytes) -> bool:
+        seen.append((len(one), len(other)))
+        return one == other
+
+    monkeypatch.setattr("gapless.ops.keys.hmac.compare_digest", compare)
+    for secret in ("", "a", "a" * 100):
+        assert not is_secret(found, secret)
+    assert seen == [(32, 32)] * 3
+    assert key_parts("gk_0123456789abcdef_a_b") == ("0123456789abcdef", "a_b")
+
+
+def test_a_key_has_so_many_requests_a_second(locked: Client, conn: Connection) -> None:
+    made = ops.create_key(conn, "shop", ["publish:orders"], requests_s=0.5)
+    body = {"payload": 1}
+    assert locked.post(EVENTS, json=body, headers=bearer(made.key)).status_code == 202
+    done = locked.post(EVENTS, json=body, headers=bearer(made.key))
+    problem(done, 429)
+    assert 1 <= int(done.headers["retry-after"]) <= 2
+    other = ops.create_key(conn, "other", ["publish:orders"], requests_s=1000)
+    for _ in range(20):
+        assert locked.post(EVENTS, json=body, headers=bearer(other.key)).status_code == 202
+
+
+def test_what_is_no_key(conn: Connection) -> None:
+    bad: list[tuple[str, list[str], dict[str, Any]]] = [
+        ("a", [], {}),
+        ("a", ["publish"], {}),
+        ("a", ["publish:"], {}),
+        ("a", ["publish:a*b"], {}),
+        ("a", ["delete:a"], {}),
+        ("", ["operate"], {}),
+        ("a" * 201, ["operate"], {}),
+        ("a", ["operate"], {"requests_s": 0}),
+        ("a", ["operate"], {"requests_s": float("nan")}),
+        ("a", ["operate"], {"expires_in_s": 0}),
+    ]
+    for name, scopes, more in bad:
+        with pytest.raises(RefusedError) as refused:
+            ops.create_key(conn, name, scopes, **more)
+        assert refused.value.sqlstate == "GL400"
+    with pytest.raises(RefusedError, match="gapless keys lists them"):
+        ops.revoke_key(conn, "nobody")
+    assert ops.list_keys(conn) == []
+
+
+def test_without_operate_there_is_no_operator(open_gateway: Open, orders: Topic) -> None:
+    for way in WAYS:
+        if way.scope == "operate":
+            assert ask(open_gateway(), way, {}) == 403
+
+
+@pytest.mark.slow
+def test_the_command(gapless, serve: Serve, orders: Topic) -> None:
+    assert "no keys" in gapless("keys").err
+    made = gapless("keys", "create", "shop", "--scope", "publish:orders", "--expires", "1d")
+    key = made.out.strip()
+    assert "it is shown once" in made.err
+    (listed,) = gapless("keys", "--json").json
+    assert (listed["name"], listed["scopes"]) == ("shop", ["publish:orders"])
+    gateway = serve("--listen", "0.0.0.0:0", "--keys")
+    url = gateway.url.replace("0.0.0.0", "127.0.0.1")
+    post = gateway.client.post
+    assert post(f"{url}{EVENTS}", json={"payload": 1}, headers=bearer(key)).status_code == 202
+    problem(post(f"{url}{EVENTS}", json={"payload": 1}), 401)
+    assert gapless("keys", "revoke", listed["key_id"]).out == f"revoked {listed['key_id']}\n"
+    bad = gapless("keys", "create", "x", "--scope", "all").complaint()
+    assert '"all" is no scope' in bad
+    assert "Traceback" not in gateway.log()
+    assert key not in gateway.log()

@@ -1,0 +1,82 @@
+"""Requests that mean harm: each gets an answer, or is cut off, and the gateway serves on."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from psycopg import Connection
+
+from gapless.gateway import body
+from stage.gateway.conftest import EVENTS, Client, problem
+
+HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n".encode()
+OK = b'{"payload": 1}'
+
+
+def test_heads_that_are_none(gateway: Client) -> None:
+    many = b"".join(b"X-%d: y\r\n" % n for n in range(100_000))
+    cases: list[tuple[bytes, ...]] = [
+        (HEAD, many, b"\r\n"),
+        (b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",),
+        (HEAD + b"X: " + b"a" * 200_000 + b"\r\n\r\n",),
+        (HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",),
+        (HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n1234",),
+        (HEAD + b"Content-Length: -1\r\n\r\n",),
+        (HEAD + b"Content-Length: 99999999999999999999999\r\n\r\n",),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",),
+        (HEAD + b"X: a\x00b\r\n\r\n",),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 10,),
+        (b"GET / HTTP/9.9\r\n\r\n",),
+        (b"\r\n\r\n\r\n\r\n",),
+    ]
+    for parts in cases:
+        found = gateway.raw(*parts)
+        assert found == b"" or found.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")), parts[-1][:60]
+        assert not found.startswith(b"HTTP/1.1 500"), found
+        assert gateway.get("/healthz").status_code == 200
+    assert gateway.publish(1)["events"] == 1
+
+
+def test_names_that_try_something(gateway: Client, conn: Connection) -> None:
+    for name in (
+        "..", "../../healthz", "%2e%2e%2f", "a%00b", "a%0d%0aX-Bad:%201", "%ff%fe", "'; drop schema gapless --",
+        "a" * 5_000, "\u202eorders", "orders%20", "ORDERS", "orders;x=1", "%ed%a0%80",
+    ):  # fmt: skip
+        done = gateway.client.request(
+            "POST",
+            f"{gateway.url}/v1/topics/{name}/events",
+            content=OK,
+            headers={"Content-Type": "application/json"},
+        )
+        assert done.status_code in (400, 404, 405), (name, done.text)
+        problem(done, done.status_code)
+        assert "x-bad" not in done.headers
+    row = conn.execute("select count(*) from gapless.outbox_message_t").fetchone()
+    assert row == (0,)
+
+
+def test_a_body_that_does_not_come(gateway: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "BODY_S_MAX", 0.3)
+    found = gateway.raw(HEAD + b"Content-Length: 100\r\n\r\n", b'{"pay')
+    assert found.startswith(b"HTTP/1.1 408")
+
+
+def test_clients_that_hang_about_take_nobody_s_place(gateway: Client) -> None:
+    """More half-open requests than there are sessions, and waits that nobody waits for."""
+    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
+    open_ones: list[socket.socket] = []
+    try:
+        for n in range(60):
+            sock = socket.create_connection((host, int(port)))
+            sock.sendall(HEAD if n % 2 else HEAD + b"Content-Length: 50\r\n\r\n{")
+            open_ones.append(sock)
+        began_s = time.monotonic()
+        for n in range(10):
+            assert gateway.publish(n)["events"] == 1
+        assert time.monotonic() - began_s < 30
+    finally:
+        for sock in open_ones:
+            sock.close()
+    assert gateway.get("/readyz").status_code == 200
