@@ -24,6 +24,7 @@ NAMES = (
     "backlog",
     "hot",
     "filters",
+    "subscriptions",
     "large",
     "sequencing",
     "later",

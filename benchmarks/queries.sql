@@ -560,3 +560,20 @@ from generate_series(1, %(rows)s) n
 
 -- name: capture_clear
 truncate gapless.outbox_message_t
+
+-- name: give_customers
+-- Events of so many customers, evenly; before anybody reads.
+update gapless.outbox_message_t o
+set payload = (jsonb_build_object('customer_id', o.id %% %(customers)s::int) || o.payload::jsonb)::json
+
+-- name: subscribe_customers
+-- A subscription of each of them.
+select count(
+  gapless.subscribe(
+    %(group)s, 'outbox', 'customer ' || n, '{"customer": "$.customer_id"}', jsonb_build_object('customer', n)
+  )
+)
+from generate_series(0, %(customers)s::int - 1) n
+
+-- name: make_group
+select gapless.create_group(%(group)s, 'outbox')

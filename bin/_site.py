@@ -25,6 +25,8 @@ _NAV = (
     ("When something fails", "when-something-fails.md"),
     ("Queues", "queues.md"),
     ("Filters", "filters.md"),
+    ("Subscriptions", "subscriptions.md"),
+    ("Direct messages", "direct.md"),
     ("Later", "later.md"),
     ("Where your program lives", "frameworks.md"),
     ("Testing handlers", "testing.md"),

@@ -27,7 +27,7 @@ from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
-from support import again, examples, findings
+from support import again, elsewhere, examples, findings
 from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
 from support.skips import StrictSkips, expected
 
@@ -42,6 +42,8 @@ SERVER_OPTIONS = {
 }
 MEMORY_BYTES_MIN = 4 << 30  # a container may have 64 MB of shared memory
 REAP_S = 5.0  # a process that was told to end gets this long before it counts as left behind
+
+elsewhere.configure()  # before the conftest of a folder asks for the schema
 
 _server = ExitStack()
 _numbers = count(1)

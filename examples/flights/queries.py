@@ -9,13 +9,15 @@ import re
 from functools import cache
 from pathlib import Path
 
+from gapless.db.schema import here
+
 FOLDER = Path(__file__).parent
 
 
 @cache
 def query(name: str) -> bytes:
     """Return the statement below `-- name: <name>` in queries.sql."""
-    text = (FOLDER / "queries.sql").read_text(encoding="utf-8")
+    text = here((FOLDER / "queries.sql").read_text(encoding="utf-8"))
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
     statements = dict(zip(parts[1::2], parts[2::2], strict=True))
     return statements[name].strip().removesuffix(";").encode()

@@ -10,9 +10,13 @@ select
   coalesce(justify_hours(t.retention)::text, 'forever') as retention,
   justify_hours(t.dedupe_window)::text as dedupe_window,
   extract(epoch from t.retention)::float8 as retention_s,
+  coalesce((select x.direct from gapless.topic x where x.name = t.topic), false) as direct,
   t.created_ts as created
 from gapless.topics t
 order by t.topic
+
+-- name: set_direct
+select gapless.set_direct(%(topic)s)
 
 -- name: unrouted
 -- returns: gapless.ops.topics:UnroutedId
@@ -78,7 +82,13 @@ select
     where d.group_id = g.group_id and d.topic_id = g.topic_id and d.status = 'dead'
   ) as dead_letters,
   (
-    select concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition::text)
+    select case
+        when f.subscribed then (
+          select 'subscriptions: ' || count(*) from gapless.subscription s
+          where s.group_id = f.group_id and s.topic_id = f.topic_id
+        )
+        else concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition::text)
+      end
     from gapless.group_filter f
     where f.group_id = g.group_id and f.topic_id = g.topic_id
   ) as takes

@@ -27,7 +27,7 @@ from gapless.claim_events(
 
 -- name: claim_kept
 select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
-  timeline, kept, kept_offsets, filter_errors, lost_id, id, key, event_type, payload, headers, host_id,
+  timeline, kept, kept_offsets, filter_errors, lost_id, matched, id, key, event_type, payload, headers, host_id,
   user_id, transaction_id, xid, created_ts, cause, correlation
 from gapless.claim_kept(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
@@ -94,7 +94,8 @@ select gapless.require_settings(%(settings)s), gapless.check_constraints()
 select gapless.set_aside(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(message_ids)s,
   %(state)s, %(reason)s, %(exception)s, %(exception_class)s, %(sqlstate)s, %(attempts)s,
-  make_interval(secs => %(retry_after_s)s), %(parks)s, %(worker)s, %(duration_ms)s, %(kept)s
+  make_interval(secs => %(retry_after_s)s), %(parks)s, %(worker)s, %(duration_ms)s, %(kept)s,
+  %(matched)s
 )
 
 -- name: lift_timeout
@@ -165,6 +166,20 @@ where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
   and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s
   and e.c_offset between %(from_offset)s and %(to_offset)s
 order by e.c_offset
+
+-- name: letter_matches
+-- Which subscriptions the events of a unit matched, of those that are still there.
+select e.c_offset, s.subscription_id, s.name, s.params::text
+from gapless.dead_letter_event e
+join gapless.subscription s on s.subscription_id = any (e.subscriptions)
+where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
+  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s and e.is_kept
+order by e.c_offset, s.subscription_id
+
+-- name: subscriptions
+select s.subscription_id, s.name, s.params::text
+from gapless.subscription s
+where s.subscription_id = any ((select %(ids)s::bigint[])::bigint[])
 
 -- name: letter_kept
 -- The offsets of those events of a unit that its handler gets.

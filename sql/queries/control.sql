@@ -19,10 +19,25 @@ select gapless.clear_filter(%(group_id)s, %(topic)s)
 -- name: filters
 -- returns: gapless.ops.filters:GroupFilter
 select f.group_id as "group", f.topic, f.event_types, f.condition as "where", f.params, f.set_by,
-  f.set_ts as set_at
+  f.set_ts as set_at, f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why
 from gapless.filters f
 where f.group_id = %(group)s and (%(topic)s::text is null or f.topic = %(topic)s)
 order by f.topic
+
+-- name: set_expiry
+select gapless.set_expiry(%(group)s, make_interval(secs => %(after_s)s))
+
+-- name: expiries
+-- returns: gapless.ops.expiry:GroupExpiry
+select e.group_id as "group", extract(epoch from e.expires_after)::float8 as expires_after_s,
+  extract(epoch from e.idle)::float8 as idle_s, extract(epoch from e.time_left)::float8 as left_s,
+  e.set_aside, e.set_by, e.set_ts as set_at
+from gapless.expiries e
+where %(group)s::text is null or e.group_id = %(group)s
+order by e.group_id
+
+-- name: stand_for
+select gapless.stand_for(%(group)s, gapless.topic_id(%(topic)s), %(of)s)
 
 -- name: busy
 -- How many workers still have a batch to finish.

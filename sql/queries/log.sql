@@ -107,7 +107,7 @@ select
 from gapless.publish_each(
   %(topic)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
   %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[], %(dedupe_key)b::text[],
-  %(deliver_at)b::text[], %(deliver_in)b::text[]
+  %(deliver_at)b::text[], %(deliver_in)b::text[], %(to_group)b::text[]
 ) e
 
 -- name: publish_request
@@ -116,7 +116,7 @@ select r.transaction_id, r.duplicate, r.scheduled_ids
 from gapless.publish_request(
   %(topic)s, %(request_key)s, %(digest)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[],
   %(headers)b::text[], %(host_id)b::text[], %(user_id)b::text[], %(deliver_at)b::text[],
-  %(deliver_in)b::text[]
+  %(deliver_in)b::text[], %(to_group)b::text[]
 ) r
 
 -- name: locate
@@ -126,6 +126,20 @@ select t.name as topic, l.partition_id as partition, l.first_offset, l.last_offs
 from gapless.locate(%(transaction_id)s::text::uuid) l
 join gapless.topic t on t.topic_id = l.topic_id
 order by t.name, l.partition_id
+
+-- name: request
+select gapless.request(
+  %(topic)s, %(payload)s::json, make_interval(secs => %(timeout_s)s), %(to_group)s, %(key)s, %(event_type)s,
+  %(headers)s::jsonb, %(host_id)s, %(user_id)s
+)
+
+-- name: reply
+select gapless.reply(%(topic)s, %(headers)s::jsonb, %(payload)s::json)
+
+-- name: wait_reply
+select r.payload::text from gapless.wait_reply(
+  %(topic)s, %(request_id)s::uuid, make_interval(secs => %(wait_s)s)
+) r
 
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s, %(window_s)s)
@@ -191,6 +205,10 @@ order by p.upto
 -- name: close_chunks
 select gapless.close_chunks()
 
+-- name: expire_groups
+-- returns: gapless.log.expiry:Expired
+select e.group_id, e.set_aside from gapless.expire_groups(%(gap_s)s) e
+
 -- name: drop_chunk
 select gapless.drop_chunk()
 
@@ -219,6 +237,15 @@ select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
 
 -- name: set_dedupe_window
 select gapless.set_dedupe_window(%(name)s, %(window_s)s)
+
+-- name: covers
+-- Is there such a group, and is the topic one of its topics?
+select
+  exists (select from gapless.consumer_group g where g.group_id = %(group)s),
+  exists (
+    select from gapless.consumer_group g
+    where g.group_id = %(group)s and g.topic_id = gapless.topic_id(%(topic)s)
+  )
 
 -- name: wait_for
 select w.state, w.group_id,

@@ -1,3 +1,15 @@
+-- name: standing
+-- Whether the schema is one of ours, and whether it is empty, or not there at all.
+select
+  (
+    select count(*) = 3 from pg_attribute a
+    where a.attrelid = to_regclass('gapless.migration') and a.attname in ('kind', 'name', 'digest')
+  ) as is_ours,
+  not exists (
+    select from pg_depend d
+    where d.refclassid = 'pg_namespace'::regclass and d.refobjid = to_regnamespace('gapless') and d.deptype = 'n'
+  ) as is_empty
+
 -- name: create_schema
 do $$
 begin

@@ -55,12 +55,16 @@ order by r.n, s.base_offset
 -- name: events
 -- As `fetch` of the log: an index look-up for each id, whatever the planner guesses. What belongs
 -- between select and from is put in by spark/fetch.py, from a list of our own columns.
--- event_types: null for all.
+-- event_types, where: null for all; a payload of which where cannot be asked is kept (condition_error.sql).
 -- index: primary key of a chunk
 select o.id
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
   and (%(event_types)s::text[] is null or o.event_type = any (%(event_types)s::text[]))
+  and (
+    %(where)s::text is null
+    or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
+  )
 
 -- name: events_between
 -- As `events`, when most ids between the two are wanted: no look-up for each of them, no page of the
@@ -70,6 +74,10 @@ select o.id
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s
   and (%(event_types)s::text[] is null or o.event_type = any (%(event_types)s::text[]))
+  and (
+    %(where)s::text is null
+    or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
+  )
 
 -- name: topic_ids
 select t.name, t.topic_id from gapless.topic t

@@ -244,6 +244,28 @@ from gapless.captures c
 where c.problem is not null
 order by 1
 
+-- name: filters
+-- Groups that take some events only, and what that came to. unasked_s: how long ago the filter could not be asked.
+-- returns: gapless.status.filtered:Filtered
+select f.group_id, f.topic,
+  concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition) as takes,
+  f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why,
+  greatest(extract(epoch from now() - f.unasked_ts), 0)::double precision as unasked_s
+from gapless.filters f
+join gapless.topic t on t.name = f.topic
+join gapless.consumer_group g on g.group_id = f.group_id and g.topic_id = t.topic_id
+where not g.is_scratch
+order by f.group_id, f.topic
+
+-- name: expiring
+-- Groups that go soon, for nobody uses them.
+-- returns: gapless.status.expiring:Expiring
+select e.group_id, extract(epoch from e.idle)::float8 as idle_s,
+  extract(epoch from e.time_left)::float8 as left_s, e.set_aside
+from gapless.expiries e
+where e.is_near
+order by e.time_left, e.group_id
+
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.
 -- returns: gapless.status.snapshot:HeldLog

@@ -32,7 +32,8 @@ begin
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
     gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
     gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
-    gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel
+    gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel,
+    gapless.direct_headers, gapless.request, gapless.reply, gapless.reply_uuid, gapless.wait_reply
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
@@ -44,7 +45,7 @@ begin
   grant execute on function
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     to gapless_producer;
-  revoke execute on function gapless.set_partitions, gapless.add_partitions from gapless_consumer;
+  revoke execute on function gapless.set_partitions, gapless.add_partitions, gapless.set_direct from gapless_consumer;
   -- They insert as the owner; dedupe_find() is a part of it.
   revoke execute on function
     gapless.publish_once, gapless.dedupe_find, gapless.publish_later, gapless.schedule_event, gapless.cancel
@@ -57,12 +58,14 @@ begin
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
     gapless.restore_offsets, gapless.skip_hole, gapless.skip_missing, gapless.tell_skip, gapless.remove_pipeline,
     gapless.redrive_letter, gapless.discard_letter, gapless.mend_letter, gapless.forget_letters,
-    gapless.set_retention, gapless.set_dedupe_window,
+    gapless.set_retention, gapless.set_dedupe_window, gapless.set_expiry,
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
     gapless.run_schedule, gapless.create_api_key, gapless.revoke_api_key,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
-    gapless.note_capture, gapless.renew_capture, gapless.forget_capture
+    gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
+    gapless.subscribe, gapless.unsubscribe, gapless.lock_subscriptions, gapless.begin_subscriptions,
+    gapless.forget_subscription
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from gapless.consume.user.schedule import schedule
     from gapless.consume.verdict.wish import DeadLetter, PayloadError, Retry, Skip
     from gapless.db.find import connect
-    from gapless.errors import GaplessError, PublishError, ResourceError, WaitError
+    from gapless.errors import GaplessError, PublishError, ReplyError, ResourceError, WaitError
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
     from gapless.log.later import cancel
     from gapless.log.publish import publish
+    from gapless.log.request import reply, request
     from gapless.log.wait import wait_for
     from gapless.resources import resource
 
@@ -42,6 +43,7 @@ __all__ = [
     "PayloadError",
     "PublishError",
     "Published",
+    "ReplyError",
     "ResourceError",
     "Retry",
     "Skip",
@@ -51,6 +53,8 @@ __all__ = [
     "connect",
     "handler",
     "publish",
+    "reply",
+    "request",
     "resource",
     "schedule",
     "wait_for",
@@ -67,11 +71,12 @@ if not TYPE_CHECKING:
             "gapless.log.wait": "wait_for",
             "gapless.consume.verdict.wish": "DeadLetter PayloadError Retry Skip",
             "gapless.db.find": "connect",
-            "gapless.errors": "GaplessError PublishError ResourceError WaitError",
+            "gapless.errors": "GaplessError PublishError ReplyError ResourceError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",
             "gapless.log.later": "cancel",
             "gapless.log.publish": "publish",
+            "gapless.log.request": "reply request",
             "gapless.resources": "resource",
         },
     )

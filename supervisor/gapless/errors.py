@@ -74,6 +74,10 @@ class WaitError(GaplessError):
         self.group = group
 
 
+class ReplyError(GaplessError):
+    """Nobody has replied to a request in time; it may be handled all the same."""
+
+
 class HoleError(GaplessError):
     """The rows read do not equal the range claimed (I3): the partition must not continue.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -76,6 +77,28 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def set_up_logs(form: str) -> None:
+    """Send the log to stderr as lines: `json`, or else text.
+
+    As JSON the program's own loggers are written, too, unless it has set up logging itself.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    if form == "json":
+        handler.addFilter(LogFields())
+        handler.setFormatter(JsonFormatter())
+    else:
+        text = "%(asctime)s %(levelname)-7s %(message)s"
+        handler.setFormatter(logging.Formatter(text, datefmt="%H:%M:%S"))
+    ours = logging.getLogger("gapless")
+    ours.handlers = [handler]
+    ours.setLevel(logging.INFO)
+    ours.propagate = False
+    everything = logging.getLogger()
+    if form == "json" and not everything.handlers:
+        everything.addHandler(handler)
+        everything.setLevel(logging.INFO)
 
 
 def _known() -> Iterator[tuple[str, object]]:

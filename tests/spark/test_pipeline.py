@@ -58,6 +58,17 @@ pipelines:
       table: totals
       key: key
       add: [n, total]
+  some:
+    from: outbox
+    batchEvents: 60
+    columns: [key, value]
+    where: $.n >= $low && $.n < 70
+    params: {{low: 50}}
+    transform: pipeline_transforms:totals
+    to:
+      table: totals
+      key: key
+      add: [n, total]
   again:
     from: outbox
     batchEvents: 60
@@ -221,6 +232,14 @@ def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -
     conn.execute("select pg_advisory_unlock(7427005, hashtext('totals'))")
     assert world.run("totals") == EVENTS
     assert world.numbers("totals") == world.all_of("totals", EVENTS)
+
+
+def test_only_what_its_where_keeps_and_its_position_passes_the_rest(
+    world: World, conn: Connection
+) -> None:
+    assert world.run("some") == EVENTS
+    assert world.numbers("some") == [20, sum(range(50, 70))]
+    assert {each.name: each.lag for each in standings(conn)}["some"] == 0
 
 
 def test_a_file_of_another_database_does_not_pass_for_ours(world: World, conn: Connection) -> None:

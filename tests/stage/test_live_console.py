@@ -13,11 +13,11 @@ import pytest
 from psycopg import Connection
 from rich.console import Console
 
-from gapless.cli.dlq.console import LETTERS
 from gapless.db.connect import connect
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
+from gapless.ops.dlq.letters import LETTERS
 from gapless.status.console import Letters, LiveConsole
 from gapless.status.loop import Looker
 from gapless.status.view import At, ConsolePage, ConsoleState, LetterLine

@@ -15,13 +15,13 @@ import pytest
 from psycopg import Connection
 from rich.console import Console
 
-from gapless.cli.dlq.console import LETTERS
 from gapless.db.connect import connect
 from gapless.errors import UsageError
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.ops.dlq.change import whoami
+from gapless.ops.dlq.letters import LETTERS
 from gapless.status.console import LiveConsole
 from gapless.status.loop import watch
 from gapless.status.view import ConsoleState
@@ -30,7 +30,7 @@ from support.terminal import ENTER, LEAVE, PATIENCE_S, Terminal, in_terminal
 
 PLACES = "select partition_id, first_offset from gapless.dead_letter"
 PROGRAM = """
-from gapless.cli.dlq.console import LETTERS
+from gapless.ops.dlq.letters import LETTERS
 from gapless.db.connect import connect
 from gapless.status.loop import watch
 def run(dsn):

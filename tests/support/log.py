@@ -144,6 +144,15 @@ def assert_neighbours(log: Log, published: Iterable[Published] = ()) -> None:
                 assert not event.ends_unit, f"I5 in {where}: unit cut at {event}"
 
 
+def published_nothing(conn: Connection) -> None:
+    """Let there be no event, none that waits and no dedupe key, in a database that tests share.
+
+    The log, if there is one, has a hole then: it is for tests that read what was published, and not the log.
+    """
+    for table in (b"outbox_message_t", b"scheduled", b"dedupe"):
+        conn.execute(b"delete from gapless." + table)
+
+
 def _some(things: Sequence[object]) -> str:
     return f"{', '.join(map(str, things[:5]))} ({len(things)} in all)"
 

@@ -28,6 +28,17 @@ def test_a_pipeline(tmp_path: Path) -> None:
     assert found["p"].topics == ("a", "b")
     assert found["p"].target == TargetSpec(kind="table", where="t", key=("k",), add=("n",))
     assert found["q"].target.where == str(tmp_path / "out")
+    assert (found["q"].event_types, found["q"].where) == ((), None)
+
+
+def test_a_pipeline_that_takes_some_events(tmp_path: Path) -> None:
+    body = (
+        f"pipelines:\n  p:\n    {_GOOD}\n    eventTypes: [x, y]\n"
+        "    where: $.total > $min\n    params: {min: 100}\n"
+    )
+    found = load_pipelines(_load(tmp_path, body))["p"]
+    assert found.event_types == ("x", "y")
+    assert (found.where, found.params) == ("$.total > $min", '{"min": 100}')
 
 
 @pytest.mark.parametrize(
@@ -46,6 +57,13 @@ def test_a_pipeline(tmp_path: Path) -> None:
         (f"pipelines:\n  p:\n    {_GOOD}\n    columns: [vlaue]", "did you mean value"),
         (f"pipelines:\n  p:\n    {_GOOD}\n    sql: s\n    transform: m:f", "not both"),
         ("pipelines:\n  p:\n    from: a\n    to: {table: t, add: [n]}", "add needs key"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    where: 7", "a jsonpath"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    params: {{a: 1}}", "there is none"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    where: $.a\n    params: [1]", "an object"),
+        (
+            "pipelines:\n  p:\n    from: a\n    to: {parquet: x}\n    archive: true\n    where: $.a > 1",
+            "holds every event",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, body: str, says: str) -> None:

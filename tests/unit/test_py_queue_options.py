@@ -45,6 +45,12 @@ def outside(**options: Any) -> Handler:
         ({"topic": []}, "handler(topic=[]): a name, or a list of names"),
         ({"topic": [1]}, "handler(topic=[1]): a name, or a list of names"),
         ({"topic": ["a", "a"]}, "each topic once"),
+        ({"topic": {}}, "handler(topic={}): a name, or a list of names"),
+        ({"topic": {"a": 0, "b": 1}}, "each weight a whole number from 1 to 1000"),
+        ({"topic": {"a": 1001, "b": 1}}, "each weight a whole number from 1 to 1000"),
+        ({"topic": {"a": True, "b": 1}}, "each weight a whole number from 1 to 1000"),
+        ({"topic": {"a": 1.5}}, "each weight a whole number from 1 to 1000"),
+        ({"topic": {"a": 1, "b": 1}, "mode": "ordered"}, 'several topics are for mode="queue"'),
         ({"topic": ["a", "b"], "mode": "ordered"}, 'several topics are for mode="queue"'),
         ({"visibility_s": 5, "mode": "ordered"}, 'visibility_s is for mode="queue"'),
     ],
@@ -111,3 +117,9 @@ def test_spark_refuses_a_queue_in_a_sentence() -> None:
 def test_a_replay_of_a_queue_is_in_the_order_of_the_log() -> None:
     terms = replay_terms(once(topic=["t", "u"]), Settings(), "u")
     assert (terms.topic, terms.topics, terms.mode) == ("u", ("u",), "ordered")
+
+
+def test_weights_go_with_their_topics() -> None:
+    terms = agree(once(topic={"urgent": 8, "t": 1}), Settings())
+    assert (terms.topic, terms.topics, terms.weights) == ("urgent", ("urgent", "t"), (8, 1))
+    assert agree(once(topic={"t": 5}), Settings()).weights == ()

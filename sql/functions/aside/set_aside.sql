@@ -7,12 +7,14 @@
 -- parks: later units that touch one of its keys are to be parked behind it, until it is handled or
 -- discarded, dead or not. A parked unit always parks.
 -- kept: the offsets of those that its handler saw, where a filter passed the others; null: all.
+-- matched: of each of these which subscriptions it matched, numbers with commas between; null: the group has none.
 create or replace function gapless.set_aside(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _message_ids bigint[],
   _state text, _reason text, _exception text,
   _exception_class text default null, _sqlstate text default null, _attempts int default 1,
   _retry_after interval default null, _parks boolean default false,
-  _worker text default null, _duration_ms double precision default null, _kept bigint[] default null
+  _worker text default null, _duration_ms double precision default null, _kept bigint[] default null,
+  _matched text[] default null
 )
 returns int
 language plpgsql
@@ -33,21 +35,22 @@ begin
   insert into gapless.dead_letter_event as e (
     group_id, topic_id, partition_id, c_offset, first_offset, message_id, host_id, user_id, key,
     transaction_id, event_type, payload, headers, created_ts, cause, correlation,
-    is_kept
+    is_kept, subscriptions
   )
   select
     _group_id, _topic_id, _partition_id,
     _first_offset + u.n - 1, _first_offset, o.id, o.host_id, o.user_id, o.key,
     coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, timeline)),
     o.event_type, o.payload, o.headers, o.created_ts, o.cause, o.correlation,
-    _kept is null or _first_offset + u.n - 1 = any (_kept)
+    _kept is null or _first_offset + u.n - 1 = any (_kept),
+    string_to_array(nullif(_matched[array_position(_kept, _first_offset + u.n - 1)], ''), ',')::bigint[]
   from unnest(_message_ids) with ordinality as u (id, n)
   -- OFFSET 0: one look-up an id; a join may read all that lies between the first id and the last.
   cross join lateral (
     select * from gapless.outbox_message_t m where m.id = u.id offset 0
   ) o
   on conflict on constraint dead_letter_event_pkey do update
-  set first_offset = excluded.first_offset, is_kept = excluded.is_kept;
+  set first_offset = excluded.first_offset, is_kept = excluded.is_kept, subscriptions = excluded.subscriptions;
   get diagnostics written = row_count;
   if written <> cardinality(_message_ids) then
     raise exception 'dead letters of % %-%: % of % events found',

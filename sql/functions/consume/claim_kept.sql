@@ -1,13 +1,16 @@
--- As claim_events(), for a group with a filter (set_filter.sql): the range has batch_size events that it keeps,
--- at most, to the end of the last unit (I5), and scan_max events of the log at most, and what it does not keep
--- is passed with the range. Returns the rows of claim_at(), then one per kept event with nothing but its
--- columns; none of these when more than events_max are kept.
--- The first row of a claim has kept, kept_offsets (in offset order, of the whole range) and filter_errors
+-- As claim_events(), for a group with a filter (set_filter.sql), or of a topic with direct messages
+-- (set_direct.sql): the range has batch_size events that it keeps, at most, to the end of the last unit (I5), and
+-- scan_max events of the log at most, and what it does not keep is passed with the range.
+-- Returns the rows of claim_at(), then one per kept event with nothing but its columns; none of these when more than
+-- events_max are kept.
+-- The first row of a claim has kept, kept_offsets (in offset order, of the whole range), filter_errors and matched
 -- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
 --   outcome 'unfiltered' the group has no filter: ask claim_events()
 --   outcome 'filtered'   the filter was changed this moment: ask again
+-- Of a replay it looks no further than its stop_offset.
 -- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
--- locks: as claim_at(). plan: as claim_events()
+-- It counts what it keeps and passes (tally_filter.sql).
+-- locks: as claim_at(), then the row of filter_tally. plan: as claim_events()
 create or replace function gapless.claim_kept(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000
@@ -15,7 +18,7 @@ create or replace function gapless.claim_kept(
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
-  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint,
+  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint, matched text[],
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
@@ -30,25 +33,39 @@ declare
   goal bigint;
   ready bigint;    -- the last end of a unit before a hole
   seen bigint;     -- looked at up to here
-  size int := least(greatest(_batch_size, 1), _scan_max);
+  most bigint;     -- look no further
+  size int;
   ids bigint[] := '{}';
   offsets bigint[] := '{}';
   errors text[] := '{}';
+  numbers text[] := '{}';
   begun bigint;
   ended bigint;
 begin
   -- One statement: the filter and its number are of one moment.
-  select c.next_offset, c.filter_no, f as filter into here
+  select c.next_offset, c.filter_no, c.stop_offset, f as filter,
+    case when t.direct then coalesce(g.stands_for, c.group_id) end as to_group
+  into here
   from gapless.consumer_offsets c
+  join gapless.topic t on t.topic_id = c.topic_id
+  join gapless.consumer_group g on g.group_id = c.group_id and g.topic_id = c.topic_id
   left join gapless.group_filter f
     on f.group_id = c.group_id and f.topic_id = c.topic_id and f.filter_no = c.filter_no
   where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+  if not found then
+    outcome := 'unplaced';
+    return next;
+    return;
+  end if;
   if here.filter_no = 0 then
     outcome := 'unfiltered';
     return next;
     return;
   end if;
 
+  if (here.filter).subscribed then    -- a look-up each: hours of them would be one claim
+    _scan_max := least(_scan_max, greatest(_batch_size, 1000));
+  end if;
   if exists (
     select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
   ) then
@@ -58,17 +75,20 @@ begin
   -- Slices that grow: of a filter that keeps most little is looked at in vain, one that keeps little takes
   -- few statements.
   at := here.next_offset;
+  most := greatest(at, least(at + _scan_max - 1, here.stop_offset - 1));
+  size := least(greatest(_batch_size, 1), most - at + 1);
   loop
     select k.* into look
-    from gapless.kept_in(_topic_id, _partition_id, at, at + size - 1, here.filter) k;
+    from gapless.kept_in(_topic_id, _partition_id, at, at + size - 1, here.filter, here.to_group) k;
     ids := ids || look.kept;
     offsets := offsets || look.kept_offsets;
     errors := errors || coalesce(look.filter_errors, array_fill(null::text, array[cardinality(look.kept)]));
+    numbers := numbers || look.matched;
     seen := look.upto;
     exit when seen < at + size - 1 or cardinality(ids) >= _batch_size
-      or seen >= here.next_offset + _scan_max - 1;
+      or seen >= most;
     at := seen + 1;
-    size := least(size * 4, here.next_offset + _scan_max - at);
+    size := least(size * 4, most - at + 1);
   end loop;
   goal := greatest(here.next_offset, case
     when cardinality(ids) >= _batch_size then offsets[greatest(_batch_size, 1)]
@@ -95,15 +115,16 @@ begin
       begun := first_offset;
       ended := last_offset;
       if begun <> here.next_offset then    -- somebody moved the group since
-        ids := '{}'; offsets := '{}'; errors := '{}';
+        ids := '{}'; offsets := '{}'; errors := '{}'; numbers := '{}';
         seen := begun - 1;
       end if;
       if ended > seen then    -- the last unit ends behind what was looked at
         select k.* into look
-        from gapless.kept_in(_topic_id, _partition_id, seen + 1, ended, here.filter) k;
+        from gapless.kept_in(_topic_id, _partition_id, seen + 1, ended, here.filter, here.to_group) k;
         ids := ids || look.kept;
         offsets := offsets || look.kept_offsets;
         errors := errors || coalesce(look.filter_errors, array_fill(null::text, array[cardinality(look.kept)]));
+        numbers := numbers || look.matched;
       end if;
       if look.lost_offset <= ended then
         lost_id := look.lost_id;
@@ -111,12 +132,18 @@ begin
       size := (select count(*) from unnest(offsets) o where o <= ended);
       kept := ids[1 : size];
       kept_offsets := offsets[1 : size];
+      if (here.filter).subscribed then
+        matched := numbers[1 : size];
+      end if;
       if exists (select from unnest(errors[1 : size]) e where e is not null) then
         filter_errors := errors[1 : size];
       end if;
+      perform gapless.tally_filter(
+        _group_id, _topic_id, _partition_id, here.filter_no, ended - begun + 1, kept_offsets, filter_errors
+      );
     end if;
     return next;
-    kept := null; kept_offsets := null; filter_errors := null; lost_id := null;
+    kept := null; kept_offsets := null; filter_errors := null; lost_id := null; matched := null;
   end loop;
   if begun is null or size = 0 or size > _events_max then
     return;
@@ -125,6 +152,7 @@ begin
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,
+    null::text[],
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
     o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
   from gapless.outbox_message_t o

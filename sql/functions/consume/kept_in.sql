@@ -2,13 +2,18 @@
 -- events in offset order, and why the filter could not be asked about some of them (filter_errors, as long
 -- as kept; null: none). upto: the last offset looked at; less than last at the end of the log, or before an offset
 -- or an event that is missing (lost_offset, and lost_id, null where the segment is gone too).
--- filter: a row of group_filter; of nulls it keeps all.
+-- filter: a row of group_filter; of nulls it keeps all. Of a group with subscriptions, it keeps what they match;
+-- matched: by which ones, as long as kept, each a text of numbers with commas between.
+-- to_group: of events for one group, those for this one are kept
+-- (direct_headers.sql); null: nobody looks.
 -- plan: as claim_kept() says, who calls it.
 create or replace function gapless.kept_in(
-  _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter
+  _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter,
+  _to_group text default null
 )
 returns table (
-  kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint
+  kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint,
+  matched text[]
 )
 language plpgsql
 stable
@@ -97,6 +102,8 @@ begin
   from (
     select o.id,
       case
+        when _to_group is not null and coalesce(o.headers ->> 'gapless-to-group', _to_group) <> _to_group
+          then null
         when not (
           _filter.event_types is null or coalesce(o.event_type, '') = any (exact)
           or coalesce(o.event_type, '') like any (patterns)
@@ -118,6 +125,21 @@ begin
     lost_offset := _first + lost_offset - 1;
   end if;
   upto := _first + cardinality(ids) - 1;
+  if _filter.subscribed then
+    select coalesce(array_agg(_first + m.n - 1 order by m.n), '{}'), coalesce(array_agg(ids[m.n] order by m.n), '{}'),
+      coalesce(array_agg(m.numbers order by m.n), '{}'),
+      case when bool_or(m.error is not null) then array_agg(m.error order by m.n) end
+    into kept_offsets, kept, matched, filter_errors
+    from (
+      select e.n, max(e.error) as error, string_agg(s::text, ',' order by s) as numbers
+      from gapless.match_events(_filter.group_id, _filter.topic_id, ids) e
+      left join lateral unnest(e.matched) s on true
+      where _to_group is null or ids[e.n] = any (hits)    -- what is for another group is nobody's here
+      group by e.n
+    ) m;
+    return next;
+    return;
+  end if;
   select coalesce(array_agg(_first + u.n - 1 order by u.n), '{}'), coalesce(array_agg(u.id order by u.n), '{}')
   into kept_offsets, kept
   from unnest(ids) with ordinality as u (id, n)

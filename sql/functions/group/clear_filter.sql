@@ -1,5 +1,6 @@
 -- Let a group take all events of a topic again, from the next claim on. Returns whether it had a filter.
--- What was passed meanwhile stays passed: seek() moves the group back. Raises GL404 for a group that is not there.
+-- What was passed meanwhile stays passed: seek() moves the group back. Raises GL404 for a group that is not there,
+-- GL400 for one with subscriptions; of one that had some it takes away that it takes nothing.
 -- locks: as set_filter()
 create or replace function gapless.clear_filter(group_id text, topic text)
 returns boolean
@@ -17,11 +18,21 @@ begin
     perform gapless.group_partitions(clear_filter.group_id, clear_filter.topic);
     return false;
   end if;
+  perform from gapless.group_filter f
+  where f.group_id = clear_filter.group_id and f.topic_id = wanted
+  for update;
+  if exists (
+    select from gapless.subscription s where s.group_id = clear_filter.group_id and s.topic_id = wanted
+  ) then
+    raise exception 'group "%" takes what its subscriptions match: unsubscribe() all of them first',
+      clear_filter.group_id
+      using errcode = 'GL400';
+  end if;
   delete from gapless.group_filter f where f.group_id = clear_filter.group_id and f.topic_id = wanted;
   if not found then
     return false;
   end if;
-  perform gapless.stamp_filter(clear_filter.group_id, wanted, 0);
+  perform gapless.stamp_filter(clear_filter.group_id, wanted, gapless.unfiltered(wanted));
   insert into gapless.audit (action, group_id, topic_id) values ('unfilter', clear_filter.group_id, wanted);
   return true;
 end

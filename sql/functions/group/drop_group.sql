@@ -42,6 +42,7 @@ begin
   from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
   delete from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
   delete from gapless.lease l where l.group_id = drop_group.group_id;
+  delete from gapless.group_expiry e where e.group_id = drop_group.group_id;
   delete from gapless.consumer_group g where g.group_id = drop_group.group_id;
   return letters;
 end

@@ -14,7 +14,7 @@ begin
     (
       select f.filter_no from gapless.group_filter f
       where f.group_id = new.group_id and f.topic_id = new.topic_id
-    ), 0);
+    ), gapless.unfiltered(new.topic_id), 0);
   return new;
 end
 $$;

@@ -4,8 +4,8 @@
 -- condition: a jsonpath predicate over the payload, '$.total > $min'; null: none. An event for which it is false, or
 -- not to be said (another type, no such field), does not match; one whose payload is no jsonb does (kept_in.sql).
 -- params: an object with a value for each variable of the condition.
--- Returns whether that is another filter than before. Raises GL400 for what is no filter, or for a queue group,
--- GL404 for a group that is not there.
+-- Returns whether that is another filter than before. Raises GL400 for what is no filter, for a queue group, and for a
+-- group with subscriptions, GL404 for a group that is not there.
 -- locks: the group's row, then those of its offsets: it waits for the batches in hand
 create or replace function gapless.set_filter(
   group_id text, topic text, event_types text[] default null, condition text default null, params jsonb default null
@@ -36,6 +36,13 @@ begin
   end if;
   if here.mode = 'queue' then
     raise exception 'group "%" is a queue, and only an ordered group has a filter', set_filter.group_id
+      using errcode = 'GL400';
+  end if;
+  if exists (
+    select from gapless.group_filter f
+    where f.group_id = set_filter.group_id and f.topic_id = wanted and f.subscribed
+  ) then
+    raise exception 'group "%" takes what its subscriptions match, and has no filter beside them', set_filter.group_id
       using errcode = 'GL400';
   end if;
   if exists (

@@ -1,4 +1,6 @@
--- Write down at each offset of a group which filter its next claim has to know (claim_at.sql); 0: none.
+-- Write down at each offset of a group which filter its next claim has to know (claim_at.sql); 0, or -1: none
+-- (unfiltered.sql). What is
+-- counted begins anew.
 create or replace function gapless.stamp_filter(_group_id text, _topic_id int, _filter int)
 returns void
 language plpgsql
@@ -10,6 +12,7 @@ begin
   where c.group_id = _group_id and c.topic_id = _topic_id
   order by c.partition_id
   for update;
+  delete from gapless.filter_tally t where t.group_id = _group_id and t.topic_id = _topic_id;
   update gapless.consumer_offsets c set filter_no = _filter
   where c.group_id = _group_id and c.topic_id = _topic_id;
 end

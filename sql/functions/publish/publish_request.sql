@@ -7,7 +7,8 @@
 create or replace function gapless.publish_request(
   topic text, request_key text, digest bytea, payloads text[], keys text[] default null,
   event_types text[] default null, headers text[] default null, host_ids text[] default null,
-  user_ids text[] default null, deliver_ats text[] default null, deliver_ins text[] default null
+  user_ids text[] default null, deliver_ats text[] default null, deliver_ins text[] default null,
+  to_groups text[] default null
 )
 returns table (transaction_id uuid, duplicate boolean, scheduled_ids bigint[])
 language plpgsql
@@ -17,6 +18,9 @@ as $$
 declare
   first record;
 begin
+  if to_groups[1] is not null then
+    headers[1] := gapless.direct_headers(publish_request.topic, headers[1]::jsonb, to_groups[1])::text;
+  end if;
   select o.* into strict first
   from gapless.publish_once(
     publish_request.topic, payloads[1]::json, request_key, keys[1], event_types[1], headers[1]::jsonb,
@@ -31,7 +35,8 @@ begin
         select e.scheduled_id
         from gapless.publish_each(
           publish_request.topic, payloads[2:], keys[2:], event_types[2:], headers[2:], host_ids[2:],
-          user_ids[2:], deliver_ats => deliver_ats[2:], deliver_ins => deliver_ins[2:]
+          user_ids[2:], deliver_ats => deliver_ats[2:], deliver_ins => deliver_ins[2:],
+          to_groups => to_groups[2:]
         ) e
       ),
       null

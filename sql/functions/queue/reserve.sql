@@ -7,6 +7,8 @@
 --     crashes
 -- attempts: calls that ended badly; crashes: times it was given out without an answer, this one included.
 -- What lapsed or killed its worker comes alone, so that its neighbours do not suffer with it.
+-- A partition that stands before a hole gives nothing; the others are served. When these have nothing either, a worker
+-- (crashes_max null) is told by GL410, and anybody else by a notice.
 -- Of a range that lapsed, MUST the row be locked, not the block: whoever answers late waits, and then has lost (Q2).
 -- locks: as take_next(); the rows of what it gives out, until the transaction ends, by try
 create or replace function gapless.reserve(
@@ -31,6 +33,8 @@ declare
   part record;
   aside_first boolean := _what = 'aside' or random() < 0.0625;
   round text;
+  is_given boolean := false;
+  hole text;
 begin
   perform gapless.require_read_committed('reserve');
   deadline := clock_timestamp() + make_interval(secs => seconds);
@@ -45,21 +49,32 @@ begin
       where (_partition_id is null or p.partition_id = _partition_id)
         and not gapless.is_paused(_group_id, _topic_id, p.partition_id)
     loop
-      if round = 'open' then
-        return query
-        select r.* from gapless.reserve_open(
-          _group_id, _topic_id, part.partition_id, part.lease_no, part.block, _max_events, _worker, deadline
-        ) r;
-      else
-        return query
-        select r.* from gapless.reserve_aside(
-          _group_id, _topic_id, part.partition_id, part.lease_no, _max_events, _worker, deadline, _crashes_max
-        ) r;
-      end if;
-      if found then
+      -- MUST be caught here: what was written on the way to a hole is undone, and its block is free again.
+      begin
+        if round = 'open' then
+          return query
+          select r.* from gapless.reserve_open(
+            _group_id, _topic_id, part.partition_id, part.lease_no, part.block, _max_events, _worker, deadline
+          ) r;
+        else
+          return query
+          select r.* from gapless.reserve_aside(
+            _group_id, _topic_id, part.partition_id, part.lease_no, _max_events, _worker, deadline, _crashes_max
+          ) r;
+        end if;
+        is_given := found;
+      exception when sqlstate 'GL410' then
+        hole := coalesce(hole, sqlerrm);
+      end;
+      if is_given then
         return;
       end if;
     end loop;
   end loop;
+  if hole is not null and _crashes_max is null then
+    raise exception '%', hole using errcode = 'GL410';
+  elsif hole is not null then
+    raise notice '%', hole;
+  end if;
 end
 $$;

@@ -3,6 +3,7 @@
 --   select * from gapless.take('sender', 'mails', max_events => 10, visibility => '60 s');
 -- Returns no row when there is nothing. attempt: which call of it this is, 1 the first. Events that were taken together
 -- share a receipt; those of a unit that was set aside have another. At most max_events, and one block of the group.
+-- A partition that stands before a hole gives nothing: a notice says so when the others have nothing either.
 -- Call it in a transaction of its own: until it commits, others wait for these events.
 -- Raises GL404 for a group or topic that is not there, GL409 for an ordered group, GL400 for what is out of range.
 create or replace function gapless.take(
@@ -30,13 +31,18 @@ begin
   perform gapless.require_queue(take.group_id, wanted);
   select g.max_crashes into crashes_max from gapless.consumer_group g
   where g.group_id = take.group_id and g.topic_id = wanted;
-  return query
-  select r.receipt, r.partition_id, r.c_offset, r.attempts + r.crashes, r.key, r.event_type, r.payload,
-    r.headers, r.host_id, r.user_id, coalesce(r.transaction_id, gapless.transaction_uuid(r.xid, r.timeline)),
-    r.created_ts
-  from gapless.reserve(
-    take.group_id, wanted, null, max_events, visibility, session_user::text, 'any', crashes_max
-  ) r;
+  if (select t.direct from gapless.topic t where t.topic_id = wanted) then
+    return query
+    select d.* from gapless.take_direct(take.group_id, wanted, max_events, visibility, crashes_max) d;
+  else
+    return query
+    select r.receipt, r.partition_id, r.c_offset, r.attempts + r.crashes, r.key, r.event_type, r.payload,
+      r.headers, r.host_id, r.user_id, coalesce(r.transaction_id, gapless.transaction_uuid(r.xid, r.timeline)),
+      r.created_ts
+    from gapless.reserve(
+      take.group_id, wanted, null, max_events, visibility, session_user::text, 'any', crashes_max
+    ) r;
+  end if;
   taken := found;
   -- Nobody else may be there to do it.
   if not taken or random() < 0.0156 then

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from gapless.cli.context import open_connection
-from gapless.cli.parser import Parser, add_json
-from gapless.cli.screen import answer, show
+from gapless.cli.context import open_connection, show_found
+from gapless.cli.parser import Parser, add_verb
+from gapless.cli.screen import answer
 from gapless.ops.captures import (
     CaptureInfo,
     capture_table,
@@ -30,11 +30,8 @@ examples:
 def add_arguments(parser: Parser) -> None:
     """Declare the verbs."""
     verbs = parser.add_verbs("list")
-    listing = verbs.add_parser("list", help="list all captured tables (also without a verb)")
-    listing.set_defaults(act=_list)
-    add_json(listing)
-    adding = verbs.add_parser("add", help="publish from now on what is written to a table")
-    adding.set_defaults(act=_add)
+    add_verb(verbs, "list", _list, "list all captured tables (also without a verb)")
+    adding = add_verb(verbs, "add", _add, "publish from now on what is written to a table")
     adding.add_argument("table")
     adding.add_argument("topic")
     adding.add_argument(
@@ -49,23 +46,15 @@ def add_arguments(parser: Parser) -> None:
         default="changed",
         help="columns of before that an update has (default: changed)",
     )
-    add_json(adding)
-    for name, summary, act in (
-        ("remove", "publish no more of a table; what was published stays", _remove),
-        ("mend", "make triggers that are missing or disabled, also on new partitions", _mend),
-    ):
-        verb = verbs.add_parser(name, help=summary)
-        verb.set_defaults(act=act)
-        verb.add_argument("table")
-        add_json(verb)
+    about = "publish no more of a table; what was published stays"
+    add_verb(verbs, "remove", _remove, about).add_argument("table")
+    about = "make triggers that are missing or disabled, also on new partitions"
+    add_verb(verbs, "mend", _mend, about).add_argument("table")
 
 
 def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "capture") as conn:
-        found = list_captures(conn)
     hint = "no table is captured: gapless capture add TABLE TOPIC"
-    show(CaptureInfo, found, as_json=args.json, empty=hint)
-    return 0
+    return show_found(args, "capture", CaptureInfo, list_captures, hint)
 
 
 def _add(args: argparse.Namespace) -> int:

@@ -59,6 +59,10 @@ COMMANDS = {
         "gapless.cli.capture",
         "tables whose changes are published: add, list, mend, remove",
     ),
+    "subscriptions": Command(
+        "gapless.cli.subscriptions",
+        "many subscriptions in one group, whose events it takes: list, add, remove",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",

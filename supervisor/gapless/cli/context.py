@@ -18,7 +18,9 @@ from gapless.cli.screen import remark, show
 from gapless.db.connect import connect
 from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
+from gapless.db.schema import schema, use_schema
 from gapless.settings import load
+from gapless.settings.schema import DEFAULT_SCHEMA
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,11 +43,19 @@ def load_all(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) 
         args.config,
         values=args.values,
         environ=os.environ,
-        overrides={"dsn": args.dsn, **flags},
+        overrides={"dsn": args.dsn, "schema": args.schema, **flags},
     )
+    _work_in(loaded.settings.schema)
     for warning in loaded.warnings:
         remark(f"warning: {warning}")
     return loaded
+
+
+def _work_in(schema: str) -> None:
+    """Let this process work in a schema, and so whatever a handler, the demo or Spark starts."""
+    use_schema(schema)
+    if os.environ.get("GAPLESS_SCHEMA", DEFAULT_SCHEMA) != schema:
+        os.environ["GAPLESS_SCHEMA"] = schema
 
 
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
@@ -109,5 +119,5 @@ def needs_owner(error: InsufficientPrivilege) -> str:
     """Say that only the owner may do it: of the schema or, before there is one, the database."""
     return (
         f"{where()}: {error.diag.message_primary}: do this as the role that owns the schema "
-        "gapless, or the database where there is none yet"
+        f"{schema()}, or the database where there is none yet"
     )

@@ -46,13 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the demo on the server that was named, or on one of its own."""
     # Heavy imports only when it runs.
-    from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415
     from gapless.demo.play import Programme, play  # noqa: PLC0415
 
     programme = Programme(
         flights=args.flights,
         flights_per_s=args.speed,
-        letters=LETTERS,
         spark=args.spark,
         keep=args.keep,
         gateway=args.gateway,

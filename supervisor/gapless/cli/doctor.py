@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
 from gapless.cli.parser import add_json
 from gapless.cli.screen import print_table, say
 from gapless.ops.doctor.rounds import diagnose
+from gapless.ops.doctor.settings import list_settings
 from gapless.ops.text import json_text, plain
-from gapless.settings.record import CATALOG
 
 if TYPE_CHECKING:
     from gapless.ops.doctor.finding import Finding
-    from gapless.settings import Loaded
 
 EXAMPLES = """\
 Every line is ok, warning (it works, but somebody should know) or FAIL (with what to do).
@@ -39,15 +38,14 @@ def main(args: argparse.Namespace) -> int:
         found.append(finding)
         if not args.json:
             _print(finding)  # at once: a check may take its time
-    settings = _settings(loaded)
+    settings = list_settings(loaded)
     if args.json:
         checks = [asdict(finding) for finding in found]
-        keys = ("key", "value", "source")
-        rows = [dict(zip(keys, row, strict=True)) for row in settings]
+        rows = [asdict(each) for each in settings]
         say(json_text({"checks": checks, "settings": rows}, indent=2))
     else:
         say()
-        print_table(["SETTING", "VALUE", "FROM"], settings)
+        print_table(["SETTING", "VALUE", "FROM"], list(map(astuple, settings)))
     return 1 if any(finding.level == "FAIL" for finding in found) else 0
 
 
@@ -62,16 +60,3 @@ def _print(finding: Finding) -> None:
 
     level = Text(f"{finding.level:<8} ", style=_COLOURS[finding.level])
     Console().print(level.append(line, style="default"), soft_wrap=True)
-
-
-def _settings(loaded: Loaded) -> list[tuple[str, str, str]]:
-    """Return each setting with its value and source; of the DSN only whether there is one."""
-    lines = []
-    for key, setting in CATALOG.items():
-        value = getattr(loaded.settings, setting.attribute)
-        if key == "dsn" and value:
-            value = "(not shown)"
-        elif isinstance(value, tuple):
-            value = ", ".join(map(str, value))
-        lines.append((key, "" if value is None else str(value), loaded.sources[key]))
-    return lines

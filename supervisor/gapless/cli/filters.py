@@ -20,7 +20,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         "--where", metavar="JSONPATH", help="payloads for which it holds, such as '$.total > $min'"
     )
     parser.add_argument(
-        "--params", type=_object, metavar="JSON", help="values for it, such as '{\"min\": 100}'"
+        "--params", type=json_object, metavar="JSON", help="values for it, such as '{\"min\": 100}'"
     )
 
 
@@ -29,7 +29,8 @@ def filter_options(args: argparse.Namespace) -> dict[str, Any]:
     return {"event_types": args.event_types, "where": args.where, "params": args.params}
 
 
-def _object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
+    """Read a JSON object that is an argument."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:

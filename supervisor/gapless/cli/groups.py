@@ -11,6 +11,7 @@ from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.place import group_place, place_of, point
 from gapless.cli.screen import answer, remark
 from gapless.errors import UsageError
+from gapless.ops.expiry import GroupExpiry, list_expiries, set_expiry
 from gapless.ops.filters import GroupFilter, clear_filter, list_filters, set_filter
 from gapless.ops.groups import (
     GroupInfo,
@@ -21,7 +22,7 @@ from gapless.ops.groups import (
     show_group,
 )
 from gapless.ops.place import EARLIEST
-from gapless.ops.text import quantity
+from gapless.ops.text import age_text, quantity, whole_seconds
 
 EXAMPLES = """\
 examples:
@@ -32,6 +33,7 @@ examples:
   gapless groups create audit orders --start 2026-03-01T00:00Z
   gapless groups filter billing/orders --type 'order.*' --where '$.total > 5'
   gapless groups filter billing/orders --clear
+  gapless groups expire trial --after 30d
 """
 
 
@@ -72,6 +74,12 @@ def add_arguments(parser: Parser) -> None:
     filtering.set_defaults(partition=None)
     add_filter(filtering)
     filtering.add_argument("--clear", action="store_true", help="take all events again")
+    about = "let a group be dropped when nobody uses it for long, or never; or show when it is"
+    expiring = add_verb(verbs, "expire", _expire, about)
+    expiring.add_argument("group")
+    when = expiring.add_mutually_exclusive_group()
+    when.add_argument("--after", metavar="AGE", help="no member and no claim for so long: 12h, 30d")
+    when.add_argument("--never", action="store_true", help="keep it, as every other group")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -115,6 +123,25 @@ def _filter(args: argparse.Namespace) -> int:
     name = f"group {done.group} of topic {done.topic}"
     takes = "takes all events" if args.clear else "takes what its filter keeps"
     text = f"{name} {takes}" if done.changed else f"nothing to do: {name} {takes} already"
+    answer(args, text, **asdict(done))
+    return 0
+
+
+def _expire(args: argparse.Namespace) -> int:
+    if args.after is None and not args.never:
+        hint = f"group {args.group} never expires: gapless groups expire {args.group} --after AGE"
+        return show_found(
+            args, "groups", GroupExpiry, lambda conn: list_expiries(conn, args.group), empty=hint
+        )
+    after_s = None if args.never else whole_seconds(args.after)
+    if after_s is None and not args.never:
+        raise UsageError(f"--after {args.after!r}: a number with s, m, h or d, such as 12h or 30d")
+    with open_connection(args, "groups") as conn:
+        done = set_expiry(conn, args.group, after_s)
+    when = "never expires"
+    if after_s is not None:
+        when = f"is dropped when nobody uses it for {age_text(after_s)}"
+    text = f"group {done.group} {when}" if done.changed else f"nothing to do: it {when} already"
     answer(args, text, **asdict(done))
     return 0
 

@@ -11,13 +11,14 @@ from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedTa
 from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.parser import add_json, add_partitions
 from gapless.cli.screen import answer, remark, say
-from gapless.cli.topics import ensure
 from gapless.db.migrate import script
+from gapless.db.schema import schema, schema_words
 from gapless.errors import UsageError
 from gapless.log.schedules import Schedule
 from gapless.log.topics import find_topic
 from gapless.ops.install import Installed, install_schema
 from gapless.ops.text import quantity
+from gapless.ops.topics import ensure_as_configured
 from gapless.worker.declared import apply_schedules
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ examples:
   gapless init
   gapless init --config db-event-consumer.yml
   gapless init --partitions 16
+  gapless init --schema audit          another one, apart from the first, in the same database
   gapless init --sql | psql
 """
 _ASKS = ("topic", "totalPartitions")
@@ -70,7 +72,7 @@ def _init(args: argparse.Namespace) -> int:
         done = _in_words(installed, conn.info.dbname)
         there, is_new = "", False
         if _asks_topic(loaded):
-            topic, is_new = ensure(conn, loaded.settings.topic, loaded)
+            topic, is_new = ensure_as_configured(conn, loaded.settings.topic, loaded)
             there = f"topic {topic.name} with {quantity(topic.partitions, 'partition')}"
             if is_new:
                 done.append(f"created {there}")
@@ -78,7 +80,7 @@ def _init(args: argparse.Namespace) -> int:
         applied = apply_schedules(conn, schedules)
         done += [f"schedule {name} is as the configuration says" for name in applied]
         dbname = conn.info.dbname
-    what = f'the gapless schema in database "{dbname}" is up to date'
+    what = f'the {schema_words()} in database "{dbname}" is up to date'
     nothing = f"nothing to do: {what}" + (f", there is {there}" if there else "")
     migrations = [change.name for change in changes if change.kind == "migrations"]
     created = loaded.settings.topic if is_new else None
@@ -105,7 +107,7 @@ def _refuse_mismatch(conn: Connection[Any], loaded: Loaded) -> None:
     except (UndefinedTable, InvalidSchemaName):
         return
     if there is not None:
-        ensure(conn, there.name, loaded)
+        ensure_as_configured(conn, there.name, loaded)
 
 
 def _install(conn: Connection[Any], loaded: Loaded) -> Installed:
@@ -133,7 +135,7 @@ def _in_words(installed: Installed, dbname: str) -> list[str]:
             if kinds[kind]
         ]
         done.append(
-            f'installed in database "{dbname}", schema gapless: {", ".join([*parts, "roles"])}'
+            f'installed in database "{dbname}", schema {schema()}: {", ".join([*parts, "roles"])}'
         )
     if installed.chunks_made:
         made = quantity(installed.chunks_made, "chunk")

@@ -19,7 +19,7 @@ from gapless.errors import GaplessError, UsageError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
-_TAKES_A_VALUE = ("--dsn", "--config", "--values")
+_TAKES_A_VALUE = ("--dsn", "--schema", "--config", "--values")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

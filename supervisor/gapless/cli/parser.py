@@ -11,7 +11,13 @@ from typing import Any, NoReturn
 from gapless.errors import UsageError
 
 # Before a command was chosen; what the words say replaces it.
-GLOBALS: dict[str, Any] = {"dsn": None, "config": None, "values": None, "debug": False}
+GLOBALS: dict[str, Any] = {
+    "dsn": None,
+    "config": None,
+    "values": None,
+    "debug": False,
+    "schema": None,
+}
 
 
 _EVERYWHERE = "options of every command"
@@ -27,6 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     default_verb: str | None = None
     _verbs: argparse._SubParsersAction[Parser] | None = None
+    _half_flag: tuple[str, str, str] | None = None
     _is_mixing = False
 
     def __init__(self, **options: Any) -> None:
@@ -37,6 +44,9 @@ class Parser(argparse.ArgumentParser):
         everywhere.add_argument("-h", "--help", action="help", help="show this help and exit")
         everywhere.add_argument(
             "--dsn", type=_dsn, help="the database: a libpq connection string or URI"
+        )
+        everywhere.add_argument(
+            "--schema", metavar="NAME", help="where in the database gapless is (default: gapless)"
         )
         everywhere.add_argument(
             "--config", type=Path, metavar="FILE", help="the configuration (see config/gapless.yml)"
@@ -64,6 +74,11 @@ class Parser(argparse.ArgumentParser):
         self._verbs = self.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
         return self._verbs
 
+    def add_half_flag(self, name: str, prefix: str, const: str, **options: Any) -> None:
+        """Let an option take the next word if it begins with `prefix`, else mean `const`."""
+        self._half_flag = name, prefix, const
+        self.add_argument(name, **options)
+
     def parse_known_args(  # type: ignore[override]  # the overloads of typeshed say the same
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -84,9 +99,22 @@ class Parser(argparse.ArgumentParser):
         """Parse, wherever the options stand: `publish orders --key AA 1` has an optional word."""
         self._is_mixing = True  # argparse calls parse_known_args again, for each kind of words
         try:
-            return self.parse_known_intermixed_args(words, namespace)
+            return self.parse_known_intermixed_args(self._with_values(words), namespace)
         finally:
             self._is_mixing = False
+
+    def _with_values(self, words: list[str]) -> list[str]:
+        """Give the half flag its value: argparse would take whatever word follows."""
+        if self._half_flag is None or self._half_flag[0] not in words:
+            return words
+        name, prefix, const = self._half_flag
+        at = words.index(name)
+        if "--" in words[:at]:
+            return words
+        follows = words[at + 1 : at + 2]
+        has_value = bool(follows) and follows[0].startswith(prefix)
+        value = follows[0] if has_value else const
+        return [*words[:at], f"{name}={value}", *words[at + 1 + has_value :]]
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage: one line is enough."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from gapless.cli.context import load_settings, open_connection, server_dsn, show_found
@@ -13,7 +13,13 @@ from gapless.cli.on_spark import add_spark_arguments, spark_conf
 from gapless.cli.parser import Parser, add_confirm, add_verb
 from gapless.cli.screen import answer, remark, say, show
 from gapless.errors import UsageError
-from gapless.ops.pipelines import list_pipelines, remove_pipeline, reset_pipeline
+from gapless.ops.pipelines import (
+    DeclaredPipeline,
+    declared_pipelines,
+    list_pipelines,
+    remove_pipeline,
+    reset_pipeline,
+)
 from gapless.ops.text import json_text, quantity
 from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.position import PipelineStanding
@@ -29,16 +35,6 @@ examples:
   gapless pipeline reset archive --to earliest
   gapless pipeline remove archive --yes
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineRow:
-    """A line of `pipeline list`."""
-
-    pipeline: str
-    source: str
-    target: str
-    transform: str
 
 
 def add_arguments(parser: Parser) -> None:
@@ -68,16 +64,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    rows = [
-        PipelineRow(
-            pipeline=each.name,
-            source=", ".join(each.topics),
-            target=str(each.target),
-            transform=each.transform or ("sql" if each.sql else "-"),
-        )
-        for each in load_pipelines(args.file).values()
-    ]
-    show(PipelineRow, rows, as_json=args.json, empty="no pipeline")
+    rows = declared_pipelines(args.file)
+    show(DeclaredPipeline, rows, as_json=args.json, empty="no pipeline")
     return 0
 
 

@@ -7,48 +7,54 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.errors import InsufficientPrivilege
 
 from gapless.cli.context import load_all, open_connection, where
-from gapless.cli.parser import add_json, add_partitions, whole
+from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.progress import Bar
 from gapless.cli.screen import answer, remark, say
-from gapless.cli.topics import ensure
-from gapless.errors import UsageError
+from gapless.errors import GaplessError, UsageError
 from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_until_sequenced
 from gapless.log.publish import publish
 from gapless.log.topics import find_topic
+from gapless.log.wait import require_covered, wait_for
 from gapless.ops.load.lines import JsonLines
 from gapless.ops.load.parse import LineShape, dedupe_key, deliver_at, parse_line, transaction_text
 from gapless.ops.load.publish import publish_lines
 from gapless.ops.text import json_text, quantity, whole_seconds
+from gapless.ops.topics import ensure_as_configured
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from psycopg import Connection
 
     from gapless.settings import Loaded
 
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
-user_id, transaction_id, dedupe_key, deliver_at and deliver_in (seconds). With --payload-only or
---key-field the whole line is the payload.
+user_id, transaction_id, dedupe_key, deliver_at, deliver_in (seconds) and to_group. With
+--payload-only or --key-field the whole line is the payload.
 
 examples:
   gapless publish orders '{"total": 5}' --key AA --type order.placed
   gapless publish orders '{"total": 5}' --dedupe-key order-17
   gapless publish mails '{"to": "a"}' --in 1h
   gapless publish mails '{"to": "a"}' --at 2030-01-01T09:00Z
+  gapless publish orders '{"resend": 17}' --to-group billing
   gapless publish orders --file events.jsonl
+  gapless publish orders '{"total": 5}' --wait group:billing --timeout 30
   producer | gapless publish orders - --key-field customer
 """
-_WAIT_S_MAX = 60.0
+_WAIT_S = 60
+_OFFSETS = "offsets"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument("topic")
     parser.add_argument("payload", nargs="?", help="the JSON text of one event; - is --file -")
@@ -86,10 +92,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument(
         "--one-transaction", action="store_true", help="all lines in one transaction, or none"
     )
-    parser.add_argument(
+    parser.add_half_flag(
         "--wait",
-        action="store_true",
-        help="return when the events have offsets; does the sequencer's work if nobody does",
+        "group:",
+        _OFFSETS,
+        metavar="group:NAME",
+        type=_awaited,
+        help="return when that group has handled the events; without a group, when they have "
+        "offsets. Does the sequencer's work if nobody does",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=whole(1, 86_400),
+        metavar="S",
+        help=f"with --wait: fail after S seconds (default: {_WAIT_S}); the events stay published",
     )
     add_json(parser)
     parser.add_argument("--create", action="store_true", help="create the topic if it is missing")
@@ -99,6 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Publish, and say how many it were."""
     shape = _shape(args)
+    group = _group(args)
     with contextlib.ExitStack() as stack:
         lines = _lines(args, shape, stack)
         loaded = load_all(args, {"total_partitions": args.partitions})
@@ -106,12 +123,39 @@ def main(args: argparse.Namespace) -> int:
         _find_topic(conn, args, loaded)
         if args.wait:
             _refuse_blind_wait(conn)
-        xid = (
+        if group is not None:
+            require_covered(conn, group, args.topic)
+        stored = (
             _publish_one(conn, args, shape) if lines is None else _publish_lines(conn, args, lines)
         )
-        if args.wait and xid is not None:
-            _wait(conn, xid)
+        if args.wait:
+            _wait(conn, stored, group, args.timeout or _WAIT_S)
     return 0
+
+
+class _Stored(NamedTuple):
+    """What is there now. xid: of the last transaction whose events get their offsets at once.
+
+    transaction_ids: under which the events are found; none if nothing was stored.
+    """
+
+    xid: int | None
+    transaction_ids: Collection[UUID]
+
+
+def _awaited(text: str) -> str:
+    if text != _OFFSETS and not text.removeprefix("group:"):
+        raise argparse.ArgumentTypeError("of which group? Write --wait group:NAME")
+    if text != _OFFSETS and not text.startswith("group:"):
+        raise argparse.ArgumentTypeError(f"{text!r}: write --wait, or --wait group:NAME")
+    return text
+
+
+def _group(args: argparse.Namespace) -> str | None:
+    """Return the group to wait for, if there is one."""
+    if args.timeout is not None and not args.wait:
+        raise UsageError("--timeout is for --wait")
+    return args.wait.removeprefix("group:") if args.wait not in (None, _OFFSETS) else None
 
 
 def _add_fields(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +167,7 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
     )
     fields.add_argument("--host-id")
     fields.add_argument("--user-id")
+    fields.add_argument("--to-group", metavar="GROUP", help="other groups of the topic pass it")
     fields.add_argument("--transaction-id", metavar="UUID", help="makes a unit of its own")
 
 
@@ -147,7 +192,7 @@ def _shape(args: argparse.Namespace) -> LineShape:
 
 def _defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    names = ("key", "event_type", "host_id", "user_id")
+    names = ("key", "event_type", "host_id", "user_id", "to_group")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
     defaults["transaction_id"] = _read("--transaction-id", transaction_text, args.transaction_id)
     defaults["dedupe_key"] = _read("--dedupe-key", dedupe_key, args.dedupe_key)
@@ -194,7 +239,7 @@ def _lines(
 
 def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
     if args.create:
-        topic, is_new = ensure(conn, args.topic, loaded)
+        topic, is_new = ensure_as_configured(conn, args.topic, loaded)
         if is_new:
             remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
     elif find_topic(conn, args.topic) is None:
@@ -204,7 +249,7 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
         )
 
 
-def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> int | None:
+def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> _Stored:
     try:
         event = parse_line(args.payload, shape)
     except (ValueError, RecursionError) as error:
@@ -226,14 +271,14 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineSha
     )
     if scheduled:
         remark(f"it waits for its time: gapless later cancel {scheduled[0]} takes it back")
-        return None  # what there is of it has no offset for now
+        return _Stored(None, [transaction_id])  # what there is of it has no offset for now
     if is_duplicate:
         remark("nothing was published: a duplicate of the event of this transaction_id")
-        return None  # nothing of it will ever be sequenced
-    return xid
+        return _Stored(None, [])  # nothing of it will ever be sequenced
+    return _Stored(xid, [transaction_id])
 
 
-def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonLines) -> int | None:
+def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonLines) -> _Stored:
     began_s = monotonic()
     try:
         with Bar(args.topic, lines.bytes_total) as bar:
@@ -252,7 +297,7 @@ def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonL
         f"{per_s:,.0f}/s"
         + (f"; {quantity(done.duplicates, 'duplicate')} left out" if done.duplicates else "")
     )
-    return done.xid
+    return _Stored(done.xid, done.transaction_ids)
 
 
 def _refuse_blind_wait(conn: Connection[Any]) -> None:
@@ -267,7 +312,23 @@ def _refuse_blind_wait(conn: Connection[Any]) -> None:
         ) from error
 
 
-def _wait(conn: Connection[Any], xid: int) -> None:
+def _wait(conn: Connection[Any], stored: _Stored, group: str | None, timeout_s: int) -> None:
     sys.stdout.flush()  # what is published has its name, even if the wait is cut off
-    wait_until_sequenced(conn, xid, timeout_s=_WAIT_S_MAX)
-    remark("all of it has offsets")
+    give_up_s = monotonic() + timeout_s
+    if stored.xid is not None:
+        wait_until_sequenced(conn, stored.xid, timeout_s=timeout_s)
+    if group is None:
+        if stored.xid is not None:
+            remark("all of it has offsets")
+        return
+    states = [
+        wait_for(conn, group, transaction_id, give_up_s - monotonic())
+        for transaction_id in stored.transaction_ids
+    ]
+    if dead := states.count("dead"):
+        raise GaplessError(
+            f"group {group} has dead letters of {quantity(dead, 'transaction')} of it: "
+            f"gapless dlq list --group {group}"
+        )
+    if states:
+        remark(f"group {group} has handled all of it")

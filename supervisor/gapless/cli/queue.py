@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.cli.context import open_connection, show_found
 from gapless.cli.parser import Parser, add_limit, add_verb, whole
 from gapless.cli.place import argument, group_place
-from gapless.cli.screen import answer
+from gapless.cli.screen import answer, remark
 from gapless.errors import UsageError
 from gapless.ops.queue import (
     QueueJob,
@@ -28,6 +28,8 @@ from gapless.ops.queue import (
 from gapless.ops.text import quantity, stamp
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from gapless.ops.place import GroupPlace
 
 EXAMPLES = """\
@@ -141,7 +143,12 @@ def _peek(args: argparse.Namespace) -> int:
 def _take(args: argparse.Namespace) -> int:
     group, topic = _topic(args)
     most, visibility_s = args.max, args.visibility
-    find = partial(take, group=group, topic=topic, max_events=most, visibility_s=visibility_s)
+
+    def find(conn: Connection[Any]) -> list[TakenEvent]:
+        # A hole, of which the server speaks when nothing else is there.
+        conn.add_notice_handler(lambda notice: remark(f"{notice.message_primary}"))
+        return take(conn, group, topic, max_events=most, visibility_s=visibility_s)
+
     return show_found(args, "queue", TakenEvent, find, f"nothing of {args.place} is open")
 
 

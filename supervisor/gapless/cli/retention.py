@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.parser import add_confirm, add_json
 from gapless.cli.screen import remark, say, show
 from gapless.errors import UsageError
-from gapless.log.retention import Chunk, Retention
-from gapless.ops.retention import drop_chunks, list_chunks
-from gapless.ops.text import ONLY_JSON, json_text, quantity, whole_seconds
+from gapless.log.retention import Retention
+from gapless.ops.retention import ChunkRow, chunk_row, drop_chunks, list_chunks
+from gapless.ops.text import json_text, quantity, size_text, whole_seconds
 
 EXAMPLES = """\
 Without --apply nothing is dropped. Supervisors do it by themselves (retentionCheckS); this is for
@@ -25,19 +23,6 @@ examples:
   gapless retention
   gapless retention --apply
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkRow:
-    """A line of `retention`: newest is when its newest event got its offset."""
-
-    chunk: str
-    events: int | None
-    size: str
-    bytes: int = field(metadata=ONLY_JSON)
-    newest: datetime | None
-    goes: bool
-    why_it_stays: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     with open_connection(args, "retention", settings) as conn:
         chunks = list_chunks(conn)
         if not (args.json and args.apply):
-            rows = [_row(chunk) for chunk in chunks]
+            rows = [chunk_row(chunk) for chunk in chunks]
             show(ChunkRow, rows, as_json=args.json, empty="no chunk yet")
         if args.apply:
             dropped = drop_chunks(
@@ -65,9 +50,9 @@ def main(args: argparse.Namespace) -> int:
             remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
             return 0
     going = [chunk for chunk in chunks if chunk.goes]
-    room = sum(chunk.bytes for chunk in going)
+    room = size_text(sum(chunk.bytes for chunk in going))
     remark(
-        f"nothing was dropped: {quantity(len(going), 'chunk')} would go, which frees {_size(room)}"
+        f"nothing was dropped: {quantity(len(going), 'chunk')} would go, which frees {room}"
         + ("; --apply does it" if going else "")
     )
     return 0
@@ -115,45 +100,27 @@ def changed(args: argparse.Namespace, before: Retention) -> Retention:
 
 def parse_age(text: str) -> int | None:
     """Parse the value of --retention; None is forever. Raises UsageError."""
-    if text == "forever":
-        return None
-    if (seconds := whole_seconds(text)) is None:
-        raise UsageError(
-            f"--retention {text!r}: a whole number with its unit (90s, 15m, 12h, 7d), or forever"
-        )
-    return seconds
+    return None if text == "forever" else _seconds("--retention", text, ", or forever")
 
 
 def parse_window(text: str | None) -> int | None:
     """Parse the value of --dedupe-window; None: it was not given. Raises UsageError."""
-    if text is None:
-        return None
+    return None if text is None else _seconds("--dedupe-window", text)
+
+
+def _seconds(option: str, text: str, otherwise: str = "") -> int:
     if (seconds := whole_seconds(text)) is None:
-        raise UsageError(
-            f"--dedupe-window {text!r}: a whole number with its unit (90s, 15m, 12h, 7d)"
-        )
+        must = "a whole number with its unit (90s, 15m, 12h, 7d)"
+        raise UsageError(f"{option} {text!r}: {must}{otherwise}")
     return seconds
 
 
-def _row(chunk: Chunk) -> ChunkRow:
-    why = "; ".join(chunk.reasons)
-    return ChunkRow(
-        chunk=chunk.chunk,
-        events=chunk.events,
-        size=_size(chunk.bytes),
-        bytes=chunk.bytes,
-        newest=chunk.newest,
-        goes=chunk.goes,
-        why_it_stays=why if why or chunk.goes else "an older chunk stays",
-    )
-
-
-def _size(number: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TB"
+def new_topic_flags(args: argparse.Namespace) -> dict[str, object]:
+    """Return what --partitions and --retention say of a new topic, as flags for load_all()."""
+    flags: dict[str, object] = {"total_partitions": args.partitions}
+    if args.retention is not None:
+        flags["retention_s"] = parse_age(args.retention) or ""
+    return flags
 
 
 def _none(text: str) -> str | None:

@@ -13,6 +13,8 @@ from gapless.cli.on_spark import add_spark_arguments, spark_conf
 if TYPE_CHECKING:
     from socket import socket
 
+    from gapless.status.console import Letters
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -96,7 +98,7 @@ _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
 def main(args: argparse.Namespace) -> int:
     """Supervise until SIGTERM or Ctrl-C; 0 when drained."""
     if os.getpid() == 1:  # of a container
-        from gapless.cli.pid_one import work_in_a_child  # noqa: PLC0415 - only there
+        from gapless.worker.pid_one import work_in_a_child  # noqa: PLC0415 - only there
 
         return work_in_a_child(lambda: _run(args))
     return _run(args)
@@ -139,18 +141,24 @@ def _run(args: argparse.Namespace) -> int:
         )
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
-        from gapless.cli.console import supervise_with_console  # noqa: PLC0415
+        from gapless.worker.console import supervise_with_console  # noqa: PLC0415
 
-        return supervise_with_console(plan, metrics)
+        return supervise_with_console(plan, _letters, metrics)
     _log_on(settings.log_format, metrics)
     return Supervisor(plan, metrics=metrics).run()
+
+
+def _letters() -> Letters:
+    from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415 - in the console's process alone
+
+    return LETTERS
 
 
 def _log_on(log_format: str, metrics: socket | None) -> None:
     """Have lines of the log, and say where metrics can be read."""
     import logging  # noqa: PLC0415 - not for --help
 
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415 - as above
+    from gapless.logs import set_up_logs  # noqa: PLC0415 - as above
 
     set_up_logs(log_format)
     if metrics is not None:

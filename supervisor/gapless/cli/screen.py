@@ -6,10 +6,9 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gapless.ops.text import json_text, plain, stamp
+from gapless.ops.text import cell, json_text, plain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -69,17 +68,6 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
             for text, width, is_right in zip(line, widths, right, strict=True)
         )
         say("  ".join(aligned).rstrip())
-
-
-def cell(value: object) -> str:
-    """Write one value for people; nothing is a dash."""
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, datetime):
-        return stamp(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return plain(str(value))
 
 
 def _print_rich(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
 
         stream(connect, _print_line, interval_s=args.interval)
     if args.watch:
-        from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415
+        from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415
         from gapless.status.loop import watch  # noqa: PLC0415
 
         return watch(connect, LETTERS, interval_s=args.interval)

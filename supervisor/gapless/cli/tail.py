@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,9 @@ from gapless.cli.filters import add_filter, filter_options
 from gapless.cli.parser import add_json, add_partition, whole
 from gapless.cli.screen import say
 from gapless.db.listen import listen, wait
-from gapless.errors import UsageError
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.filters import ALL, check_filter, filter_of
-from gapless.log.tail import Tail, partitions_of
+from gapless.log.tail import Tail, choose_partitions
 from gapless.log.topics import require_topic
 from gapless.ops.entries import entry_json
 
@@ -72,7 +72,8 @@ def main(args: argparse.Namespace) -> int:
     only = filter_of(**filter_options(args)) or ALL
     with open_connection(args, "tail", settings) as conn:
         topic = require_topic(conn, args.topic)
-        partitions = _partitions(conn, topic, args)
+        choose = partial(choose_partitions, conn, topic, key=args.key, only=args.partition)
+        partitions = choose()
         short = None if args.json or args.full else terminal_columns()
         check_filter(conn, only)
         tail = Tail(conn, topic, partitions, key=args.key, only=only, payload_chars=short)
@@ -85,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
         while args.follow and (limit is None or printed < limit):
             wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
             alone = sequence_if_alone(conn)
-            _listen(conn, topic, tail.follow(_partitions(conn, topic, args)))
+            _listen(conn, topic, tail.follow(choose()))
             printed += _print(tail, args, None if limit is None else limit - printed)
     return 0
 
@@ -100,24 +101,6 @@ def _start(text: str) -> str | int:
             f"{text!r} is not earliest, latest, or an offset from 1"
         ) from None
     return offset
-
-
-def _partitions(conn: Connection[Any], topic: Topic, args: argparse.Namespace) -> list[int]:
-    there_are = partitions_of(conn, topic)
-    if args.partition is not None and args.partition not in there_are:
-        raise UsageError(
-            f'topic "{topic.name}" has partitions 0 to {there_are[-1]}, no {args.partition}'
-        )
-    partitions = there_are if args.key is None else partitions_of(conn, topic, args.key)
-    if args.partition is None:
-        return partitions
-    if args.partition not in partitions:
-        of_key = " and ".join(map(str, partitions))
-        raise UsageError(
-            f"key {args.key!r} is in partition {of_key}, not in {args.partition}: "
-            "leave --partition out"
-        )
-    return [args.partition]
 
 
 def _set_start(tail: Tail, args: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapless.cli import unrouted
 from gapless.cli.context import load_all, open_connection, show_found
@@ -13,13 +13,12 @@ from gapless.cli.retention import (
     add_dedupe_window,
     add_retention,
     changed,
-    parse_age,
+    new_topic_flags,
     parse_window,
 )
 from gapless.cli.screen import answer, remark, show
 from gapless.errors import UsageError
 from gapless.log.retention import find_retention
-from gapless.log.topics import create_topic, find_topic
 from gapless.ops.text import age_text, quantity
 from gapless.ops.topics import (
     AlteredTopic,
@@ -27,6 +26,7 @@ from gapless.ops.topics import (
     TopicInfo,
     TopicPartition,
     alter_topic,
+    ensure_as_configured,
     list_changes,
     list_topics,
     list_unrouted,
@@ -34,9 +34,6 @@ from gapless.ops.topics import (
 )
 
 if TYPE_CHECKING:
-    from psycopg import Connection
-
-    from gapless.log.topics import Topic
     from gapless.settings import Loaded
 
 EXAMPLES = """\
@@ -47,6 +44,7 @@ examples:
   gapless topics alter orders --partitions 32
   gapless topics alter orders --retention 7d
   gapless topics alter orders --dedupe-window 24h
+  gapless topics alter orders --direct
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
@@ -71,30 +69,12 @@ def add_arguments(parser: Parser) -> None:
     add_partitions(change, "the new number, more or fewer")
     add_retention(change, overrun=True)
     add_dedupe_window(change)
+    change.add_argument(
+        "--direct", action="store_true", help="let it take messages for one group, from now on"
+    )
     showing = add_verb(verbs, "show", _show, "show the offsets of a topic's partitions")
     showing.add_argument("name")
     unrouted.declare(verbs)
-
-
-def ensure(
-    conn: Connection[Any], name: str, loaded: Loaded, window_s: int | None = None
-) -> tuple[Topic, bool]:
-    """Return the topic, and whether it was made just now, then with this dedupe window.
-
-    Raises UsageError, with both numbers, for one with another number of partitions than somebody
-    asked for; the default asks for nothing.
-    """
-    before = find_topic(conn, name)
-    if before is not None and loaded.sources["totalPartitions"] == "default":
-        return before, False
-    settings = loaded.settings
-    return create_topic(
-        conn,
-        name,
-        partitions=settings.total_partitions,
-        keep_s=settings.retention_s,
-        dedupe_window_s=window_s,
-    )
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -112,9 +92,10 @@ def _list(args: argparse.Namespace) -> int:
 
 def _alter(args: argparse.Namespace) -> int:
     keeps = (args.retention, args.archive, args.overrun) != (None, None, None)
-    if args.partitions is None and not keeps and args.dedupe_window is None:
+    if args.partitions is None and not keeps and args.dedupe_window is None and not args.direct:
         raise UsageError(
-            "what is to change? --partitions, --retention, --archive, --overrun or --dedupe-window"
+            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window "
+            "or --direct"
         )
     window_s = parse_window(args.dedupe_window)
     loaded = load_all(args)
@@ -124,12 +105,13 @@ def _alter(args: argparse.Namespace) -> int:
             args.name,
             retention=changed(args, find_retention(conn, args.name)) if keeps else None,
             dedupe_window_s=window_s,
+            direct=args.direct,
             partitions=args.partitions,
         )
     _tell(done.changes)
     _warn_of_configuration(loaded, done)
-    lines = (_retention(done), _window(done), _partitions(done))
-    answer(args, "\n".join(filter(None, lines)), **_as_json(done))
+    lines = (_retention(done), _window(done), _direct(done), _partitions(done))
+    answer(args, "\n".join(filter(None, lines)), **done.record())
     return 0
 
 
@@ -172,20 +154,8 @@ def _window(done: AlteredTopic) -> str:
     return f"topic {done.topic} remembers dedupe keys for {age_text(done.dedupe_window_s)}"
 
 
-def _as_json(done: AlteredTopic) -> dict[str, object]:
-    """Return what was changed, and nothing of the rest."""
-    said: dict[str, object] = {"topic": done.topic}
-    if (kept := done.retention) is not None:
-        said |= {
-            "retention_s": kept.keep_s,
-            "archive": kept.archive,
-            "overrun": list(kept.overrun),
-        }
-    if done.dedupe_window_s is not None:
-        said["dedupe_window_s"] = done.dedupe_window_s
-    if done.partitions is not None:
-        said |= {"partitions_before": done.partitions_before, "partitions": done.partitions}
-    return said
+def _direct(done: AlteredTopic) -> str:
+    return f"topic {done.topic} takes direct messages (to_group)" if done.direct else ""
 
 
 def _tell(changes: Sequence[TopicChange]) -> None:
@@ -200,13 +170,10 @@ def _tell(changes: Sequence[TopicChange]) -> None:
 
 
 def _create(args: argparse.Namespace) -> int:
-    flags: dict[str, object] = {"total_partitions": args.partitions}
-    if args.retention is not None:
-        flags["retention_s"] = parse_age(args.retention) or ""
     window_s = parse_window(args.dedupe_window)
-    loaded = load_all(args, flags)
+    loaded = load_all(args, new_topic_flags(args))
     with open_connection(args, "topics", loaded.settings) as conn:
-        topic, is_new = ensure(conn, args.name, loaded, window_s)
+        topic, is_new = ensure_as_configured(conn, args.name, loaded, window_s)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
     answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)

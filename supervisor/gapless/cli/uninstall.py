@@ -10,6 +10,7 @@ from psycopg.errors import InsufficientPrivilege
 from gapless.cli.context import needs_owner, open_connection
 from gapless.cli.parser import add_json
 from gapless.cli.screen import answer, remark
+from gapless.db.schema import schema, schema_words
 from gapless.errors import UsageError
 from gapless.ops.install import Losses, drop_schema, find_losses, is_installed
 from gapless.ops.text import quantity
@@ -26,7 +27,7 @@ def main(args: argparse.Namespace) -> int:
     with open_connection(args, "uninstall", needs_schema=False) as conn:
         dbname = conn.info.dbname
         if not is_installed(conn):
-            text = f'nothing to do: database "{dbname}" has no gapless schema'
+            text = f'nothing to do: database "{dbname}" has no {schema_words()}'
             answer(args, text, database=dbname, removed=False)
             return 0
         remark(f'database "{dbname}" would lose {_in_words(find_losses(conn))}')
@@ -36,14 +37,14 @@ def main(args: argparse.Namespace) -> int:
             drop_schema(conn)
         except InsufficientPrivilege as error:
             raise UsageError(needs_owner(error)) from error
-    text = f'removed schema gapless from database "{dbname}"; the roles gapless_* stay'
+    text = f'removed schema {schema()} from database "{dbname}"; the roles gapless_* stay'
     answer(args, text, database=dbname, removed=True)
     return 0
 
 
 def _in_words(lost: Losses | None) -> str:
     if lost is None:  # it can be dropped all the same
-        return "schema gapless; how much is in it cannot be seen"
+        return f"schema {schema()}; how much is in it cannot be seen"
     are = "is" if lost.members == 1 else "are"
     running = (
         f"; {quantity(lost.members, 'supervisor')} {are} running on it" if lost.members else ""

@@ -6,7 +6,7 @@ import argparse
 
 from gapless.cli.context import load_all, open_connection, show_found
 from gapless.cli.parser import Parser, add_confirm, add_partitions, add_verb, whole
-from gapless.cli.retention import add_retention, parse_age
+from gapless.cli.retention import add_retention, new_topic_flags
 from gapless.cli.screen import answer, remark
 from gapless.log.topics import adopt_topic, discard_unrouted
 from gapless.ops.text import quantity
@@ -35,10 +35,7 @@ def _unrouted(args: argparse.Namespace) -> int:
 
 
 def _adopt(args: argparse.Namespace) -> int:
-    flags: dict[str, object] = {"total_partitions": args.partitions}
-    if args.retention is not None:
-        flags["retention_s"] = parse_age(args.retention) or ""
-    settings = load_all(args, flags).settings
+    settings = load_all(args, new_topic_flags(args)).settings
     with open_connection(args, "topics", settings) as conn:
         topic, events = adopt_topic(
             conn,

@@ -23,6 +23,7 @@ from gapless.consume.aside.letters import set_aside
 from gapless.consume.aside.parking import Parking, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job, Redo, Step, offsets
+from gapless.consume.kept import are_kept_alike
 from gapless.consume.read.claim import Claim, Wanted, claim
 from gapless.consume.read.units import read_units, under_settings, wary
 from gapless.consume.session import (
@@ -167,7 +168,7 @@ def _claim_again(job: Job, spans: Spans) -> Claim | None:
         return None
     if (claimed.first_offset, claimed.last_offset) != (first, last):
         raise psycopg.Rollback
-    if list(claimed.spans.wanted) != list(spans.wanted):  # another filter, since they were claimed
+    if not are_kept_alike(claimed.spans, spans):  # another filter, since they were claimed
         raise psycopg.Rollback
     return claimed
 

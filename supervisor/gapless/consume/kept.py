@@ -12,19 +12,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from gapless.consume.unit import FIRST_TIMELINE, Source, Span, Spans, Timelines, Unit, timeline_at
-from gapless.log.event import Event, P_co, Row, Unasked
+from gapless.log.event import Event, MatchedEvent, MatchedSubscription, P_co, Row, Unasked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """Which events of a range a filter keeps: ids and offsets, in offset order.
 
-    errors: by offset, why the filter could not be asked.
+    errors: by offset, why the filter could not be asked. matches: by offset, which subscriptions
+    match; None: the group has none.
     """
 
     ids: Sequence[int]
     offsets: Sequence[int]
     errors: Mapping[int, str] = field(default_factory=dict)
+    matches: Mapping[int, tuple[MatchedSubscription, ...]] | None = None
+
+    @property
+    def numbers(self) -> list[str] | None:
+        """Of each event the numbers of its subscriptions, as SQL takes them; None: as matches."""
+        if self.matches is None:
+            return None
+        found = [self.matches.get(offset, ()) for offset in self.offsets]
+        return [",".join(str(each.subscription_id) for each in some) for some in found]
 
     def between(self, low: int, high: int) -> Kept:
         """Return those with places from `low` to before `high`, counted from 0."""
@@ -154,11 +164,22 @@ class KeptUnit(Unit[P_co]):
         timeline = timeline_at(self.source.timelines, self.first_offset)
         for rows in self._slices():
             for row in rows:
-                event: Event[Any] = Event(self.topic, self.partition, next(offsets), row, timeline)
-                if kept.errors and event.offset in kept.errors:
-                    why = kept.errors[event.offset]
-                    event = Unasked(self.topic, self.partition, event.offset, row, timeline, why)
-                yield event
+                yield self._event(kept, next(offsets), row, timeline)
+
+    @property
+    def subscriptions(self) -> tuple[MatchedSubscription, ...]:
+        """Those that one of its events matched, each once, in the order of the events."""
+        matches = self._span.kept.matches or {}
+        found = (each for offset in self._span.kept.offsets for each in matches.get(offset, ()))
+        return tuple({each.subscription_id: each for each in found}.values())
+
+    def _event(self, kept: Kept, offset: int, row: Row, timeline: int) -> Event[Any]:
+        place = self.topic, self.partition, offset
+        if kept.errors and offset in kept.errors:
+            return Unasked(*place, row, timeline, kept.errors[offset])
+        if kept.matches is not None:
+            return MatchedEvent(*place, row, timeline, kept.matches.get(offset, ()))
+        return Event(*place, row, timeline)
 
     @property
     def last_offset(self) -> int:
@@ -169,6 +190,15 @@ class KeptUnit(Unit[P_co]):
     def span(self) -> Span:
         """The place of all of it in the log."""
         return self._span
+
+
+def are_kept_alike(some: Spans, other: Spans) -> bool:
+    """Tell whether a handler gets the same of both, which are of one range."""
+    if list(some.wanted) != list(other.wanted):
+        return False
+    if not isinstance(some, KeptSpans) or not isinstance(other, KeptSpans):
+        return True
+    return some.kept.numbers == other.kept.numbers
 
 
 def kept_spans(spans: Spans, kept: Kept) -> KeptSpans:

@@ -24,6 +24,7 @@ class Terms:
 
     group_id, topic: what it serves; no group: nobody named one, which `gapless run` refuses.
     topics: all it serves, in order of preference; topic is the first.
+    weights: in a queue, how large a share of its events each of them has; none: strict preference.
     mode: whether one worker at a time has a partition, in order, or many share it ("queue").
     visibility_s: how long an event is reserved at a time, in a queue, at least once.
     workers: in a queue, how many processes of one supervisor handle its events.
@@ -42,6 +43,7 @@ class Terms:
     group_id: str | None
     topic: str
     topics: tuple[str, ...]
+    weights: tuple[int, ...]
     mode: Mode
     batch_size: int
     group_by: GroupBy
@@ -65,6 +67,7 @@ def agree(handler: Handler, settings: Settings) -> Terms:
         group_id=group_id,
         topic=topic,
         topics=handler.topics or (topic,),
+        weights=handler.weights,
         mode=handler.mode,
         batch_size=handler.batch_size or settings.batch_size,
         group_by=handler.group_by or _group_by(handler, settings),

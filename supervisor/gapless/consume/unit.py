@@ -14,7 +14,7 @@ from uuid import UUID
 
 from gapless.keys import Partition
 from gapless.log.cause import Cause
-from gapless.log.event import Event, P_co, Row
+from gapless.log.event import Event, MatchedSubscription, P_co, Row
 
 Fetch = Callable[[Sequence[int]], list[Row]]
 Timelines = tuple[tuple[int, int], ...]
@@ -166,8 +166,7 @@ class Unit(Generic[P_co]):
         return len(self._ids if self._rows is None else self._rows)
 
     def __iter__(self) -> Iterator[Event[P_co]]:
-        topic, partition = self.topic, self.partition
-        offset = self.first_offset
+        topic, partition, offset = self.topic, self.partition, self.first_offset
         timeline = timeline_at(self.source.timelines, offset)
         for rows in self._slices():
             for row in rows:
@@ -235,14 +234,18 @@ class Unit(Generic[P_co]):
     @property
     def span(self) -> Span:
         """Its place in the log."""
-        rows = self._rows
-        ids = self._ids if rows is None else [row[0] for row in rows]
+        ids = self._ids if self._rows is None else [row[0] for row in self._rows]
         return Span(self.first_offset, ids, timeline_at(self.source.timelines, self.first_offset))
 
     @property
     def transaction_id(self) -> UUID:
         """The transaction of its events (of the first one, under groupBy user)."""
         return self._first.transaction_id
+
+    @property
+    def subscriptions(self) -> tuple[MatchedSubscription, ...]:
+        """Those of its group that one of its events matched, each once; of other groups none."""
+        return ()
 
     def raw_headers(self) -> Iterator[bytes]:
         """Yield the headers of its events that have any, as JSON text.

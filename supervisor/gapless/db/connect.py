@@ -12,6 +12,7 @@ from psycopg import Connection, Pipeline
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import ConnectError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
@@ -166,7 +167,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
         dsn,
         autocommit=True,
         client_encoding="utf8",  # that of JSON, whatever the database or PGCLIENTENCODING says
-        application_name=f"gapless/{role}"[:63],
+        application_name=f"{schema()}/{role}"[:63],
         connect_timeout=connect_timeout_s,
         keepalives_idle=5,
         keepalives_interval=2,

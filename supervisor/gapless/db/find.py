@@ -16,6 +16,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from gapless.db.connect import cannot_connect, complaint_about
+from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
 
@@ -39,6 +40,7 @@ def connect(
     *,
     config: str | os.PathLike[str] | None = None,
     autocommit: bool = False,
+    schema: str | None = None,
 ) -> Connection[TupleRow]:
     """Connect to the database that every gapless command would find; a plain psycopg connection.
 
@@ -47,11 +49,17 @@ def connect(
     embedded server's, which is started if need be, and runs at least until this process ends.
     In `with`, the transaction commits at the end, and the connection is closed.
     autocommit: each statement is a transaction of its own, except in `conn.transaction()`.
-    Raises, each with one line: ConfigError for a DSN or a file that cannot be read, ConnectError
+    schema: the one that gapless is installed in; None: what GAPLESS_SCHEMA or the file says, else
+    gapless. It holds for the process, so also for publish() on other connections.
+    Raises, each with one line: ConfigError for a DSN, a schema or a file that cannot be read, or
+    another schema than the one that this process has begun to work in; ConnectError
     when the database refuses, UnreachableError (a ConnectError) when it cannot be reached now.
     """
     path = None if config is None else Path(config)
-    settings = load(path, environ=os.environ, overrides={"dsn": dsn}).settings
+    loaded = load(path, environ=os.environ, overrides={"dsn": dsn, "schema": schema})
+    settings = loaded.settings
+    if loaded.sources["schema"] != "default":
+        agree_on_schema(settings.schema, loaded.sources["schema"])
     found = find(settings)
     try:
         return psycopg.connect(

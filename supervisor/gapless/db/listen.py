@@ -9,11 +9,15 @@ from psycopg import Connection
 from psycopg.pq.abc import PGconn
 from psycopg.sql import SQL, Identifier
 
+from gapless.db.schema import channel_in, default_channel, schema
+from gapless.settings.schema import DEFAULT_SCHEMA
+
 CHANNEL_BYTES_MAX = 63  # LISTEN silently cuts a longer name, NOTIFY refuses it
 
 
 def listen(conn: Connection[Any], channel: str) -> None:
-    """Subscribe this session to a channel."""
+    """Subscribe this session to a channel, which is called `gapless_…` whatever the schema is."""
+    channel = channel_in(channel, schema())
     if len(channel.encode()) > CHANNEL_BYTES_MAX:
         raise ValueError(f"channel name {channel!r} is longer than {CHANNEL_BYTES_MAX} bytes")
     conn.execute(SQL("listen {}").format(Identifier(channel)))
@@ -21,7 +25,7 @@ def listen(conn: Connection[Any], channel: str) -> None:
 
 def unlisten(conn: Connection[Any], channel: str) -> None:
     """Cancel a subscription of this session."""
-    conn.execute(SQL("unlisten {}").format(Identifier(channel)))
+    conn.execute(SQL("unlisten {}").format(Identifier(channel_in(channel, schema()))))
 
 
 class Notifications:
@@ -33,7 +37,13 @@ class Notifications:
     def __init__(self, conn: Connection[Any]) -> None:
         self._pgconn = conn.pgconn
         self._channels: set[str] = set()
-        conn.add_notify_handler(lambda notify: self._channels.add(notify.channel))
+        own = schema()
+        if own == DEFAULT_SCHEMA:
+            conn.add_notify_handler(lambda notify: self._channels.add(notify.channel))
+        else:  # channels() gives the names that listen() takes
+            conn.add_notify_handler(
+                lambda notify: self._channels.add(default_channel(notify.channel, own))
+            )
 
     def channels(self) -> set[str]:
         """Return the channels of what has arrived since it was asked last, without waiting.

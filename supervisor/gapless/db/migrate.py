@@ -16,6 +16,7 @@ import psycopg
 from psycopg import ClientCursor, Connection
 
 from gapless.db.queries import query, sql_root
+from gapless.db.schema import here, init_command, schema, schema_words
 from gapless.errors import SchemaError
 
 _ENCODINGS = ("UTF8", "SQL_ASCII")
@@ -44,7 +45,8 @@ def migrate(conn: Connection) -> list[SchemaChange]:
 
     Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat.
     Raises SchemaError when the database was made by a newer gapless, an applied migration's file is
-    not the one that was applied, or the database cannot store every text.
+    not the one that was applied, the schema holds things of somebody else, or the database cannot
+    store every text.
     """
     if not _due(conn):
         return []
@@ -58,6 +60,7 @@ def migrate(conn: Connection) -> list[SchemaChange]:
 def _migrate(conn: Connection) -> list[_File]:
     with conn.transaction():
         _refuse_encoding(conn)
+        refuse_stranger(conn)
         for name in _BEGINNING:
             conn.execute(query("schema", name))
         changes = _pending(_applied(conn))
@@ -66,8 +69,20 @@ def _migrate(conn: Connection) -> list[_File]:
     return changes
 
 
+def refuse_stranger(conn: Connection) -> None:
+    """Raise SchemaError for a schema that holds something, and is not one of ours."""
+    row = conn.execute(query("schema", "standing")).fetchone()
+    is_ours, is_empty = row or (False, True)
+    if not is_ours and not is_empty:
+        raise SchemaError(
+            f'schema {schema()} in database "{conn.info.dbname}" holds what is not of gapless: '
+            "say --schema with a name that nothing else uses"
+        )
+
+
 def _due(conn: Connection) -> list[_File]:
     """Return what is to be applied, without a lock."""
+    refuse_stranger(conn)
     try:
         return _pending(_applied(conn))
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
@@ -92,24 +107,28 @@ def require_schema(conn: Connection) -> None:
         applied = _applied(conn)
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         raise SchemaError(
-            f'database "{conn.info.dbname}" has no gapless schema: run gapless init'
+            f'database "{conn.info.dbname}" has no {schema_words()}: run {init_command()}'
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise SchemaError(
-            f'role "{conn.info.user}" may not use schema gapless in database '
+            f'role "{conn.info.user}" may not use schema {schema()} in database '
             f'"{conn.info.dbname}": grant it gapless_consumer or gapless_producer'
         ) from error
     _refuse_newer(applied)
     stale = [file.name for file in _files() if _is_new(file, applied)]
     if stale:
         raise SchemaError(
-            f'the gapless schema in database "{conn.info.dbname}" is older than this program '
-            f"({stale[0]} is missing or changed): run gapless init"
+            f'the {schema_words()} in database "{conn.info.dbname}" is older than this program '
+            f"({stale[0]} is missing or changed): run {init_command()}"
         )
 
 
 def uninstall(conn: Connection) -> None:
-    """Drop the schema with all events, groups and dead letters in it."""
+    """Drop the schema with all events, groups and dead letters in it.
+
+    Raises SchemaError, and drops nothing, if the schema is not one of ours.
+    """
+    refuse_stranger(conn)
     conn.execute(query("schema", "drop_schema"))
 
 
@@ -124,7 +143,8 @@ def _files() -> list[_File]:
 def _read(kind: str, path: Path) -> _File:
     text = path.read_text()
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return _File(kind=kind, name=path.stem, text=text, digest=digest)
+    # The digest is of the source: it is the same in each schema.
+    return _File(kind=kind, name=path.stem, text=here(text), digest=digest)
 
 
 def _applied(conn: Connection) -> dict[tuple[str, str], str]:
@@ -158,7 +178,8 @@ def _refuse_newer(applied: dict[tuple[str, str], str]) -> None:
     unknown = sorted(n for kind, n in applied if kind == "migrations" and n not in known)
     if unknown:
         raise SchemaError(
-            f"the gapless schema is newer than this program (it has {unknown[-1]}): upgrade gapless"
+            f"the {schema_words()} is newer than this program (it has {unknown[-1]}): "
+            "upgrade gapless"
         )
 
 

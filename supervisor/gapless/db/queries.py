@@ -2,6 +2,7 @@
 
 A query starts at a line `-- name: word` and ends before the next one. Comments stay with the query:
 the server sees them, and so does whoever reads pg_stat_activity.
+The source says `gapless.`; what is loaded is put into the schema of the process, and kept so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import LiteralString
+
+from gapless.db.schema import here, once_changed
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
@@ -27,7 +30,7 @@ def sql_root() -> Path:
 @cache
 def queries(stage: str) -> dict[str, str]:
     """Return the named queries of `sql/queries/<stage>.sql`; a doubled name is an error."""
-    parts = _NAME.split((sql_root() / "queries" / f"{stage}.sql").read_text())[1:]
+    parts = _NAME.split(here((sql_root() / "queries" / f"{stage}.sql").read_text()))[1:]
     found: dict[str, str] = {}
     for name, text in zip(parts[::2], parts[1::2], strict=True):
         if name in found:
@@ -58,3 +61,7 @@ def statement(stage: str, name: str) -> Statement:
     params = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
     numbered = _PLACEHOLDER.sub(lambda found: f"${params.index(found[1]) + 1}", text)
     return Statement(f"gapless_{stage}_{name}".encode(), numbered.encode(), params)
+
+
+for _kept in (queries, query, statement):
+    once_changed(_kept.cache_clear)

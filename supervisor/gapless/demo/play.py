@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psycopg import Connection
 from rich.console import Console
@@ -27,9 +27,6 @@ from gapless.demo.served import gateway
 from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.errors import GaplessError
 
-if TYPE_CHECKING:
-    from gapless.status.console import Letters
-
 JOIN_S_MAX = 30.0
 STANDSTILL_S_MAX = 60.0
 LOOK_EVERY_S = 0.25
@@ -41,10 +38,8 @@ class Programme:
 
     spark: two pipelines on Spark, too. keep: leave the database, and say what to do with it.
     gateway: HOST:PORT at which the log is served over HTTP while it plays; None: nowhere.
-    letters: what the console can do about units set aside.
     """
 
-    letters: Letters
     flights: int | None = None
     flights_per_s: float = 600
     spark: bool = False
@@ -85,7 +80,7 @@ def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool
         with _served(screen, programme, dsn, folder), crew(dsn, folder) as supervisors:
             screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
             _wait_until_joined(conn, supervisors)
-            with _show(screen, dsn, conn, programme.letters) as show:
+            with _show(screen, dsn, conn) as show:
                 _run(
                     conn,
                     supervisors,
@@ -147,19 +142,18 @@ def _run(
 
 
 @contextlib.contextmanager
-def _show(
-    screen: Console, dsn: str, conn: Connection[Any], letters: Letters
-) -> Iterator[Callable[[], None]]:
+def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable[[], None]]:
     """Yield what to call now and then to show how it goes."""
     if not screen.is_terminal or screen.is_dumb_terminal:
         yield _lines(conn)
         return
+    from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415 - as below
     from gapless.status.console import LiveConsole  # noqa: PLC0415 - only on a terminal
     from gapless.status.loop import Looker  # noqa: PLC0415 - as above
     from gapless.status.view import ConsoleState  # noqa: PLC0415 - as above
 
     way_out = "gapless demo: the check comes at the end"
-    live = LiveConsole(letters, ConsoleState(way_out=way_out, has_keys=False), screen)
+    live = LiveConsole(LETTERS, ConsoleState(way_out=way_out, has_keys=False), screen)
     with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
         yield looker.tick
 

@@ -8,7 +8,7 @@ works within its transaction:
         Bill.objects.create(…)
 
 Dead letters are in the admin. GAPLESS_DATABASE of the settings names another database than
-"default".
+"default", GAPLESS_SCHEMA another schema than "gapless".
 """
 
 from gapless.lazily import attributes

@@ -1,4 +1,4 @@
-"""The database of Django that has the log: its DSN, its schema."""
+"""The database of Django that has the log: its DSN, the schema that gapless is in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
+from gapless.db.schema import agree_on_schema, schema
 from gapless.ops.install import install_schema
+from gapless.settings import environment_schema
 
 _OWN = frozenset({"client_encoding"})  # gapless says these itself
 
@@ -18,6 +20,18 @@ _OWN = frozenset({"client_encoding"})  # gapless says these itself
 def alias() -> str:
     """Return the alias of the database that has the log: GAPLESS_DATABASE, or "default"."""
     return str(getattr(settings, "GAPLESS_DATABASE", "default"))
+
+
+def table(name: str) -> str:
+    """Return a table of gapless as Django names it, in the schema of GAPLESS_SCHEMA.
+
+    The setting of Django, else the environment; both, and different, is a ConfigError.
+    """
+    said = getattr(settings, "GAPLESS_SCHEMA", None)
+    if said is not None:
+        named = environment_schema({"GAPLESS_SCHEMA": said})
+        agree_on_schema(named, "Django's GAPLESS_SCHEMA")
+    return f'"{schema()}"."{name}"'
 
 
 def dsn(using: str | None = None) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from gapless.django.database import table
+
 
 class SetAsideUnit(models.Model):
     """A unit that a group passed without success; `state` as in `gapless dlq`."""
@@ -28,7 +30,7 @@ class SetAsideUnit(models.Model):
 
     class Meta:
         managed = False
-        db_table = '"gapless"."set_aside_units"'
+        db_table = table("set_aside_units")
         ordering = ("-last_failed_ts", "place")
         verbose_name = "unit set aside"
         verbose_name_plural = "units set aside (dead letters)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic
@@ -44,6 +44,7 @@ Row = tuple[
     str | None,
     UUID | None,
 ]
+_TO_GROUP = b"gapless-to-group"  # a header; as in sql/functions/publish/direct_headers.sql
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
 
@@ -61,6 +62,7 @@ class NewEvent(NotJson):
     deliver_at, deliver_in: give one of them for an event for later, which gets its offset not
     before that: a time with a time zone (1970 to 9000) or its ISO 8601 text; seconds (0 or more) or
     a timedelta, from the beginning of the transaction. A time that has passed means now.
+    to_group: for this group of the topic only, others pass it; the topic has to take such messages.
     Nothing is looked at before publish(), which raises PublishError for what cannot be stored.
     """
 
@@ -74,6 +76,19 @@ class NewEvent(NotJson):
     dedupe_key: str | None = None
     deliver_at: datetime | str | None = None
     deliver_in: timedelta | float | None = None
+    to_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedSubscription:
+    """A subscription that an event matched: its name in the group, and its params.
+
+    subscription_id: its number in the database; one that is changed gets another.
+    """
+
+    subscription_id: int
+    name: str
+    params: Mapping[str, Any]
 
 
 class Event(Generic[P_co]):
@@ -83,10 +98,11 @@ class Event(Generic[P_co]):
 
     topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
     filter_error: why the group's filter could not be asked about it (docs/filters.md); nearly
-    always None.
+    always None. subscriptions: those of its group that it matched (docs/subscriptions.md).
     """
 
     filter_error: str | None = None
+    subscriptions: tuple[MatchedSubscription, ...] = ()
     __slots__ = ("_headers", "_payload", "_row", "_timeline", "offset", "partition", "topic")
 
     def __init__(
@@ -141,6 +157,15 @@ class Event(Generic[P_co]):
         return headers
 
     @property
+    def to_group(self) -> str | None:
+        """The only group that it is for (docs/direct.md); None: for all."""
+        raw = self._row[4]
+        if raw is None or _TO_GROUP not in raw:
+            return None
+        group = self.headers.get(_TO_GROUP.decode())
+        return None if group is None else str(group)
+
+    @property
     def host_id(self) -> str | None:
         """Whose event it is, as it was published; a UUID in lower case."""
         return self._row[5]
@@ -187,6 +212,24 @@ class Unasked(Event[P_co]):
     ) -> None:
         super().__init__(topic, partition, offset, row, timeline)
         self.filter_error = why
+
+
+class MatchedEvent(Event[P_co]):
+    """An event of a group with subscriptions."""
+
+    __slots__ = ("subscriptions",)
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        row: Row,
+        timeline: int,
+        subscriptions: tuple[MatchedSubscription, ...],
+    ) -> None:
+        super().__init__(topic, partition, offset, row, timeline)
+        self.subscriptions = subscriptions
 
 
 def transaction_uuid(xid: int, timeline: int = 1) -> UUID:

@@ -1,4 +1,4 @@
-"""Events with a dedupe_key, or for later: what their publisher gives, and what it is told.
+"""Events with a dedupe_key, for later or for one group: what is given for them, and told of them.
 
 A key and its event are stored by one SQL function (sql/functions/publish/publish_once.sql), so
 nobody ever finds one without the other. Many events go in blocks, a statement each: COPY knows no
@@ -157,8 +157,8 @@ def is_later(event: Any) -> bool:
 
 
 def is_special(event: Any) -> bool:
-    """Tell whether an event has a dedupe_key, or is for later. MUST be quick, as record()."""
-    return event.dedupe_key is not None or is_later(event)
+    """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
+    return event.dedupe_key is not None or event.to_group is not None or is_later(event)
 
 
 def summed(rows: Sequence[Sequence[Any]]) -> Published:
@@ -188,6 +188,15 @@ def key_text(value: object) -> str | None:
     return text
 
 
+def group_text(value: object) -> str | None:
+    """Return the name of a group. Raises PublishError for what cannot be one."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise PublishError(f"to_group must be the name of a group, not {value!r:.100}")
+    return value
+
+
 def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, Any]:
     """Return the parameters of publish_each. `columns`: what the events have."""
     return {
@@ -196,6 +205,7 @@ def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, 
         "dedupe_key": [key_text(event.dedupe_key) for event in events],
         "deliver_at": [moment_text(event.deliver_at) for event in events],
         "deliver_in": [delay_text(event.deliver_in) for event in events],
+        "to_group": [group_text(event.to_group) for event in events],
     }
 
 

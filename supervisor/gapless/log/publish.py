@@ -87,16 +87,17 @@ def publish(
     what: a payload (see NewEvent.payload; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
     fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window),
-        deliver_at or deliver_in (not before that time).
+        deliver_at or deliver_in (not before that time), to_group (for that group only).
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
         is handling, if any. A handler with batch=True that does not loop over its batch says it.
     Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
     which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
     follows from the unit, the same at every attempt. On an autocommit connection outside a
     transaction, all of `what` is one transaction.
-    Raises PublishError for what cannot be stored and for an unknown topic (nothing was written);
-    UsageError for what is no connection; the driver's own error for what is the database's trouble.
-    What the server refused has aborted the caller's transaction, as any failed statement does.
+    Raises PublishError for what cannot be stored, for an unknown topic or to_group (nothing was
+    written); UsageError for what is no connection; the driver's own error for what is the
+    database's trouble. What the server refused has aborted the caller's transaction, as any
+    failed statement does.
     """
     events = outgoing(given(what, fields))
     told = told_of(cause or current_origin())
@@ -240,7 +241,7 @@ def publish_error(error: psycopg.Error | Trouble | UnicodeEncodeError) -> Except
             f"the session's client_encoding ({error.encoding}) lacks {character!a}: set it to UTF8"
         )
     state = error.sqlstate or ""
-    if state == "GL404" or state.startswith("22"):
+    if state in ("GL404", "GL409") or state.startswith("22"):
         detail = error.diag.message_detail
         return PublishError(f"{error.diag.message_primary}{f' ({detail})' if detail else ''}")
     if isinstance(error, psycopg.errors.NoDataFound | psycopg.DataError):
@@ -249,7 +250,7 @@ def publish_error(error: psycopg.Error | Trouble | UnicodeEncodeError) -> Except
 
 
 def _explain_trouble(trouble: Trouble) -> Exception:
-    if trouble.state in ("GL404", "P0002") or trouble.state.startswith("22"):
+    if trouble.state in ("GL404", "GL409", "P0002") or trouble.state.startswith("22"):
         detail = f" ({trouble.detail})" if trouble.detail else ""
         return PublishError(f"{trouble.message}{detail}")
     return trouble.error

@@ -1,58 +1,172 @@
-"""The events of one request, published once whatever becomes of its answer.
+"""Ask, and be answered: a request is an event with an id, its reply an event that is for no group.
 
-The request's key is the dedupe key of its first event; a digest of the body tells a repetition from
-another request with the same key (sql/functions/publish/publish_request.sql).
+The reply is found by its transaction_id, which follows from the request's: nothing is noted for who
+waits, and any session that knows the id may wait. The server waits, in short calls (log.wait).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable
+from time import monotonic
+from typing import Any, overload
 
 import psycopg
-from psycopg import Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
-from gapless.db.refused import refused
-from gapless.errors import PublishError
-from gapless.failpoints import hit
-from gapless.log.event import NewEvent
-from gapless.log.keyed import Published, block_of, key_text
-from gapless.log.outgoing import outgoing, sent
-from gapless.log.publish import publish_error
-from gapless.log.record import columns
+from gapless.errors import PublishError, ReplyError, UsageError
+from gapless.log.codec import decode
+from gapless.log.event import GIVEN, Event, NewEvent
+from gapless.log.keyed import group_text
+from gapless.log.record import record
+
+TIMEOUT_S_MAX = 86_400.0
+_CALL_S_MAX = 0.5
+_REFUSED = ("GL400", "GL404", "GL409")
+_FIELDS = ("key", "event_type", "headers", "host_id", "user_id", "to_group")
+
+Ask = tuple[str, dict[str, Any]]
+"""A named query with its parameters."""
 
 
-def publish_request(
-    conn: Connection[Any], topic: str, events: Sequence[NewEvent], *, key: str, digest: bytes
-) -> Published:
-    """Publish 1 or more events as one unit, unless a request with this key has done so already.
+@overload
+def request(
+    conn: Connection[Any], topic: str, payload: object, /, timeout_s: float = ..., **fields: Any
+) -> Any: ...
+@overload
+def request(
+    conn: AsyncConnection[Any],
+    topic: str,
+    payload: object,
+    /,
+    timeout_s: float = ...,
+    **fields: Any,
+) -> Awaitable[Any]: ...
+def request(
+    conn: Connection[Any] | AsyncConnection[Any],
+    topic: str,
+    payload: object,
+    /,
+    timeout_s: float = 30.0,
+    **fields: Any,
+) -> Any:
+    """Publish a request, wait for its reply, and return the decoded payload of that.
 
-    key: 1 to 500 characters. digest: of what was asked for. Events have no dedupe_key and no
-    transaction_id of their own: these are the request's.
-    Raises PublishError as publish(); RefusedError (GL422) when the key came with another digest;
-    psycopg.errors.LockNotAvailable when the first request with it takes more than 5 s to commit.
+    conn: of psycopg, in autocommit and outside a transaction, for nobody handles what is not
+    committed; an AsyncConnection is to be awaited. timeout_s: above 0, at most a day; a reply that
+    comes later is not published. fields: to_group, key, event_type, headers, host_id, user_id, as
+    of publish(). The topic has to take direct messages.
+    Raises ReplyError when nobody has replied in time (the request may be handled all the same),
+    PublishError for what cannot be stored, UsageError for a connection that is in a transaction.
     """
-    if key_text(key) is None or any(e.dedupe_key or e.transaction_id for e in events):
-        raise PublishError("a request has one key, and its events no dedupe_key or transaction_id")
-    traced = list(outgoing(iter(events)))
-    params = block_of(topic, traced, columns(traced))
-    hit("publish.before")
+    if not isinstance(conn, Connection | AsyncConnection):
+        raise UsageError(f"request() needs a connection of psycopg, not {type(conn).__name__}")
+    if not conn.autocommit or conn.info.transaction_status != TransactionStatus.IDLE:
+        raise UsageError(
+            "request() needs a connection in autocommit, outside a transaction: nobody handles "
+            "what is not committed"
+        )
+    first = _asked(topic, payload, timeout_s, fields)
+    give_up_s = monotonic() + timeout_s
+    if isinstance(conn, AsyncConnection):
+        return _request_async(conn, topic, first, give_up_s)
+    return _request_sync(conn, topic, first, give_up_s)
+
+
+@overload
+def reply(conn: Connection[Any], event: Event[Any], payload: object, /) -> bool: ...
+@overload
+def reply(conn: AsyncConnection[Any], event: Event[Any], payload: object, /) -> Awaitable[bool]: ...
+def reply(
+    conn: Connection[Any] | AsyncConnection[Any], event: Event[Any], payload: object, /
+) -> bool | Awaitable[bool]:
+    """Reply to a request, in the transaction that handles it.
+
+    Returns False, and publishes nothing, when the time of the request is over.
+    Raises PublishError for an event that is no request, and for a payload that cannot be stored.
+    """
+    (text, *_) = record(NewEvent(payload=payload))
+    headers = event.headers
+    (_, _, _, header_text, *_) = record(NewEvent(payload=None, headers=headers))
+    ask: Ask = ("reply", {"topic": event.topic, "headers": header_text, "payload": text})
+    if isinstance(conn, AsyncConnection):
+        return _reply_async(conn, ask)
+    return bool(_one(conn, ask))
+
+
+def _asked(topic: str, payload: object, timeout_s: float, fields: dict[str, Any]) -> Ask:
+    if unknown := sorted(set(fields) - set(_FIELDS)):
+        raise PublishError(
+            f"request() does not know {', '.join(unknown)}; it takes {', '.join(_FIELDS)}"
+        )
+    if isinstance(timeout_s, bool) or not 0 < timeout_s <= TIMEOUT_S_MAX:
+        raise UsageError(f"timeout_s={timeout_s!r}: above 0, at most {TIMEOUT_S_MAX:.0f} seconds")
+    stored = record(NewEvent(payload=payload, **fields))
+    params = dict(zip(GIVEN, stored, strict=True))
+    del params["transaction_id"]
+    to_group = group_text(fields.get("to_group"))
+    return "request", {"topic": topic, **params, "to_group": to_group, "timeout_s": timeout_s}
+
+
+def _request_sync(conn: Connection[Any], topic: str, first: Ask, give_up_s: float) -> Any:
+    request_id = _one(conn, first)
+    while True:
+        found = _one(conn, _waited(topic, request_id, give_up_s))
+        if found is not None:
+            return decode(found)
+        _require_time(request_id, give_up_s)
+
+
+async def _request_async(
+    conn: AsyncConnection[Any], topic: str, first: Ask, give_up_s: float
+) -> Any:
+    request_id = await _one_async(conn, first)
+    while True:
+        found = await _one_async(conn, _waited(topic, request_id, give_up_s))
+        if found is not None:
+            return decode(found)
+        _require_time(request_id, give_up_s)
+
+
+async def _reply_async(conn: AsyncConnection[Any], ask: Ask) -> bool:
+    return bool(await _one_async(conn, ask))
+
+
+def _waited(topic: str, request_id: object, give_up_s: float) -> Ask:
+    wait_s = min(_CALL_S_MAX, max(0.0, give_up_s - monotonic()))
+    return "wait_reply", {"topic": topic, "request_id": str(request_id), "wait_s": wait_s}
+
+
+def _require_time(request_id: object, give_up_s: float) -> None:
+    if monotonic() >= give_up_s:
+        raise ReplyError(f"nobody has replied to request {request_id} in time")
+
+
+def _one(conn: Connection[Any], ask: Ask) -> Any:
+    """Return the one value of a query; None without a row."""
+    name, params = ask
     try:
-        with sent(topic, iter(traced)), refused(), conn.cursor(row_factory=tuple_row) as cursor:
-            cursor.execute(
-                query("log", "publish_request"), {**params, "request_key": key, "digest": digest}
-            )
-            found = cursor.fetchone()
-    except (psycopg.Error, UnicodeEncodeError) as error:
-        raise publish_error(error) from error
-    assert found is not None
-    transaction_id, is_duplicate, scheduled_ids = found
-    hit("publish.after")
-    return Published(
-        str(transaction_id),
-        duplicates=len(events) if is_duplicate else 0,
-        stored=0 if is_duplicate else len(events),
-        scheduled_ids=scheduled_ids or (),
-    )
+        with Cursor(conn, row_factory=tuple_row) as cursor:
+            row = cursor.execute(query("log", name), params).fetchone()
+    except psycopg.Error as error:
+        raise _explain(error) from error
+    return None if row is None else row[0]
+
+
+async def _one_async(conn: AsyncConnection[Any], ask: Ask) -> Any:
+    name, params = ask
+    try:
+        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+            await cursor.execute(query("log", name), params)
+            row = await cursor.fetchone()
+    except psycopg.Error as error:
+        raise _explain(error) from error
+    return None if row is None else row[0]
+
+
+def _explain(error: psycopg.Error) -> Exception:
+    if error.sqlstate in _REFUSED or (error.sqlstate or "").startswith("22"):
+        return PublishError(error.diag.message_primary or str(error))
+    return error

@@ -17,6 +17,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.errors import UsageError
 from gapless.log.filters import ALL, Filter
 from gapless.log.topics import Topic
 
@@ -186,3 +187,24 @@ def partitions_of(conn: Connection[Any], topic: Topic, key: str | None = None) -
     """
     rows = conn.execute(query("tail", "partitions"), {"topic_id": topic.topic_id, "key": key})
     return [row[0] for row in rows]
+
+
+def choose_partitions(
+    conn: Connection[Any], topic: Topic, *, key: str | None = None, only: int | None = None
+) -> list[int]:
+    """Return the partitions in which events can be: of this key, or `only` that partition.
+
+    Raises UsageError for a partition that the topic does not have, or the key is not in.
+    """
+    there_are = partitions_of(conn, topic)
+    if only is not None and only not in there_are:
+        raise UsageError(f'topic "{topic.name}" has partitions 0 to {there_are[-1]}, no {only}')
+    partitions = there_are if key is None else partitions_of(conn, topic, key)
+    if only is None:
+        return partitions
+    if only not in partitions:
+        of_key = " and ".join(map(str, partitions))
+        raise UsageError(
+            f"key {key!r} is in partition {of_key}, not in {only}: leave --partition out"
+        )
+    return [only]

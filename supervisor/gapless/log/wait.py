@@ -123,6 +123,17 @@ async def _wait_async(conn: Any, wanted: _Wanted, give_up_s: float) -> Handled:
             return handled
 
 
+def require_covered(conn: Connection[Any], group: str, topic: str) -> None:
+    """Raise UsageError if there is no such group, or if it does not cover the topic."""
+    row = conn.execute(query("log", "covers"), {"group": group, "topic": topic}).fetchone()
+    assert row is not None
+    is_there, covers = row
+    if not is_there:
+        raise UsageError(f'there is no group "{group}": gapless groups lists them')
+    if not covers:
+        raise UsageError(f"group {group} does not handle topic {topic}: nothing to wait for")
+
+
 def _ask(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None:
     try:
         if not isinstance(conn, Connection):

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     )
     from gapless.ops.doctor.finding import Finding
     from gapless.ops.doctor.rounds import diagnose
+    from gapless.ops.expiry import ExpiryChange, GroupExpiry, list_expiries, set_expiry
     from gapless.ops.filters import (
         FilterChange,
         GroupFilter,
@@ -153,6 +154,13 @@ if TYPE_CHECKING:
         show_schedule,
     )
     from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
+    from gapless.ops.subscriptions import (
+        SubscriptionChange,
+        SubscriptionInfo,
+        list_subscriptions,
+        subscribe,
+        unsubscribe,
+    )
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -170,29 +178,31 @@ if TYPE_CHECKING:
 __all__ = [
     "EARLIEST", "AlteredTopic", "Cancelled", "CaptureInfo", "Chain", "ChainUnit", "Chunk",
     "CreatedGroup", "CreatedKey", "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow",
-    "DlqUnit", "Explained", "FailedUnit", "FilterChange", "Finding", "GroupFilter", "GroupInfo",
-    "GroupPartition", "GroupPlace", "Happened", "ImportedEvent", "ImportedUnit", "Installed",
-    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move",
-    "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point", "PublishedLines",
-    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
-    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
-    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
-    "ServerInfo", "Skipped", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
+    "DlqUnit", "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding",
+    "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
+    "ImportedEvent", "ImportedUnit", "Installed", "JsonLines", "KeyInfo", "LaterEvent",
+    "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused",
+    "PipelineStanding", "Point", "PublishedLines", "QueueJob", "QueuePartition", "Receipt",
+    "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan",
+    "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed",
+    "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
+    "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
     "TopicPartition", "UnroutedId", "acknowledge", "add_schedule", "adopt_topic", "alter_topic",
     "apply_schedule", "cancel", "cancel_later", "capture_table", "clear_filter", "count_later",
     "create_group", "create_key", "create_replay", "create_topic", "diagnose", "discard_unit",
     "discard_units", "discard_unrouted", "drop_chunks", "drop_schema", "explain",
     "export_units", "extend", "find_losses", "find_replay", "find_retention", "find_topic",
     "happened_since", "import_unit", "install_schema", "is_installed", "list_captures",
-    "list_changes", "list_chunks", "list_filters", "list_groups", "list_keys", "list_later",
-    "list_pipelines", "list_replays", "list_schedules", "list_topics", "list_units",
-    "list_unrouted", "mend_capture", "parse_units", "pause", "pause_schedule", "peek",
-    "plan_replay", "plan_seek", "publish_lines", "queue_state", "redrive_unit", "redrive_units",
-    "reject", "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
-    "remove_schedule", "replay_progress", "replay_terms", "republish_unit", "reset_pipeline",
-    "resume", "resume_schedule", "revoke_key", "run_replay", "run_schedule", "seek",
-    "seek_paused", "set_filter", "show_group", "show_schedule", "show_server", "show_topic",
-    "show_unit", "skip_hole", "start_server", "stop_server", "take", "trace", "try_replay",
+    "list_changes", "list_chunks", "list_expiries", "list_filters", "list_groups", "list_keys",
+    "list_later", "list_pipelines", "list_replays", "list_schedules", "list_subscriptions",
+    "list_topics", "list_units", "list_unrouted", "mend_capture", "parse_units", "pause",
+    "pause_schedule", "peek", "plan_replay", "plan_seek", "publish_lines", "queue_state",
+    "redrive_unit", "redrive_units", "reject", "release", "release_capture", "remove_group",
+    "remove_pipeline", "remove_replay", "remove_schedule", "replay_progress", "replay_terms",
+    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "revoke_key", "run_replay",
+    "run_schedule", "seek", "seek_paused", "set_expiry", "set_filter", "show_group",
+    "show_schedule", "show_server", "show_topic", "show_unit", "skip_hole", "start_server",
+    "stop_server", "subscribe", "take", "trace", "try_replay", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -223,6 +233,7 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.doctor.finding": "Finding",
             "gapless.ops.doctor.rounds": "diagnose",
+            "gapless.ops.expiry": "ExpiryChange GroupExpiry list_expiries set_expiry",
             "gapless.ops.filters": "FilterChange GroupFilter clear_filter list_filters set_filter",
             "gapless.ops.groups": (
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
@@ -260,6 +271,9 @@ if not TYPE_CHECKING:
             "gapless.ops.schedules": (
                 "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
                 "run_schedule show_schedule"
+            ),
+            "gapless.ops.subscriptions": (
+                "SubscriptionChange SubscriptionInfo list_subscriptions subscribe unsubscribe"
             ),
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "

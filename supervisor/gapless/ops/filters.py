@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.log import filters
-from gapless.ops.groups import show_group
+from gapless.ops.groups import one_topic, show_group
 from gapless.ops.place import GroupPlace
 from gapless.ops.rows import rows
 
@@ -23,7 +23,10 @@ class GroupFilter:
     """Which events a group takes of a topic.
 
     event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
-    the payload; None: none. params: values of its variables. set_by: a database role.
+    the payload; None: none. params: values of its variables. set_by: a database role. Since it was
+    set: kept: events for the handler. passed: events that did not match. unasked: events that were
+    kept because it could not be asked about them. unasked_offset: offset of the last of these.
+    unasked_partition: which of the partitions it is in. unasked_why: what the filter said.
     """
 
     group: str
@@ -33,6 +36,12 @@ class GroupFilter:
     params: Mapping[str, Any] = field(metadata={"only_json": True})
     set_by: str
     set_at: datetime
+    kept: int
+    passed: int
+    unasked: int
+    unasked_partition: int | None
+    unasked_offset: int | None
+    unasked_why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +82,7 @@ def set_filter(
     wanted = filters.filter_of(event_types, where, params)
     if wanted is None:
         raise UsageError("a filter has event types or a condition")
-    topic = _topic(conn, place)
+    topic = one_topic(conn, place)
     changed = filters.set_filter(conn, place.group, topic, wanted)
     return FilterChange(group=place.group, topic=topic, changed=changed)
 
@@ -84,14 +93,6 @@ def clear_filter(conn: Connection[Any], place: GroupPlace) -> FilterChange:
     Waits for the batches in hand. Raises UsageError for a place with a partition, RefusedError for
     a group that is not there.
     """
-    topic = _topic(conn, place)
+    topic = one_topic(conn, place)
     changed = filters.clear_filter(conn, place.group, topic)
     return FilterChange(group=place.group, topic=topic, changed=changed)
-
-
-def _topic(conn: Connection[Any], place: GroupPlace) -> str:
-    """Return the topic that is meant: what a filter says is of one topic's events."""
-    topics = sorted({each.topic for each in show_group(conn, place)})
-    if len(topics) > 1:
-        raise UsageError(f"{place} consumes several topics: {', '.join(topics)}; name one")
-    return topics[0]

@@ -30,8 +30,8 @@ class GroupInfo:
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
     Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
-    queue. workers: of a queue, on all machines, those that handle its events. takes: its filter;
-    None: it takes all events.
+    queue. workers: of a queue, on all machines, those that handle its events. takes: its filter,
+    or how many subscriptions it has; None: it takes all events.
     """
 
     group: str
@@ -186,3 +186,14 @@ def _make(
     topic_id = require_topic(conn, topic).topic_id
     wanted = Subscription(group_id=group, topic=topic, topic_id=topic_id, start=start, mode=mode)
     make_group(conn, wanted)
+
+
+def one_topic(conn: Connection[Any], place: GroupPlace) -> str:
+    """Return the topic that is meant by a place, for what is said of one topic's events.
+
+    Raises UsageError where a group has several and none is named.
+    """
+    topics = sorted({each.topic for each in show_group(conn, place)})
+    if len(topics) > 1:
+        raise UsageError(f"{place} consumes several topics: {', '.join(topics)}; name one")
+    return topics[0]

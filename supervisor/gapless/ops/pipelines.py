@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.position import PipelineStanding, holds, remove, reset, standings
 from gapless.spark.pipeline.table import drop_stage
 
@@ -28,6 +30,29 @@ class RemovedPipeline:
     archive_of: Sequence[str]
     removed: bool
     left_over: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredPipeline:
+    """A pipeline as its file says: topics with commas between; transform: a name, sql, or -."""
+
+    pipeline: str
+    source: str
+    target: str
+    transform: str
+
+
+def declared_pipelines(file: Path) -> list[DeclaredPipeline]:
+    """Return what a file of pipelines says. Raises ConfigError for one that cannot be read."""
+    return [
+        DeclaredPipeline(
+            pipeline=each.name,
+            source=", ".join(each.topics),
+            target=str(each.target),
+            transform=each.transform or ("sql" if each.sql else "-"),
+        )
+        for each in load_pipelines(file).values()
+    ]
 
 
 def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import errors
 
+from gapless.db.schema import init_command, schema, schema_words
 from gapless.errors import GaplessError
 
 _BAD_INPUT = 2
@@ -62,7 +63,7 @@ def _database(error: psycopg.Error, who: str) -> tuple[str, int]:
         error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction
     ):
         return (
-            f"{who}: {primary}: the gapless schema is not complete: run gapless init",
+            f"{who}: {primary}: the {schema_words()} is not complete: run {init_command()}",
             _BAD_INPUT,
         )
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
@@ -81,7 +82,7 @@ def _privilege(complaint: str) -> str:
         remedy = "grant it gapless_operator"
     elif _PRODUCER_MAY.search(complaint):
         remedy = "grant it gapless_producer"
-    elif "schema gapless" in complaint:
+    elif f"schema {schema()}" in complaint:
         remedy = "grant it gapless_producer to publish, gapless_consumer for the rest"
     else:
         remedy = "grant it gapless_consumer"

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapless.log.catch_up import catch_up
 from gapless.log.retention import Chunk, Keep, apply_retention, plan_retention
 from gapless.ops.rows import require_autocommit
+from gapless.ops.text import ONLY_JSON, size_text
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkRow:
+    """A chunk for people. newest: when its newest event got its offset; size: bytes, in words."""
+
+    chunk: str
+    events: int | None
+    size: str
+    bytes: int = field(metadata=ONLY_JSON)
+    newest: datetime | None
+    goes: bool
+    why_it_stays: str
 
 
 def list_chunks(conn: Connection[Any]) -> list[Chunk]:
@@ -33,3 +49,17 @@ def drop_chunks(
     """
     require_autocommit(conn, "drop_chunks()")
     return apply_retention(conn, Keep(letters_s=dead_letter_retention_s, audit_s=audit_retention_s))
+
+
+def chunk_row(chunk: Chunk) -> ChunkRow:
+    """Say of a chunk how large it is, and why it stays, for people."""
+    why = "; ".join(chunk.reasons)
+    return ChunkRow(
+        chunk=chunk.chunk,
+        events=chunk.events,
+        size=size_text(chunk.bytes),
+        bytes=chunk.bytes,
+        newest=chunk.newest,
+        goes=chunk.goes,
+        why_it_stays=why if why or chunk.goes else "an older chunk stays",
+    )

@@ -47,9 +47,29 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def cell(value: object) -> str:
+    """Write one value for people; nothing is a dash."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, datetime):
+        return stamp(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return plain(str(value))
+
+
 def quantity(number: int, noun: str) -> str:
     """Write a number with its noun: `1 event`, `1,000 events`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size_text(number: float) -> str:
+    """Write a number of bytes so that its size is seen at once."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
 
 
 def duration(seconds: float) -> str:

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.log.retention import Retention, set_retention
-from gapless.log.topics import require_topic, set_dedupe_window, set_partitions
-from gapless.ops.rows import require_autocommit, rows
+from gapless.log.topics import (
+    create_topic,
+    find_topic,
+    require_topic,
+    set_dedupe_window,
+    set_partitions,
+)
+from gapless.ops.rows import require_autocommit, row, rows
 from gapless.ops.text import ONLY_JSON
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+    from gapless.log.topics import Topic
+    from gapless.settings import Loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +32,8 @@ class TopicInfo:
     """A topic; events: those in the log; groups: how many consume it.
 
     retention_s: so long it keeps its events, at least, in seconds; None is forever. retention,
-    dedupe_window: in words; for as long as the window dedupe keys are remembered.
+    dedupe_window: in words; for as long as the window dedupe keys are remembered. direct: whether
+    it takes messages for one group.
     """
 
     topic: str
@@ -33,6 +43,7 @@ class TopicInfo:
     retention: str
     dedupe_window: str
     retention_s: float | None = field(metadata=ONLY_JSON)
+    direct: bool = field(metadata=ONLY_JSON)
     created: datetime
 
 
@@ -87,9 +98,27 @@ class AlteredTopic:
     topic: str
     retention: Retention | None = None
     dedupe_window_s: float | None = None
+    direct: bool | None = None
     partitions_before: int | None = None
     partitions: int | None = None
     changes: Sequence[TopicChange] = ()
+
+    def record(self) -> dict[str, object]:
+        """Return what was changed, and nothing of the rest."""
+        said: dict[str, object] = {"topic": self.topic}
+        if (kept := self.retention) is not None:
+            said |= {
+                "retention_s": kept.keep_s,
+                "archive": kept.archive,
+                "overrun": list(kept.overrun),
+            }
+        if self.dedupe_window_s is not None:
+            said["dedupe_window_s"] = self.dedupe_window_s
+        if self.direct is not None:
+            said["direct"] = self.direct
+        if self.partitions is not None:
+            said |= {"partitions_before": self.partitions_before, "partitions": self.partitions}
+        return said
 
 
 def list_topics(conn: Connection[Any]) -> list[TopicInfo]:
@@ -113,6 +142,27 @@ def list_unrouted(conn: Connection[Any]) -> list[UnroutedId]:
     return rows(conn, UnroutedId, query("cli", "unrouted"))
 
 
+def ensure_as_configured(
+    conn: Connection[Any], name: str, loaded: Loaded, window_s: int | None = None
+) -> tuple[Topic, bool]:
+    """Return a topic, and whether it was made just now: as configured, with this dedupe window.
+
+    Raises UsageError, with both numbers, for one with another number of partitions than somebody
+    asked for; the default asks for nothing.
+    """
+    before = find_topic(conn, name)
+    if before is not None and loaded.sources["totalPartitions"] == "default":
+        return before, False
+    settings = loaded.settings
+    return create_topic(
+        conn,
+        name,
+        partitions=settings.total_partitions,
+        keep_s=settings.retention_s,
+        dedupe_window_s=window_s,
+    )
+
+
 def alter_topic(
     conn: Connection[Any],
     name: str,
@@ -120,22 +170,27 @@ def alter_topic(
     partitions: int | None = None,
     retention: Retention | None = None,
     dedupe_window_s: float | None = None,
+    direct: bool = False,
 ) -> AlteredTopic:
     """Change what is said of a topic while everything runs; None: it stays.
 
     Before: `conn` is in autocommit. partitions: 1 to 4096, more or fewer. retention: all of it
-    (find_retention() gives what holds). dedupe_window_s: seconds, more than none.
+    (find_retention() gives what holds). dedupe_window_s: seconds, more than none. direct: let it
+    take messages for one group, which cannot be taken back; waits for the batches in hand.
     Raises RefusedError for an unknown topic or a number out of bounds, UsageError for nothing to
-    change; what was changed before that, in the order retention, window, partitions, stays.
+    change; what was changed before that, in the order retention, window, direct, partitions, stays.
     """
     require_autocommit(conn, "alter_topic()")
-    if partitions is None and retention is None and dedupe_window_s is None:
+    if partitions is None and retention is None and dedupe_window_s is None and not direct:
         raise UsageError(f"topic {name}: what is to change?")
     before, changes = None, list[TopicChange]()
     if retention is not None:
         set_retention(conn, name, retention)
     if dedupe_window_s is not None:
         set_dedupe_window(conn, name, dedupe_window_s)
+    if direct:
+        require_topic(conn, name)
+        row(conn, query("cli", "set_direct"), topic=name)
     if partitions is not None:
         before = require_topic(conn, name).partitions
         partitions = set_partitions(conn, name, partitions).partitions
@@ -144,6 +199,7 @@ def alter_topic(
         topic=name,
         retention=retention,
         dedupe_window_s=dedupe_window_s,
+        direct=True if direct else None,
         partitions_before=before,
         partitions=partitions,
         changes=changes,

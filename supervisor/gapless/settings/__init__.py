@@ -4,14 +4,15 @@ A value comes from the first of: a flag, the environment, the values file, the c
 default. `record.py` holds the settings and `kinds.py` their types and ranges; `reader.py` turns
 YAML into a `document.py`; `placeholder.py` expands `${name:default}` with what `source.py` finds
 in environment and values file; `load.py` decides and checks; `stranger.py` knows misspelt names;
-`dsn.py` knows libpq's own environment. `config/gapless.yml` is the list of settings written for
-people; a test proves that it and the code agree.
+`dsn.py` knows libpq's own environment, `schema.py` which name a schema may have.
+`config/gapless.yml` is the list of settings written for people; a test proves that it and the code
+agree.
 """
 
 from __future__ import annotations
 
 from gapless.settings.dsn import dsn_is_configured
-from gapless.settings.load import Loaded, load
+from gapless.settings.load import Loaded, environment_schema, load
 from gapless.settings.record import Settings
 
-__all__ = ["Loaded", "Settings", "dsn_is_configured", "load"]
+__all__ = ["Loaded", "Settings", "dsn_is_configured", "environment_schema", "load"]

@@ -104,6 +104,18 @@ def load(
     )
 
 
+def environment_schema(environ: Mapping[str, str]) -> str:
+    """Return the schema that the environment says, for a program that loads no settings.
+
+    Raises ConfigError for a name that no schema of ours may have.
+    """
+    setting = CATALOG["schema"]
+    said = Surroundings(environ=environ).said().get(setting.key)
+    if said is None:
+        return str(setting.default)
+    return str(_check(setting, _Expanded(raw=said[0].value, source=said[0].source)))
+
+
 def _read(path: Path) -> Document:
     # Imported here so that a process that only uses the record does not load a YAML parser.
     from gapless.settings.reader import read_document  # noqa: PLC0415

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from gapless.settings.kinds import Address, Choice, Dsn, Items, Kind, Text, Truth, Whole, Wholes
+from gapless.settings.schema import DEFAULT_SCHEMA, SchemaName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +57,9 @@ class Settings:
 
     dsn: str | None = _setting(Dsn(null="libpq's own environment"), None)
     """Where the database is; None leaves it to libpq's environment (see `dsn_is_configured`)."""
+
+    schema: str = _setting(SchemaName(), DEFAULT_SCHEMA)
+    """Where in the database gapless is; all programs of an installation say the same."""
 
     app: str | None = _setting(Text(longest=_REFERENCE_CHARACTERS_MAX, null="none"), None)
     """The program whose handlers `gapless run` runs: `module:attribute` or a path."""

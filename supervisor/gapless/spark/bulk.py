@@ -14,6 +14,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import ConnectError, GaplessError, UsageError
 from gapless.spark.reach import require_same_database
 
@@ -29,7 +30,6 @@ _BATCH = "adbc.postgresql.batch_size_hint_bytes"
 # network must not hang a task forever.
 _OPTIONS = "-c jit=off -c max_parallel_workers_per_gather=0 -c default_transaction_read_only=on"
 _SESSION: dict[str, Any] = {
-    "application_name": "gapless/spark task",
     "connect_timeout": 10,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -131,7 +131,9 @@ def _open(dsn: str, identity: str | None) -> Any:
         ) from error
     try:
         own = conninfo_to_dict(dsn).get("options") or ""
-        conninfo = make_conninfo(dsn, **_SESSION, options=f"{own} {_OPTIONS}".strip())
+        options = f"{own} {_OPTIONS}".strip()
+        name = f"{schema()}/spark task"
+        conninfo = make_conninfo(dsn, **_SESSION, application_name=name, options=options)
         session = dbapi.connect(conninfo, autocommit=True)
     except _errors() as error:
         line = " ".join(str(error).split())

@@ -42,15 +42,23 @@ DENSE = 0.5
 class ReadRequest:
     """What a task reads of each event, and what it does about events that are not there.
 
+    where, params: as of a filter (log/filters.py).
     identity: which database it has to be (reach.py); None: whichever is there.
     """
 
     dsn: str = field(repr=False)
     columns: tuple[str, ...]
     event_types: tuple[str, ...] | None = None
+    where: str | None = None
+    params: str = "{}"
     binary_value: bool = False
     fail_on_data_loss: bool = True
     identity: str | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every event of a range is read."""
+        return self.event_types is None and self.where is None
 
 
 def read_ranges(wanted: ReadRequest, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
@@ -69,7 +77,7 @@ def _batches(wanted: ReadRequest, ranges: Sequence[Range]) -> Iterator[pa.Record
         placed = _place(wanted, chunk)
         for first in range(0, len(placed.ids), QUERY_EVENTS_MAX):
             part = placed.part(slice(first, first + QUERY_EVENTS_MAX))
-            if wanted.event_types is not None or not wanted.fail_on_data_loss:
+            if not wanted.takes_all or not wanted.fail_on_data_loss:
                 part = _present(wanted, part)
             yield from _matched(wanted, part)
 
@@ -124,17 +132,17 @@ def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
 
 
 def _present(wanted: ReadRequest, placed: Slice) -> Slice:
-    """Leave out what is of other types, or lost; payloads are not touched.
+    """Leave out what is of other types, does not match, or is lost; no payload is sent.
 
     Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
     """
     import numpy as np
 
-    there = _ids(replace(wanted, columns=(), event_types=None), placed)
+    there = _ids(replace(wanted, columns=(), event_types=None, where=None), placed)
     lost = np.flatnonzero(~np.isin(placed.ids, there))
     if len(lost):
         _lost_events(wanted, placed, lost)
-    if wanted.event_types is not None:
+    if not wanted.takes_all:
         there = _ids(replace(wanted, columns=()), placed)
     return placed.part(np.isin(placed.ids, there))
 
@@ -149,9 +157,9 @@ def _ids(wanted: ReadRequest, placed: Slice) -> Ints:
 def _events(wanted: ReadRequest, ids: Ints) -> Generator[pa.RecordBatch]:
     """Fetch the columns of these ids, in any order, and perhaps of others between them."""
     low, high = int(ids.min()), int(ids.max())
-    params: dict[str, object] = {"low": low, "high": high, "event_types": None}
-    if wanted.event_types is not None:
-        params["event_types"] = list(wanted.event_types)
+    kinds = None if wanted.event_types is None else list(wanted.event_types)
+    params: dict[str, object] = {"low": low, "high": high, "event_types": kinds}
+    params |= {"where": wanted.where, "params": wanted.params}
     text = query("spark", "events_between")
     if len(ids) < (high - low + 1) * DENSE:
         text = query("spark", "events")

@@ -17,7 +17,10 @@ from typing import Any
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from gapless.db.schema import use_schema
 from gapless.errors import UsageError
+from gapless.log.filters import ALL, Filter, filter_of
+from gapless.settings import environment_schema
 from gapless.spark.columns import parse_columns
 from gapless.spark.offsets import StartPlace, parse_place
 
@@ -26,7 +29,7 @@ _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 # What Spark itself puts among the options, or means by them.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
-_CONNECTION = ("url", "dsn", "service")
+_CONNECTION = ("url", "dsn", "service", "schema")
 _READ = (
     *_CONNECTION,
     "subscribe",
@@ -44,6 +47,8 @@ _READ = (
     "columns",
     "partitions",
     "eventTypes",
+    "where",
+    "params",
     "valueFormat",
     "failOnDataLoss",
     "groupId",
@@ -57,6 +62,7 @@ class ReadOptions:
     """What a reader was asked for.
 
     assigned: the partitions of each topic that are read; None is all of them.
+    where, params: a condition over the payload, and a value for each of its variables, as JSON.
     starting, ending: places in the log; None is the default, which batch and stream settle.
     records_per_task: events of one Spark task at most; min_partitions: so many tasks at least.
     identity: the database the driver has reached (reach.py); None: it has not yet.
@@ -77,6 +83,8 @@ class ReadOptions:
     records_per_task: int
     columns: tuple[str, ...]
     event_types: tuple[str, ...] | None
+    where: str | None
+    params: str
     binary_value: bool
     fail_on_data_loss: bool
     group_id: str | None
@@ -118,6 +126,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     first, last = timestamps.values()
     if first is not None and last is not None and first > last:
         raise UsageError("startingTimestamp is later than endingTimestamp")
+    condition = _condition(options)
     value_format = options.get("valueformat", "string")
     if value_format not in ("string", "binary"):
         raise UsageError(f"valueFormat {value_format!r}: string or binary")
@@ -137,6 +146,8 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         records_per_task=_whole(options, "recordsPerTask") or 100_000,
         columns=parse_columns(options.get("columns")),
         event_types=_words(options.get("eventtypes")),
+        where=condition.where,
+        params=condition.params,
         binary_value=value_format == "binary",
         fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
         group_id=options.get("groupid"),
@@ -158,6 +169,7 @@ _TIMESTAMPS = ("startingTimestamp", "endingTimestamp")
 def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
     """Return the options by their names in lower case: Spark does not keep the case."""
     options = {name.lower(): str(value) for name, value in given.items()}
+    _work_in(options.get("schema"))
     known = {name.lower(): name for name in names}
     for name in options:
         if name not in known and name not in _OF_SPARK:
@@ -165,6 +177,12 @@ def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
             meant = f"; did you mean {known[close[0]]}?" if close else f": {', '.join(names)}"
             raise UsageError(f"there is no option {name!r} here{meant}")
     return options
+
+
+def _work_in(schema: str | None) -> None:
+    """Let this process work in the schema of the option; tasks are sent it (reach.py)."""
+    if schema is not None:
+        use_schema(environment_schema({**os.environ, "GAPLESS_SCHEMA": schema}))
 
 
 def _dsn(options: Mapping[str, str]) -> str:
@@ -218,6 +236,23 @@ def _words(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def _condition(options: Mapping[str, str]) -> Filter:
+    """Return the condition of where and params; whether it is a jsonpath the database says."""
+    params: Any = None
+    if "params" in options:
+        try:
+            params = json.loads(options["params"])
+        except ValueError as error:
+            raise UsageError(f"params is not JSON: {error}") from None
+    condition = filter_of(None, options.get("where"), params) or ALL
+    if condition.where is not None and "archive" in options:
+        raise UsageError(
+            "where is asked of the database, and an archive is files: leave one of them out, and "
+            "filter the DataFrame"
+        )
+    return condition
 
 
 def _numbers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:

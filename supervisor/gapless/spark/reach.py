@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.connect import connect
 from gapless.db.queries import query
+from gapless.db.schema import schema, use_schema
 from gapless.errors import GaplessError
 
 if TYPE_CHECKING:
@@ -34,12 +35,27 @@ _FILES = frozenset({"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "
 _FILLED_IN = {"sslcertmode": "allow"}
 
 
+class Identity(str):
+    """What a database answers with; a process that is sent one works in the driver's schema."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the schema along."""
+        return _received, (str(self), schema())
+
+
+def _received(identity: str, sent_schema: str) -> Identity:
+    use_schema(sent_schema)
+    return Identity(identity)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
     """A database as tasks are told of it. dsn: in full; identity: what it has to answer with."""
 
     dsn: str = field(repr=False)
-    identity: str
+    identity: Identity
 
 
 def reached(conn: Connection[Any]) -> Reached:
@@ -58,11 +74,11 @@ def reached(conn: Connection[Any]) -> Reached:
     return Reached(dsn=make_conninfo("", **found), identity=identity_of(conn))
 
 
-def identity_of(conn: Connection[Any]) -> str:
+def identity_of(conn: Connection[Any]) -> Identity:
     """Return what no other database answers; one that was restored, or a standby, does."""
     row = conn.execute(query("spark", "database_identity")).fetchone()
     assert row is not None
-    return str(row[0])
+    return Identity(row[0])
 
 
 def connect_task(dsn: str, *, role: str, identity: str | None) -> Connection[Any]:

@@ -24,6 +24,7 @@ from psycopg import Connection, sql
 
 from gapless.db.connect import connect, is_transient
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.spark.events import to_csv
@@ -149,7 +150,7 @@ def _fill(
     count = 0
     with conn.transaction():
         (name,) = conn.execute(query("spark", "open_stage"), {"token": token}).fetchone() or ("",)
-        copy_in = sql.SQL("copy gapless.{} from stdin (format csv)").format(sql.Identifier(name))
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(sql.Identifier(schema(), name))
         try:
             with conn.cursor().copy(copy_in) as copy:
                 while waiting:

@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
+from gapless.log.filters import Filter, check_filter
 from gapless.spark.archive import read_archived
 from gapless.spark.fetch import ReadRequest, read_ranges
 from gapless.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
@@ -60,6 +61,8 @@ def wanted(options: ReadOptions) -> ReadRequest:
         dsn=options.dsn,
         columns=options.columns,
         event_types=options.event_types,
+        where=options.where,
+        params=options.params,
         binary_value=options.binary_value,
         fail_on_data_loss=options.fail_on_data_loss,
         identity=options.identity,
@@ -69,9 +72,12 @@ def wanted(options: ReadOptions) -> ReadRequest:
 def look(options: ReadOptions) -> list[End]:
     """Return the ends of the log at load(), a consistent cut: up to there a DataFrame reads.
 
-    Raises UsageError for topics and partitions that do not exist: not in the middle of a job.
+    Raises UsageError for topics and partitions that do not exist, RefusedError for a `where` that
+    is no condition: not in the middle of a job.
     """
     with closing(open_control(options.dsn)) as conn:
+        if options.where is not None:
+            check_filter(conn, Filter(None, options.where, options.params))
         wait_for_offsets(conn)
         return find_ends(conn, options)
 

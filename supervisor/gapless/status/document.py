@@ -6,6 +6,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from gapless.status.expiring import Expiring
+from gapless.status.filtered import Filtered
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
 from gapless.status.news import Happening
@@ -63,6 +65,12 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  have no offset
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
+    filters      group, topic, takes (the filter), and events since it was set: kept, passed,
+                 unasked (kept, for the filter could not be asked); the last of these:
+                 unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
+                 there was none
+    expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
+                 uses them
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -112,6 +120,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "captures": [asdict(each) for each in snapshot.captures],
+        "filters": [_renamed(each) for each in snapshot.filters],
+        "expiring": [_renamed(each) for each in snapshot.expiring],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
@@ -129,6 +139,11 @@ def _later(later: Later) -> dict[str, Any]:
     found = {**asdict(later), "stopped": list(later.stopped)}
     next_ts = found.pop("next_ts")
     return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
+
+
+def _renamed(each: Filtered | Expiring) -> dict[str, Any]:
+    found = asdict(each)
+    return {"group": found.pop("group_id"), **found}
 
 
 def _letter(letter: RecentLetter) -> dict[str, Any]:

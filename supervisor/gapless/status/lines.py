@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from gapless.status.expiring import Expiring
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import age, clean, count, counted, cut, rate, some
@@ -97,6 +98,14 @@ def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
         yield Text(cut(clean(text, canvas.glyphs), canvas.width, canvas.glyphs), style=style)
 
 
+def _expiring(each: Expiring) -> str:
+    units = f", with {some(each.set_aside, 'unit')} set aside" if each.set_aside else ""
+    return (
+        f"group {each.group_id} is dropped in {age(each.left_s)}{units}: nobody has used it for "
+        f"{age(each.idle_s)}; gapless groups expire {each.group_id} --never keeps it"
+    )
+
+
 def conditions(snapshot: Snapshot) -> Iterator[str]:
     """Yield what somebody should do something about, the worst first."""
     server = snapshot.server
@@ -115,6 +124,8 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from snapshot.later.problems()
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.captures[:1])  # gapless capture shows all
+    yield from map(_expiring, snapshot.expiring)
+    yield from (each.trouble for each in snapshot.filters if each.is_troubled)
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"

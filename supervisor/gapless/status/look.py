@@ -8,6 +8,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.status.expiring import Expiring
+from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
     Change,
     Eviction,
@@ -49,6 +51,8 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
         captures = _ask(conn, "captures", FaultyCapture)
+        filters = _ask(conn, "filters", Filtered)
+        expiring = _ask(conn, "expiring", Expiring)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
@@ -67,6 +71,8 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             held=tuple(held),
             unrouted=tuple(unrouted),
             captures=tuple(captures),
+            filters=tuple(filters),
+            expiring=tuple(expiring),
             later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.expiring import Expiring
+from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
 from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
 from gapless.status.waiting import NOTHING_WAITS, Later
@@ -182,6 +184,8 @@ class Snapshot:
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
+    filters: tuple[Filtered, ...] = ()
+    expiring: tuple[Expiring, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

@@ -20,6 +20,7 @@ _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
         *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
+        *("KEPT", "PASSED", "UNASKED"),
     }
 )
 
@@ -49,6 +50,13 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
         _table(
             ("CAPTURED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.captures],
+        ),
+        _table(
+            ("FILTERED", "TOPIC", "KEPT", "PASSED", "UNASKED", "TAKES"),
+            [
+                (each.group_id, each.topic, each.kept, each.passed, each.unasked, each.takes)
+                for each in snapshot.filters
+            ],
         ),
         _table(
             (

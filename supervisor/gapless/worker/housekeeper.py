@@ -1,4 +1,6 @@
-"""The housekeeper: a thread of the active sequencer's process that lets retention run now and then.
+"""The housekeeper: a thread of the active sequencer's process that drops what is over now and then.
+
+Events by retention, and groups that nobody uses and that expire.
 
 On a session of its own, opened for each look: what waits there for a lock delays no offset.
 """
@@ -14,6 +16,7 @@ import psycopg
 
 from gapless.db.connect import connect
 from gapless.errors import GaplessError
+from gapless.log.expiry import expire_groups
 from gapless.log.retention import Keep, apply_retention
 from gapless.worker.spec import SequencerSpec
 
@@ -21,7 +24,7 @@ log = logging.getLogger("gapless.retention")
 
 
 class Housekeeper:
-    """A context: retention runs every `retention_check_s` inside of it."""
+    """A context: it looks every `retention_check_s` inside of it."""
 
     def __init__(self, spec: SequencerSpec) -> None:
         self._spec = spec
@@ -61,3 +64,9 @@ class Housekeeper:
             keep = Keep(letters_s=spec.dead_letter_retention_s, audit_s=spec.audit_retention_s)
             for chunk in apply_retention(conn, keep):
                 log.info("retention: dropped the events of %s", chunk)
+            for group in expire_groups(conn, spec.retention_check_s):
+                log.warning(
+                    "group %s expired: nobody used it; dropped with %s units that were set aside",
+                    group.group_id,
+                    group.set_aside,
+                )

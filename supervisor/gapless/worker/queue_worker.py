@@ -20,13 +20,13 @@ from gapless.consume.queue.place import channels_of, open_queue
 from gapless.consume.verdict.patience import Patience
 from gapless.db.connect import connect, is_revoked, is_transient, why_of
 from gapless.db.listen import Notifications, listen, readable
-from gapless.errors import BlockedError, HoleError, OverrunError
+from gapless.errors import BlockedError, HoleError
 from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.brake import Brake
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
 from gapless.worker.retries import Retries
-from gapless.worker.service import HOLE_RETRY_S, RETRY_S_MAX
+from gapless.worker.service import RETRY_S_MAX
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening, is_sound, session_loop
 from gapless.worker.spec import ExitCode, Pipe, QueueSpec
 from gapless.worker.wakeup import Wakeup
@@ -95,10 +95,10 @@ class _Serving:
         board.begin(slot, since_s=driver.oldest_s)
         try:
             done = driver.rest() if self.is_dropped else driver.turn(one=self._brake.is_on)
-        except (HoleError, OverrunError) as error:
+        except HoleError as error:
             self._require_session(error)
             log.error("%s: stopped: %s", self._name, error)  # noqa: TRY400 - one line for people
-            self.due_s = monotonic() + HOLE_RETRY_S
+            self.due_s = monotonic()  # the other partitions are served
             return None
         except (psycopg.Error, BlockedError) as error:
             self._require_session(error)

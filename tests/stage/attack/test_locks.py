@@ -29,8 +29,8 @@ SQUATTED = "select count(*) from gapless.squatters"
 def holds(dsn: str, *locks: tuple[int, int], mode: str = "") -> Iterator[Connection]:
     """Hold advisory locks in a session, or wait for them."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        for pair in locks:
-            conn.execute(f"select pg_try_advisory_lock{mode}(%s, %s)".encode(), pair)
+        for kind, key in locks:
+            conn.execute(f"select pg_try_advisory_lock{mode}({kind}, {key})".encode())
         yield conn
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from gapless.db.schema import here
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
 
@@ -47,10 +48,10 @@ def test_notifications_of_a_stranger(role: Callable[..., str], fleet: Fleet) -> 
     with psycopg.connect(role(), autocommit=True) as stranger:
         for n, payload in enumerate(PAYLOADS * 3):
             for channel in channels:
-                stranger.execute("select pg_notify(%s, %s)", [channel, payload])
+                stranger.execute("select pg_notify(%s, %s)", [here(channel), payload])
             fleet.publish({}, partition=n % 4)
         for number in range(1, 50):  # all leases are ready, it says
-            stranger.execute("select pg_notify(%s, %s)", [channels[2], f"ready {number}"])
+            stranger.execute("select pg_notify(%s, %s)", [here(channels[2]), f"ready {number}"])
         b = fleet.start("b")
         fleet.until_owners(a=2, b=2)
         fleet.publish({}, {}, {})
@@ -70,7 +71,7 @@ def test_one_that_says_a_successor_is_ready_when_none_is(
     fleet.until_owners(a=4)
     with psycopg.connect(role(), autocommit=True) as stranger:
         for _ in range(20):
-            stranger.execute("select pg_notify(%s, %s)", ["gapless_g_1", payload])
+            stranger.execute("select pg_notify(%s, %s)", [here("gapless_g_1"), payload])
     fleet.publish({})
     fleet.until_handled()
     assert fleet.value("select max(epoch) from gapless.lease") == 1, "nobody moved"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg import Connection
 
+from gapless.db.schema import here
 from gapless.errors import RefusedError
 from gapless.log.topics import Topic
 from gapless.ops.captures import capture_table, list_captures, mend_capture, release_capture
@@ -72,7 +73,7 @@ def made(conn: Connection, topic: Topic) -> Connection:
 def test_tables(made: Connection) -> None:
     for table, says, sqlstate in TABLES:
         with pytest.raises(RefusedError, match=says.replace("(", r"\(")) as refused:
-            capture_table(made, table, "outbox")
+            capture_table(made, here(table), "outbox")
         assert "\n" not in str(refused.value)
         assert refused.value.sqlstate.startswith(sqlstate), table
     _nothing_left(made)

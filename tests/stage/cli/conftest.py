@@ -57,7 +57,7 @@ def environment(**more: str) -> dict[str, str]:
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PG", "GAPLESS", "DB_EVENT", "PYTHONUNBUFFERED"))
-        or name == "GAPLESS_PG_BINDIR"
+        or name in {"GAPLESS_PG_BINDIR", "GAPLESS_SCHEMA"}
     }
     return {**kept, **more}
 

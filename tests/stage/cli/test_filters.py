@@ -16,8 +16,6 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
-from gapless.ops.replay.plan import replay_terms
-from gapless.settings import Settings
 from gapless.testing import drain
 
 
@@ -221,7 +219,39 @@ class TestHandler:
         with pytest.raises(UsageError, match=says):
             library.handler(topic="orders", **options)(lambda unit, conn: None)
 
-    def test_is_not_replayed(self) -> None:
-        taking = library.handler(topic="orders", event_types=["a"])(lambda unit, conn: None)
-        with pytest.raises(UsageError, match="a replay has no filter"):
-            replay_terms(taking, Settings())
+
+class TestFigures:
+    """What a filter passed, and what it could not be asked about: said where people look."""
+
+    @pytest.fixture(autouse=True)
+    def handled(self, conn: psycopg.Connection, dsn: str) -> None:
+        ensure_topic(conn, "orders", partitions=1)
+        for payload in (b'{"n": 1}', b'{"n": 9}', b'{"n": "\\u0000"}'):
+            publish(conn, "orders", NewEvent(payload=payload, key="k"))
+        taking = library.handler(topic="orders", group="billing", where="$.n > 5")
+        drain(dsn, taking(lambda unit, conn: None))
+
+    def test_status_and_doctor_name_the_group(self, gapless: Any) -> None:
+        (each,) = gapless("status", "--json").json["filters"]
+        assert (each["group"], each["topic"], each["takes"]) == (
+            "billing",
+            "orders",
+            'where ($."n" > 5)',
+        )
+        assert (each["kept"], each["passed"], each["unasked"]) == (2, 1, 1)
+        assert "FILTERED" in gapless("status").out
+        (found,) = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "filters"]
+        assert found["level"] == "warning"
+        assert "billing/orders: 1 event delivered unasked, billing/orders/0@3: " in found["text"]
+        assert "event.filter_error" in found["remedy"]
+
+    def test_doctor_says_how_much_was_passed(self, gapless: Any, conn: psycopg.Connection) -> None:
+        conn.execute("update gapless.filter_tally set unasked_ts = now() - interval '2 hours'")
+        (found,) = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "filters"]
+        assert found["level"] == "ok"
+        assert "billing/orders takes where" in found["text"]
+        assert "kept 2 events and passed 1 since" in found["text"]
+
+    def test_shown_with_the_filter(self, gapless: Any) -> None:
+        (row,) = gapless("groups", "filter", "billing", "--json").json
+        assert (row["kept"], row["passed"], row["unasked_offset"]) == (2, 1, 3)

@@ -18,7 +18,7 @@ from stage.worker.fleet import until
 # Linux alone lets another process than 1 be given the orphans: PR_SET_CHILD_SUBREAPER.
 _AS_ONE = """
 import ctypes, os, signal, subprocess, sys, time
-from gapless.cli.pid_one import work_in_a_child
+from gapless.worker.pid_one import work_in_a_child
 assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0
 def work():
     got = []

@@ -19,11 +19,12 @@ import pytest
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from gapless.consume import isolate
 from gapless.consume.read import claim
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
-from gapless.errors import HoleError
+from gapless.errors import HoleError, UnplacedError
 from gapless.log.event import NewEvent, Row
 from stage.consume.world import Group, Reader, World, make_handler
 
@@ -231,6 +232,58 @@ class TestChanges:
 
             group.step(make_handler(take), batch_size=1)
 
+    def test_claim_that_does_not_know_it_is_told_so_before_anything_else(
+        self, world: World, group: Group
+    ) -> None:
+        """Not 'idle', not 'hole': these would be answers about events that it does not take."""
+        let_take(group, "order")
+        ask = "select a.outcome from gapless.claim_at(%s, %s, 0, %s, %s, 10, 0, null, 'transaction', %s) a"
+        place = (
+            group.name, group.assignment.partition.topic_id,
+            group.assignment.epoch, group.assignment.token,
+        )  # fmt: skip
+        number = world.value(
+            "select filter_no from gapless.consumer_offsets where group_id = %s", group.name
+        )
+        assert world.rows(ask, *place, 0) == [("filtered",)]
+        assert world.rows(ask, *place, number) == [("idle",)]
+
+    def test_one_set_between_a_failure_and_the_search_for_its_unit(
+        self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The search claims again; what it has to handle was read by the filter of before."""
+        fill(world, [["order"], ["stock"], ["order"], ["stock"]])
+        let_take(group, "order")
+        group.failing = {3}
+        claim_again = isolate._claim_again
+        calls = Calls(group)
+
+        def changed(job: Any, spans: Any) -> Any:
+            monkeypatch.setattr(isolate, "_claim_again", claim_again)
+            let_take(group, "stock")
+            return claim_again(job, spans)
+
+        monkeypatch.setattr(isolate, "_claim_again", changed)
+        while group.step(calls.handler).outcome != "idle" or group.next_offset() < 5:
+            pass
+        assert isolate._claim_again is claim_again, "nothing was isolated"
+        assert group.effects() == [2, 4]
+        assert not group.letters()
+
+    def test_another_one_counts_anew(self, world: World, group: Group) -> None:
+        fill(world, UNITS)
+        let_take(group, "order.*")
+        assert tally(group) == [(0, 0, 0, None)]
+        group.step(batch_size=2)
+        group.failing = {8}
+        group.step(batch_size=100)
+        assert tally(group) == [(3, 6, 0, None)]
+        let_take(group, "stock")
+        assert tally(group) == [(0, 0, 0, None)]
+        fill(world, UNITS)
+        group.step(batch_size=100)
+        assert tally(group) == [(5, 4, 0, None)]
+
     def test_same_one_again_changes_nothing_and_each_change_is_audited(
         self, world: World, group: Group
     ) -> None:
@@ -250,6 +303,16 @@ class TestChanges:
         world.value("select gapless.create_group(%s, %s)", group.name, world.topic.name)
         numbers = "select count(*), count(distinct filter_no), min(filter_no) > 0 from gapless.consumer_offsets where group_id = %s"
         assert world.rows(numbers, group.name) == [(4, 1, True)]
+
+
+def test_group_whose_row_is_gone_is_told_so(world: World, group: Group) -> None:
+    fill(world, UNITS)
+    let_take(group, "order")
+    reader = Reader(group)
+    reader.step(1)
+    world.conn.execute("delete from gapless.consumer_offsets where group_id = %s", [group.name])
+    with pytest.raises(UnplacedError):
+        reader.step(1)
 
 
 class TestFailures:
@@ -378,16 +441,28 @@ def test_killed_at_any_time_it_handles_each_once_and_passes_the_rest(
     fill(world, units)
     let_take(group, "a.*")
     kills = 0
-    for _ in range(60):
+    for _ in range(25):
         child = child_on(world, group)
         if child.returncode == 0:
             break
         assert child.returncode == -signal.SIGALRM, child.stderr.decode()
         kills += 1
     assert kills >= 3, "hardly any kill: make it slower"
+    while group.step(batch_size=50).outcome == "done":  # what a slow machine has left
+        pass
     calls = expected(units, lambda kind: kind.startswith("a."))
     assert group.effects() == [offset for each in calls for offset in each]
     assert group.next_offset() == sum(map(len, units)) + 1
+    kept = sum(map(len, calls))
+    assert tally(group) == [(kept, sum(map(len, units)) - kept, 0, None)]
+
+
+def tally(group: Group) -> list[Any]:
+    """What the filter of the group kept and passed; about how many it could not be asked, and the last."""
+    return group.world.rows(
+        "select kept, passed, unasked, unasked_offset from gapless.filters where group_id = %s",
+        group.name,
+    )
 
 
 def child_on(world: World, group: Group) -> subprocess.CompletedProcess[bytes]:
@@ -475,6 +550,7 @@ class TestConditions:
         assert [offset for offset, _ in found] == [1, 2, 3]
         assert "could not be asked" in str(found[0][1])
         assert "could not be asked" in str(found[1][1])
+        assert tally(group) == [(3, 1, 2, 2)]
         assert found[2][1] is None
 
     @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def speaks(world: World) -> Handler:
         "group",
         "batch",
         "habits",
-        "topics",  # of a queue, as the two that follow: see the queue that speaks
+        "topics",  # of a queue, as the three that follow: see the queue that speaks
+        "weights",
         "mode",
         "visibility_s",
         "coroutine",  # what follows is no term: the function itself, what it needs, what calls it
@@ -94,6 +95,7 @@ def test_each_of_its_options_counts(speaks: Handler) -> None:
         group_id="terms",
         topic=str(speaks.topic),
         topics=(str(speaks.topic),),
+        weights=(),
         mode="ordered",
         visibility_s=44,
         workers=6,
@@ -142,11 +144,9 @@ def test_they_are_the_same_through_run_spark_replay_and_testing(
     partition = Namespace(group_id="terms", topic=world.topic.name)
     assert engine._terms(partition) == agreed  # type: ignore[arg-type]
 
-    # A replay has its own policy: nobody will be there to try again later. And it has no filter.
-    with pytest.raises(UsageError, match="a replay has no filter"):
-        terms_of_replay(speaks, CONFIGURED)
-    replayed = terms_of_replay(replace(speaks, filter=None), CONFIGURED)
-    assert replace(replayed, policy=agreed.policy, filter=agreed.filter) == agreed
+    # A replay has its own policy: nobody will be there to try again later.
+    replayed = terms_of_replay(speaks, CONFIGURED)
+    assert replace(replayed, policy=agreed.policy) == agreed
     assert replayed.policy == Policy(crashes_max=7)
 
     driven: list[Terms] = []

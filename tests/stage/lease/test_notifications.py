@@ -9,6 +9,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.listen import listen
+from gapless.db.schema import default_channel, schema
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -38,7 +39,7 @@ class Ear:
         for each in self._conn.notifies(timeout=HEARD_S):
             if each.channel == MARK:
                 return found
-            found.append((each.channel, each.payload))
+            found.append((default_channel(each.channel, schema()), each.payload))
         raise AssertionError("not even the mark was heard")
 
     def _value(self, cast: Cast, statement: str) -> object:

@@ -17,17 +17,26 @@ import sqlalchemy as sa
 from psycopg import Connection
 from sqlalchemy.orm import Session, sessionmaker
 
-import gapless
+import gapless.testing
 from gapless.errors import UsageError
 from gapless.log.topics import Topic
 from stage.log.hosts import HOSTS, Host, UndoneError, done
+from support.log import published_nothing
 
 Play = Callable[[Host], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def dsn(module_dsn: str) -> str:
+    """One database for the file; each test begins with nothing published in it."""
+    return module_dsn
 
 
 @pytest.fixture(params=HOSTS)
 def host(request: pytest.FixtureRequest, dsn: str, topic: Topic, conn: Connection) -> Any:
     """Play a story through a host; autocommit: as its library has that."""
+    published_nothing(conn)
+    conn.execute("drop table if exists beside")
     conn.execute("create table beside (text text)")
 
     def play(story: Play, *, autocommit: bool = False) -> None:

@@ -14,9 +14,22 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
+from support.log import published_nothing
 from support.publisher import Publisher, publisher
 
 GOOD = NewEvent(payload="good")
+
+
+@pytest.fixture(scope="module")
+def dsn(module_dsn: str) -> str:
+    """One database for the file; each test begins with nothing published in it."""
+    return module_dsn
+
+
+@pytest.fixture
+def topic(topic: Topic, conn: Connection) -> Topic:
+    published_nothing(conn)
+    return topic
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -155,6 +168,7 @@ def test_an_error_of_the_generator_itself_comes_through(conn: Connection, own: P
 def test_what_the_caller_did_before_is_not_committed_with_half_of_the_events(
     conn: Connection, own: Publisher, way: Callable[..., None]
 ) -> None:
+    own.execute("drop table if exists business")
     own.execute("create table business (n int)")
     own.execute("begin")
     own.execute("insert into business values (1)")

@@ -11,6 +11,7 @@ from psycopg import Connection
 import gapless
 from gapless import ops
 from gapless.errors import GaplessError, RefusedError, UsageError
+from gapless.log.sequence import sequence
 from gapless.ops import GroupPlace, Point, ReplayRange
 from gapless.settings import Settings
 from stage.ops.conftest import Command, known, value
@@ -107,3 +108,69 @@ def test_a_replay_that_is_paused_or_gone(conn: Connection) -> None:
     ops.remove_replay(conn, wanted.name)
     with pytest.raises(GaplessError, match="somebody removed it"):
         ops.run_replay(conn, wanted.name, bill, TERMS)
+
+
+class TestFilters:
+    """A replay of a handler that says a filter: of the range what matches, and nothing behind it."""
+
+    @pytest.fixture(autouse=True)
+    def kinds(self, conn: Connection, orders: None) -> None:
+        """Behind the ten without a type: offsets 11 to 40, every third of them is `paid`."""
+        events = [
+            gapless.NewEvent(payload=n, event_type="paid" if n % 3 == 0 else "sent", key="a")
+            for n in range(11, 41)
+        ]
+        for each in events:
+            gapless.publish(conn, "orders", each)
+        sequence(conn)
+
+    @staticmethod
+    def handler(*, batch: bool) -> Any:
+        def note(units: Any, conn: Connection[Any]) -> None:
+            assert units
+            for unit in units if batch else [units]:
+                for event in unit:
+                    conn.execute("insert into handled (c_offset) values (%s)", [event.offset])
+
+        says = gapless.handler(
+            topic="orders", group="billing", event_types=["pa*"], where="$ < $max",
+            params={"max": 1000}, batch=batch, batch_size=3,
+        )  # fmt: skip
+        return says(note)
+
+    @pytest.mark.parametrize("batch", [False, True])
+    def test_run(self, conn: Connection, batch: bool) -> None:
+        handler = self.handler(batch=batch)
+        terms = ops.replay_terms(handler, Settings())
+        wanted = ReplayRange(topic="orders", begin=Point(offset=5), stop=Point(offset=22))
+        plan = ops.plan_replay(conn, wanted, handler, terms)
+        assert (plan.events, plan.takes) == (17, "pa* where $ < $max")
+        told: list[int] = []
+        tried = ops.try_replay(conn, wanted, handler, terms, progress=told.append)
+        assert (tried.events, tried.handled, tried.failed) == (17, 4, 0)
+        assert value(conn, "select count(*) from handled") == 0
+        ops.create_replay(conn, wanted)
+        told = []
+        done = ops.run_replay(conn, wanted.name, handler, terms, progress=told.append)
+        assert (done.events, done.done, done.finished, sum(told)) == (17, 17, True, 17)
+        assert value(conn, "select array_agg(c_offset order by c_offset) from handled") == [
+            12, 15, 18, 21,
+        ]  # fmt: skip
+
+    def test_the_one_that_an_operator_set_is_not_asked(self, conn: Connection) -> None:
+        ops.set_filter(conn, GroupPlace(group="billing"), event_types=["sent"])
+        wanted = ReplayRange(topic="orders", begin=Point(offset=30))
+        ops.create_replay(conn, wanted)
+        ops.run_replay(conn, wanted.name, bill, TERMS)
+        assert value(conn, "select count(*) from handled") == 11
+
+    def test_one_that_is_no_filter_is_refused(self, conn: Connection) -> None:
+        wrong = gapless.handler(topic="orders", group="billing", where="$ < $max")
+        handler = wrong(lambda unit, conn: None)
+        terms = ops.replay_terms(handler, Settings())
+        wanted = ReplayRange(topic="orders")
+        with pytest.raises(RefusedError, match=r"no value for \$max"):
+            ops.try_replay(conn, wanted, handler, terms)
+        ops.create_replay(conn, wanted)
+        with pytest.raises(RefusedError, match=r"no value for \$max"):
+            ops.run_replay(conn, wanted.name, handler, terms)

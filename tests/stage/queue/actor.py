@@ -16,6 +16,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from gapless.db.connect import connect
+from support import elsewhere
 from support.queue import TAKE, Queue
 
 VISIBILITY_S = 0.2
@@ -95,4 +96,5 @@ def main(kind: str, dsn: str, lease: int, block: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
+    elsewhere.configure()
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))

@@ -47,7 +47,7 @@ class Runs:
             "GAPLESS_MEMBERTTLMS": "1500",
             "GAPLESS_HEARTBEATMS": "300",
             "GAPLESS_SUSPECTGRACEMS": "500",
-            "PYTHONPATH": str(APP.parents[2]),
+            "PYTHONPATH": os.pathsep.join([str(APP.parents[2]), os.environ.get("PYTHONPATH", "")]),
             "DSN": self.dsn,
             "PIDS": str(self.folder),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +52,8 @@ def _read(dsn: str, **given: str) -> list[dict[str, Any]]:
         dsn=dsn,
         columns=options.columns,
         event_types=options.event_types,
+        where=options.where,
+        params=options.params,
         fail_on_data_loss=options.fail_on_data_loss,
     )
     return [
@@ -121,7 +124,43 @@ def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> Non
 
 
 @pytest.mark.usefixtures("road")
-@pytest.mark.parametrize("event_types", [{}, {"eventTypes": "type 1"}])
+def test_only_those_for_which_where_holds_and_those_that_cannot_be_asked(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
+    _publish(dsn, 120)
+    sequence(conn)
+    asked = {"where": '$.n == $n || $ == "none"', "params": '{"n": 1}'}
+    rows = _read(dsn, columns="value", **asked)
+    odd = json.dumps(PAYLOADS[2], ensure_ascii=False)
+    values = [row["value"] for row in rows]
+    assert sorted(set(values)) == sorted({'{"n":1}', odd}), set(values)
+    assert len(values) == 40
+    both = _read(dsn, columns="value,event_type", eventTypes="type 0", **asked)
+    assert {row["event_type"] for row in both} == {"type 0"}
+    assert {row["value"] for row in both} == {'{"n":1}'}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"where": "$.n >"}, "no jsonpath"),
+        ({"where": "$.n > $min"}, "no value for \\$min"),
+        ({"where": "$.n > $min", "params": "{oops"}, "params is not JSON"),
+        ({"where": "$.n > $min", "params": "[1]"}, "an object"),
+        ({"params": '{"min": 1}'}, "there is none"),
+        ({"where": "$.n > 1", "archive": "/data"}, "an archive is files"),
+    ],
+)
+def test_where_is_refused_at_load_in_one_line(
+    dsn: str, topic: Topic, given: dict[str, str], says: str
+) -> None:
+    with pytest.raises(GaplessError, match=says) as refused:
+        look(read_options({"url": dsn, "subscribe": "outbox", **given}))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.usefixtures("road")
+@pytest.mark.parametrize("event_types", [{}, {"eventTypes": "type 1"}, {"where": "$.n == 1"}])
 @pytest.mark.parametrize("lost", ["event", "segment"])
 def test_a_hole_is_found(
     dsn: str, conn: Connection, topic: Topic, lost: str, event_types: dict[str, str]

@@ -12,13 +12,12 @@ from gapless.cli.place import point
 from gapless.cli.progress import Steps
 from gapless.cli.replay.report import print_plan, print_result, print_trial
 from gapless.cli.screen import answer, remark
-from gapless.consume.terms import agree
-from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
 from gapless.ops.place import EARLIEST
 from gapless.ops.replay.plan import (
     ReplayInfo,
     ReplayRange,
+    choose_handler,
     create_replay,
     find_replay,
     list_replays,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from gapless.consume.terms import Terms
     from gapless.consume.user.handler import Handler
-    from gapless.settings import Settings
 
 EXAMPLES = """\
 Without --yes nothing is done: it says what would be handled, and with which effects. --yes makes a
@@ -106,7 +104,7 @@ def main(args: argparse.Namespace) -> int:
         )
     flags = {} if args.batch_size is None else {"batch_size": args.batch_size}
     settings = load_settings(args, flags)
-    handler = _handler(args, settings)
+    handler = choose_handler(args.handler, settings, args.topic)
     terms = replay_terms(handler, settings, args.topic)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
@@ -171,16 +169,6 @@ def _run(
         raise
     print_result(result, did, as_json=args.json)
     return 0
-
-
-def _handler(args: argparse.Namespace, settings: Settings) -> Handler:
-    found = load_handlers(args.handler)
-    if len(found) > 1 and args.topic:
-        found = [each for each in found if agree(each, settings).topic == args.topic] or found
-    if len(found) > 1:
-        names = ", ".join(each.name for each in found)
-        raise UsageError(f"{args.handler} has several handlers: say which one of {names}")
-    return found[0]
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -28,6 +28,8 @@ def print_plan(plan: ReplayPlan, *, as_json: bool) -> None:
 def _print_plan(plan: ReplayPlan) -> None:
     call = "one call for each claim" if plan.batch else f"one call for each {_UNIT[plan.group_by]}"
     say(f"handler: {plan.handler}, {call}; claims of {quantity(plan.batch_size, 'event')}")
+    if plan.takes is not None:
+        say(plain(f"takes: {plan.takes}, as the handler says; all else of the range is passed"))
     say(
         f'effects: exactly once in database "{plan.database}" of the server at {plan.server}, as '
         "far as it uses the connection it is given; what it does elsewhere is done again"

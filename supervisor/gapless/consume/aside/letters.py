@@ -28,6 +28,7 @@ def set_aside(
         "retry_after_s": fate.retry_after_s,
         "parks": fate.parks,
         "kept": list(span.kept.offsets) if isinstance(span, KeptSpan) else None,
+        "matched": span.kept.numbers if isinstance(span, KeptSpan) else None,
     }
     run_before(conn, "lift_timeout")
     run(conn, "set_aside", params)

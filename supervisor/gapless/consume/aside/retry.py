@@ -19,6 +19,7 @@ from psycopg import Connection
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.kept import Kept, KeptSpan, KeptUnit
+from gapless.consume.read.matches import Matches, matched_subscription
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -37,7 +38,7 @@ from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
-from gapless.log.event import Row
+from gapless.log.event import MatchedSubscription, Row
 from gapless.log.read import fetch_rows
 from gapless.telemetry import spans
 
@@ -215,10 +216,21 @@ def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
     else:
         place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
-    if len(kept) == len(offsets):
+    matches = _matches(job, first_offset)
+    if len(kept) == len(offsets) and not matches:
         return Unit(source, first_offset, rows, offsets)
-    span = KeptSpan(first_offset, offsets, kept=Kept(ids=kept, offsets=kept))
+    span = KeptSpan(
+        first_offset, offsets, kept=Kept(ids=kept, offsets=kept, matches=matches or None)
+    )
     return KeptUnit(source, span, rows)
+
+
+def _matches(job: Job, first_offset: int) -> Matches:
+    """Return which subscriptions the events of a unit matched, of those that are still there."""
+    found: dict[int, list[MatchedSubscription]] = {}
+    for offset, *row in run(job.conn, "letter_matches", _place(job.assignment, first_offset)):
+        found.setdefault(offset, []).append(matched_subscription(*row))
+    return {offset: tuple(each) for offset, each in found.items()}
 
 
 def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:

@@ -26,11 +26,14 @@ from gapless.consume.queue.place import (
     sweep,
 )
 from gapless.consume.queue.receipts import reserve
+from gapless.consume.queue.shares import Shares
+from gapless.errors import HoleError
 
 SOON_S = 0.25  # after a notification: what it told of may be due aside, not open
 LOOK_BUSY_S = 1.0  # while there is work: which partition lags, and is anything due?
 GOES_ON_S = 0.02  # so long one turn takes batch after batch
 SWEEP_EVERY_CLAIMS = 64
+HOLE_RETRY_S = 5.0  # so long a partition rests before a hole; the others are served
 
 
 class QueueDriver:
@@ -49,21 +52,25 @@ class QueueDriver:
         self._queue = queue
         self._wait_period_s = wait_period_s
         self._places: dict[str, dict[int, QueuePlace]] = {topic: {} for topic in queue.topics}
+        self._shares = Shares(tuple(queue.topics), queue.terms.weights)
         self._channels: dict[str, QueuePlace] = {}
         self._in_step = False
         self._due: set[str] = set()  # topics in which something set aside is due
+        self._aside_rests: dict[
+            str, float
+        ] = {}  # by topic: until when, after a hole in one of them
         self._aside_was_last = False
         self._look_at_s = 0.0
         self._due_at_s = float("inf")
         self._calls: QueueCalls | None = None
         if queue.terms.delivery == "at-least-once":
-            self._calls = QueueCalls(queue, wake)
+            self._calls = QueueCalls(queue, self._shares, wake)
 
     @property
     def places(self) -> Iterator[QueuePlace]:
         """The partitions that it serves, in the order in which it prefers them."""
-        for of_topic in self._places.values():
-            yield from of_topic.values()
+        for topic in self._shares.order():
+            yield from self._places[topic].values()
 
     @property
     def going_on(self) -> bool:
@@ -93,6 +100,8 @@ class QueueDriver:
     def turn(self, *, one: bool = False) -> Step:
         """Do what is next, and commit; see step_place() and QueueCalls.turn() for what it raises.
 
+        HoleError concerns one partition: the next turn is for the others.
+
         one: take one event at a time. "idle": nothing is there, or others have all of it in hand.
         """
         if monotonic() >= self._look_at_s:
@@ -117,9 +126,11 @@ class QueueDriver:
             if done.outcome == "done":
                 return done
         self._aside_was_last = False
-        place = next((each for each in self.places if each.open), None)
+        place = next((each for each in self.places if self._is_ready(each)), None)
         if place is not None:
-            return self._turn_at(place, one=one)
+            done = self._turn_at(place, one=one)
+            self._shares.served(place.partition.topic, done.events)
+            return done
         return self._turn_of_aside() if self._due else Step(outcome="idle")
 
     def sweep(self) -> None:
@@ -175,14 +186,21 @@ class QueueDriver:
                     place.open, place.hint = 1, None
                     sweep(place)
             is_due, wait_s = is_aside_due(self._queue, topic)
+            if is_due and (rest_s := self._aside_rests.get(topic, 0.0) - now) > 0:
+                is_due, wait_s = False, rest_s
             if is_due:
                 self._due.add(topic)
             elif wait_s is not None:
                 waits.append(wait_s)
         self._due_at_s = now + min(waits, default=float("inf"))
-        is_busy = bool(self._due) or any(place.open for place in self.places)
+        is_busy = bool(self._due) or any(map(self._is_ready, self.places))
         period_s = min(LOOK_BUSY_S, self._wait_period_s) if is_busy else self._wait_period_s
         self._look_at_s = min(now + period_s, max(self._due_at_s, now + 0.001))
+
+    @staticmethod
+    def _is_ready(place: QueuePlace) -> bool:
+        """Tell whether there is something to take, and no hole in front of it."""
+        return place.open > 0 and place.stopped_until_s <= monotonic()
 
     def _turn_at(self, place: QueuePlace, *, one: bool) -> Step:
         """Take events of a partition; when there are none, look once from the floor on."""
@@ -192,7 +210,13 @@ class QueueDriver:
         size = 1 if one else min(self._queue.terms.batch_size, place.block)
         from_floor = place.hint is None
         until_s = monotonic() + GOES_ON_S
-        done, outcome = step_place(place, batch_size=size, goes_on=lambda: monotonic() < until_s)
+        try:
+            done, outcome = step_place(
+                place, batch_size=size, goes_on=lambda: monotonic() < until_s
+            )
+        except HoleError:
+            place.hint, place.stopped_until_s = None, monotonic() + HOLE_RETRY_S
+            raise
         if outcome == "moved":
             self._look_at_s = 0.0
             place.open = 0
@@ -207,10 +231,17 @@ class QueueDriver:
 
     def _turn_of_aside(self) -> Step:
         """Handle one event that lapsed, was noted, or is due again; the preferred topic first."""
-        for topic, places in self._places.items():
+        for topic in self._shares.order():
             if topic not in self._due:
                 continue
-            for reserved in reserve(self._queue, topic, places, 1, self._queue.reserve_s, "aside"):
+            places = self._places[topic]
+            try:
+                found = reserve(self._queue, topic, places, 1, self._queue.reserve_s, "aside")
+            except HoleError:
+                self._aside_rests[topic] = monotonic() + HOLE_RETRY_S
+                self._due.discard(topic)
+                raise
+            for reserved in found:
                 return step_reserved(reserved.place, reserved)
             self._due.discard(topic)
         return Step(outcome="idle")

@@ -24,27 +24,31 @@ from gapless.consume.queue.receipts import (
     give_back,
     reserve,
 )
+from gapless.consume.queue.shares import Shares
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Verdict, judge
 from gapless.consume.verdict.wish import Retry
-from gapless.errors import ReceiptError
+from gapless.errors import HoleError, ReceiptError
 from gapless.failpoints import hit
 from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
+HOLE_AGAIN_S = 5.0  # so rarely a hole is told of
 RENEW_AFTER = 0.4  # of its time a reservation is renewed: so a late renewal is still in time
 
 
 class QueueCalls:
     """The calls of one worker, over all partitions of its queue.
 
-    wake: called, on any thread, when the next turn has something to do. Without it a turn waits.
+    shares: which topic is next. wake: called, on any thread, when the next turn has something to
+    do. Without it a turn waits.
     """
 
-    def __init__(self, queue: Queue, wake: Callable[[], None] | None) -> None:
+    def __init__(self, queue: Queue, shares: Shares, wake: Callable[[], None] | None) -> None:
         self._queue = queue
+        self._shares = shares
         self._waits = wake is None
         self._calls = Calls(queue.handler, queue.terms.concurrency, wake or (lambda: None))
         self._numbers = 0
@@ -54,6 +58,8 @@ class QueueCalls:
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
         self._renew_s: dict[str, float] = {}  # by receipt: when it is to be renewed
+        self._hole: HoleError | None = None  # that was met in this turn
+        self._hole_told_s = float("-inf")
 
     @property
     def going_on(self) -> bool:
@@ -88,9 +94,10 @@ class QueueCalls:
 
         most: at most N calls under way at a time, if not as agreed.
 
-        places: the partitions of each topic, in order of preference.
+        places: the partitions of each topic.
         "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,
-        after all calls have ended; what is transient otherwise at once: take another turn.
+        after all calls have ended; what is transient otherwise at once: take another turn. Raises
+        HoleError, now and then, when all that is left stands before a hole.
         """
         self._collect(wait=False)
         aside = self._settle()
@@ -106,6 +113,7 @@ class QueueCalls:
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
             raise trouble
+        self._tell_hole(quietly=bool(aside or begun))
         ended = aside["ended"]
         return Step(
             outcome="done" if ended or begun else "idle",
@@ -180,6 +188,12 @@ class QueueCalls:
             reserved.unit.first_offset,
         )
 
+    def _tell_hole(self, *, quietly: bool) -> None:
+        hole, self._hole = self._hole, None
+        if hole is not None and not quietly and monotonic() >= self._hole_told_s + HOLE_AGAIN_S:
+            self._hole_told_s = monotonic()
+            raise hole
+
     # -- what lasts -------------------------------------------------------------------------------
 
     def _renew(self) -> None:
@@ -206,14 +220,25 @@ class QueueCalls:
         """Reserve as many events as there is room for, and begin their calls."""
         begun = 0
         if not self._suspects and self._alone is None:
-            for topic, of_topic in places.items():
+            for topic in self._shares.order():
                 free = most - len(self._in_hand)
                 if free > 0 and not self._suspects:
-                    begun += self._begin(topic, of_topic, free, aside)
+                    begun += self._begin_of(topic, places[topic], free, aside)
         if self._suspects and not self._in_hand:
             suspect = self._suspects.popleft()
             self._alone = self._call(suspect)
             begun += 1
+        return begun
+
+    def _begin_of(
+        self, topic: str, places: dict[int, QueuePlace], free: int, aside: Counter[str]
+    ) -> int:
+        try:
+            begun = self._begin(topic, places, free, aside)
+        except HoleError as error:
+            self._hole = error
+            return 0
+        self._shares.served(topic, begun)
         return begun
 
     def _begin(

@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from gapless.consume.job import Job
 from gapless.consume.terms import Terms
+from gapless.consume.user.direct import addressed
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.patience import Patience
 from gapless.db.wire import fetch_all
@@ -64,6 +65,7 @@ class QueuePlace:
 
     block: events that one worker has in hand at most, and locks as one. hint: where to look next;
     None: from the floor on, for what others have let go. claims: how often something was taken.
+    stopped_until_s (time.monotonic): when to look again whether a hole was mended.
     """
 
     queue: Queue
@@ -74,6 +76,7 @@ class QueuePlace:
     unfinished: int = 0
     hint: int | None = None
     claims: int = field(default=0)
+    stopped_until_s: float = 0.0
 
     @property
     def partition(self) -> Partition:
@@ -85,6 +88,7 @@ def open_queue(
 ) -> Queue:
     """Return a queue to work on. Raises UsageError for a topic that is not there."""
     topics = {name: require_topic(conn, name).topic_id for name in terms.topics}
+    handler = addressed(handler, group_id)
     return Queue(conn=conn, handler=handler, terms=terms, group_id=group_id, topics=topics, **more)
 
 

@@ -18,11 +18,12 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.wire import fetch_all
-from gapless.errors import ReceiptError, one_line
+from gapless.errors import HoleError, ReceiptError, one_line
 from gapless.log.read import fetch_rows
 
 _COLUMNS = 8  # of a reservation, in front of an event's
 _LOST = "GL003"
+_HOLE = "GL410"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ def reserve(
 
     aside: only what lapsed, was noted, or waited for another attempt and is due.
     places: by partition; one that came a moment ago is left out, and its reservation given back.
+    Raises HoleError when a partition stands before a hole, and no other has anything.
     """
     params = {
         "group_id": queue.group_id,
@@ -73,7 +75,12 @@ def reserve(
         "what": what,
     }
     found: list[Reserved] = []
-    answer: list[Any] = fetch_rows(queue.conn, "queue", "reserve", params)
+    try:
+        answer: list[Any] = fetch_rows(queue.conn, "queue", "reserve", params)
+    except psycopg.Error as error:
+        if error.sqlstate == _HOLE:
+            raise HoleError(one_line(error)) from error
+        raise
     for row in answer:
         receipt, partition_id, offset, attempts, crashes, is_letter, was_dead, line = row[:_COLUMNS]
         place = places.get(partition_id)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from gapless.consume.kept import Kept, kept_spans
+from gapless.consume.read.matches import find_matches
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
@@ -20,7 +21,7 @@ from gapless.log.read import fetch_rows, in_order
 
 SCAN_EVENTS_MAX = 10_000  # of the log, that a claim of a group with a filter looks at
 _SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
-_KEPT_COLUMNS = 13  # in front of an event's in what claim_kept() returns
+_KEPT_COLUMNS = 14  # in front of an event's in what claim_kept() returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
         return Claim(outcome=outcome, filtered=True)
     segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
     ids, marks, lines = _join(segments, last, last)
-    kept_ids, offsets, errors, lost_id = answer[0][_SEGMENT_COLUMNS:_KEPT_COLUMNS]
+    kept_ids, offsets, errors, lost_id, matched = answer[0][_SEGMENT_COLUMNS:_KEPT_COLUMNS]
     whole = split(first, ids, marks, lines)
     if lost_id is not None:
         with before_hole(whole):
@@ -131,7 +132,8 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
                 missing_id=lost_id,
             )
     why = {offset: each for offset, each in zip(offsets, errors or (), strict=False) if each}
-    spans = kept_spans(whole, Kept(ids=kept_ids, offsets=offsets, errors=why))
+    matches = None if matched is None else find_matches(conn, offsets, matched)
+    spans = kept_spans(whole, Kept(ids=kept_ids, offsets=offsets, errors=why, matches=matches))
     rows: list[Row] | None = None
     if len(kept_ids) <= wanted.events_max:
         with before_hole(whole):

@@ -13,8 +13,10 @@ from gapless.resources import Resource
 
 GroupBy = Literal["transaction", "user"]
 Mode = Literal["ordered", "queue"]
+ServedTopics = str | Sequence[str] | Mapping[str, int]
 NEEDS_ORDER = ("park-key", "block")
 VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
+WEIGHT_MAX = 1000
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -61,7 +63,7 @@ def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
     """Return the topics that a handler names. Raises UsageError for what are none."""
     if topic is None or isinstance(topic, str):
         return () if topic is None else (topic,)
-    names = tuple(topic) if isinstance(topic, Sequence) else ()
+    names = tuple(topic) if isinstance(topic, Sequence | Mapping) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise UsageError(f"handler(topic={str(topic)[:100]}): a name, or a list of names")
     if len(set(names)) < len(names):
@@ -72,6 +74,17 @@ def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
             "handler for each"
         )
     return names
+
+
+def weights_of(topic: object, topics: Sequence[str]) -> tuple[int, ...]:
+    """Return the weights of these topics, none if there are none. Raises UsageError."""
+    if not isinstance(topic, Mapping):
+        return ()
+    weights = tuple(topic[name] for name in topics)
+    if not all(type(each) is int and 1 <= each <= WEIGHT_MAX for each in weights):
+        what = f"handler(topic={str(topic)[:100]})"
+        raise UsageError(f"{what}: each weight a whole number from 1 to {WEIGHT_MAX}")
+    return weights if len(weights) > 1 else ()
 
 
 def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:

@@ -21,11 +21,13 @@ from gapless.consume.user.check import (
     NEEDS_ORDER,
     GroupBy,
     Mode,
+    ServedTopics,
     check_function,
     check_options,
     delays_of,
     topics_of,
     visibility_of,
+    weights_of,
 )
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
@@ -81,7 +83,7 @@ class Handler:
 
     function: as the step calls it; coroutine: what it awaits, of an async handler.
     topic, topics: where its events are; a queue handler may name several, in order of preference:
-    topic is the first, topics are all, and empty where there is one.
+    topic is the first, topics are all, and empty where there is one. weights: of each, if it has.
     mode: "queue": any number of workers share each partition, in no order, one event a unit.
     visibility_s: seconds for which a worker of an at-least-once queue reserves an event at a time.
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
@@ -97,6 +99,7 @@ class Handler:
     topic: str | None = None
     group: str | None = None
     topics: tuple[str, ...] = ()
+    weights: tuple[int, ...] = ()
     mode: Mode = "ordered"
     visibility_s: float | None = None
     batch: bool = False
@@ -148,7 +151,7 @@ class Options(TypedDict, total=False):
 @overload
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -156,7 +159,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
     **options: Unpack[Options],
@@ -164,7 +167,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
     **options: Unpack[Options],
@@ -172,7 +175,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     payload: Payload[T],
     batch: Literal[False] = False,
     delivery: Literal["exactly-once"] | None = None,
@@ -181,7 +184,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     payload: Payload[T],
     batch: Literal[True],
     delivery: Literal["exactly-once"] | None = None,
@@ -190,7 +193,7 @@ def handler(
 @overload
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     payload: Payload[T],
     batch: Literal[False] = False,
     delivery: Literal["at-least-once"],
@@ -198,7 +201,7 @@ def handler(
 ) -> Callable[[CallFunction[T]], Handler]: ...
 def handler(
     *,
-    topic: str | Sequence[str] | None = None,
+    topic: ServedTopics | None = None,
     payload: Any = None,
     batch: bool = False,
     delivery: DeliveryMode | None = None,
@@ -226,9 +229,10 @@ def handler(
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
     mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
-    event is one unit; topic may be a list, in order of preference. At least once, each event in
-    hand is reserved for visibility_s (0.1 to 86 400 seconds, or a timedelta), which is renewed
-    while its call is under way; it ends by itself when the worker, or its machine, is gone.
+    event is one unit; topic may be a list, in order of preference, or give each a share: {"urgent":
+    8, "mails": 1}, 1 to 1000. At least once, each event in hand is reserved for visibility_s (0.1
+    to 86 400 seconds, or a timedelta), renewed while its call lasts; it ends by itself when the
+    worker, or its machine, is gone.
     event_types, where, params: which events the group takes; of others its offset passes, and they
     are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
     jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
@@ -255,6 +259,7 @@ def handler(
             coroutine=called if waits else None,
             topic=topics[0] if topics else None,
             topics=topics if len(topics) > 1 else (),
+            weights=weights_of(topic, topics),
             batch=batch,
             delivery=delivery,
             filter=takes,

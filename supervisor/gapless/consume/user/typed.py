@@ -10,7 +10,7 @@ from gapless.consume.batch import Batch
 from gapless.consume.unit import Span, Unit
 from gapless.consume.verdict.wish import PayloadError
 from gapless.log.cause import handling
-from gapless.log.event import Event
+from gapless.log.event import Event, MatchedSubscription
 from gapless.log.fields import NotOfTypeError
 from gapless.log.typed import Decoder
 
@@ -35,6 +35,10 @@ class TypedUnit(Unit[Any]):
     @property
     def last_offset(self) -> int:
         return self._unit.last_offset
+
+    @property
+    def subscriptions(self) -> tuple[MatchedSubscription, ...]:
+        return self._unit.subscriptions
 
     @property
     def span(self) -> Span:

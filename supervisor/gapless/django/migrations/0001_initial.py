@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from gapless.django.database import install
+from gapless.django.database import install, table
 
 
 def _install(_apps: Any, schema_editor: Any) -> None:
@@ -18,7 +18,7 @@ def _install(_apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    """The schema `gapless`; to go back leaves it: `gapless uninstall` drops it, with all events."""
+    """The schema of gapless; to go back leaves it: `gapless uninstall` drops all there is."""
 
     atomic = False  # it is made through a session of its own
     initial = True
@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "managed": False,
-                "db_table": '"gapless"."set_aside_units"',
+                "db_table": table("set_aside_units"),
                 "ordering": ("-last_failed_ts", "place"),
                 "verbose_name": "unit set aside",
                 "verbose_name_plural": "units set aside (dead letters)",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gapless.db.queries import query
+from gapless.db.schema import here, init_command
 from gapless.log.retention import Chunk
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
@@ -45,7 +46,8 @@ def wake_trigger(patient: Patient) -> Iterator[Finding]:
             "wake-trigger",
             "the trigger wake_sequencer on outbox_message_t is missing or off: events wait for "
             "the poll",
-            "alter table gapless.outbox_message_t enable trigger wake_sequencer, or gapless init",
+            here("alter table gapless.outbox_message_t enable trigger wake_sequencer")
+            + f", or {init_command()}",
         )
     else:
         yield ok("wake-trigger", "publishers wake the sequencer")
@@ -67,7 +69,9 @@ def chunks(patient: Patient) -> Iterator[Finding]:
     ahead = max(found.room, 0) / found.chunk_events
     text = f"room for {max(found.room, 0):,} more events in chunks of {found.chunk_events:,}"
     if found.room <= 0 or ahead < found.chunks_ahead / 2:
-        yield warning("chunks", text, "start a supervisor, or run gapless init: both make chunks")
+        yield warning(
+            "chunks", text, f"start a supervisor, or run {init_command()}: both make chunks"
+        )
     else:
         yield ok("chunks", text)
     if found.is_default_used:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gapless.db.queries import query
+from gapless.db.schema import here
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok
 from gapless.ops.rows import rows
 from gapless.ops.text import plain, quantity
@@ -32,6 +33,6 @@ def offsets(patient: Patient) -> Iterator[Finding]:
         yield fail("offsets", str(each), plain(each.remedy))
     if len(found) > _SHOWN_MAX:
         more = f"{quantity(len(found) - _SHOWN_MAX, 'more partition')} without a place in the log"
-        yield fail("offsets", more, "select * from gapless.astray")
+        yield fail("offsets", more, here("select * from gapless.astray"))
     if not found:
         yield ok("offsets", "every group has its place in the log")

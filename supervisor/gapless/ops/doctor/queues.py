@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
@@ -116,7 +117,8 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
             f"{facts.held_first} to {facts.held_last} in hand for {duration(facts.held_s or 0)}"
             f"{facts.behind}",
             plain(
-                f"if it is gone: select gapless.end_holder('{holder}') gives all it has to others"
+                f"if it is gone: select {schema()}.end_holder('{holder}') gives all it has to "
+                "others"
             ),
         )
     if (facts.work_s or 0.0) > _HELD_S:
@@ -138,7 +140,7 @@ def _left(facts: QueueFacts) -> Iterator[Finding]:
         yield warning(
             "queues",
             f"{facts.name}: all is finished, and nobody moved the floor{facts.behind}",
-            f"start a worker, or: select gapless.sweep({facts.lease_no})",
+            f"start a worker, or: select {schema()}.sweep({facts.lease_no})",
         )
     if facts.waiting and (facts.waits_s or 0.0) > _HELD_S:
         yield warning(

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
-from gapless.ops.doctor import captures, later, log, places, queues, schema, server, session
+from gapless.ops.doctor import (
+    captures,
+    expiry,
+    filters,
+    later,
+    log,
+    places,
+    queues,
+    schema,
+    server,
+    session,
+    subscriptions,
+)
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (
@@ -38,6 +50,9 @@ _LOG = (
     log.members,
     log.partitions,
     queues.queues,
+    subscriptions.subscriptions,
+    filters.filters,
+    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gapless.db.migrate import require_schema
 from gapless.db.queries import query
+from gapless.db.schema import init_command
 from gapless.errors import SchemaError
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
@@ -48,7 +49,7 @@ def roles(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "roles",
             f"{', '.join(missing)} do not exist, so only the schema's owner can do anything",
-            "run gapless init as a role that may create roles",
+            f"run {init_command()} as a role that may create roles",
         )
     else:
         yield ok("roles", "gapless_producer, gapless_consumer and gapless_operator exist")

@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from gapless.db.listen import heard, listen, wait
 from gapless.db.queries import query
+from gapless.db.schema import channel_in, schema
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.text import duration
 
@@ -57,7 +58,7 @@ def wake_up(patient: Patient) -> Iterator[Finding]:
     listen(patient.conn, channel)
     heard(patient.conn)
     began_s = monotonic()
-    patient.second.execute(query("doctor", "notify"), {"channel": channel})
+    patient.second.execute(query("doctor", "notify"), {"channel": channel_in(channel, schema())})
     wait(patient.conn, _NOTIFY_S_MAX)
     took_s = monotonic() - began_s
     patient.conn.execute("unlisten *")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import Connection
@@ -30,7 +31,8 @@ class PublishedLines:
     """What is committed of a file: events, in how many transactions, up to last_line, from 1.
 
     duplicates: lines with a dedupe_key that was there before; they are not among `events`. xid: of
-    the last transaction that stored any; None: there was none.
+    the last transaction that stored any; None: there was none. transaction_ids: under which all of
+    these can be found, in order; those of duplicates with a transaction_id of their own, too.
     """
 
     events: int
@@ -38,6 +40,7 @@ class PublishedLines:
     duplicates: int
     last_line: int
     xid: int | None
+    transaction_ids: Collection[UUID] = ()
 
 
 def publish_lines(
@@ -74,6 +77,7 @@ class _Load:
         self._lines = lines
         self._progress = progress
         self._batch = _Batch(iter(()))
+        self._ids: dict[UUID, None] = {}
         self._commits = False  # a COMMIT was begun, and what it did is not counted yet
 
     def run(self, batch_lines: int | None) -> PublishedLines:
@@ -108,6 +112,7 @@ class _Load:
             duplicates=before.duplicates + duplicates,
             last_line=batch.line,
             xid=xid if duplicates < batch.count else before.xid,
+            transaction_ids=self._ids.keys(),
         )
 
     def _publish(self, batch: _Batch) -> tuple[int, int]:
@@ -115,6 +120,9 @@ class _Load:
             published = publish(self._conn, self._topic, batch.events())
             own, duplicates = own_xid(self._conn), getattr(published, "duplicates", 0)
             self._commits = True
+        self._ids |= batch.transaction_ids
+        if batch.names_none and duplicates < batch.count:
+            self._ids[UUID(str(published))] = None
         return own, duplicates
 
     def _watched(self, lines: Iterator[JsonLine]) -> Iterator[JsonLine]:
@@ -166,6 +174,8 @@ class _Batch:
         self.count = 0
         self.line = 0
         self.head: list[JsonLine] = []
+        self.transaction_ids: dict[UUID, None] = {}  # that events name
+        self.names_none = False  # an event does not
         self._lines = lines
         # Where the numbering jumps (blank lines): the event's number, and its line.
         self._jumps: list[tuple[int, int]] = []
@@ -182,6 +192,10 @@ class _Batch:
             self.line = line.number
             if self.count <= _PROBED_EVENTS_MAX:
                 self.head.append(line)
+            if line.event.transaction_id is None:
+                self.names_none = True
+            else:
+                self.transaction_ids[UUID(str(line.event.transaction_id))] = None
             yield line.event
 
     def line_of(self, event: int) -> int:

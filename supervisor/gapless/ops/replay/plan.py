@@ -11,6 +11,7 @@ from uuid import uuid4
 from gapless.consume.terms import Terms, agree
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
+from gapless.consume.user.load import load_handlers
 from gapless.consume.verdict.policy import Policy
 from gapless.db.queries import query
 from gapless.errors import RefusedError, UsageError
@@ -110,7 +111,8 @@ class ReplaySlice:
 class ReplayPlan:
     """What a replay would do: with which handler, on which events, and where its effects would be.
 
-    batch: the handler takes a whole claim at once; batch_size: events of a claim.
+    batch: the handler takes a whole claim at once; batch_size: events of a claim. takes: the filter
+    that the handler says, None for all; `events` are those of the log, taken or not.
     """
 
     handler: str
@@ -123,26 +125,37 @@ class ReplayPlan:
     batch: bool
     batch_size: int
     group_by: str
+    takes: str | None = None
 
 
 def replay_terms(handler: Handler, settings: Settings, topic: str | None = None) -> Terms:
     """Return the terms of a handler in a replay, of `topic` or else its own.
 
     A queue handler is called in the order of the log, by one process a partition: see singly().
-    Raises UsageError if it is at-least-once, or takes some events only.
+    The filter is the one that the handler says, whatever an operator set for its group.
+    Raises UsageError if it is at-least-once.
     """
     terms = agree(handler, settings)
     if terms.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
-    if terms.filter is not None:
-        raise UsageError(
-            f"{handler.name} takes {terms.filter} only, and a replay has no filter: make another "
-            "group for it (gapless groups create), or seek"
-        )
     # Whatever its policy: nobody will be there to try again later, or to wait behind.
     policy = Policy(crashes_max=terms.policy.crashes_max)
     topic = topic or terms.topic
     return replace(terms, topic=topic, topics=(topic,), mode="ordered", policy=policy)
+
+
+def choose_handler(reference: str, settings: Settings, topic: str | None = None) -> Handler:
+    """Load the handler that `module:handler` names; of several, the one of this topic.
+
+    Raises UsageError for what cannot be loaded, and where several are left.
+    """
+    found = load_handlers(reference)
+    if len(found) > 1 and topic:
+        found = [each for each in found if agree(each, settings).topic == topic] or found
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise UsageError(f"{reference} has several handlers: say which one of {names}")
+    return found[0]
 
 
 def singly(handler: Handler) -> Handler:
@@ -226,6 +239,7 @@ def plan_replay(
         batch=handler.batch,
         batch_size=terms.batch_size,
         group_by=terms.group_by,
+        takes=None if terms.filter is None or terms.filter.takes_all else str(terms.filter),
     )
 
 

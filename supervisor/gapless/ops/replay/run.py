@@ -25,6 +25,7 @@ from gapless.db.queries import query
 from gapless.errors import FencedError, GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.log.filters import set_filter
 from gapless.logs import owns
 from gapless.ops.replay.plan import singly
 from gapless.ops.rows import require_autocommit, row, rows
@@ -93,14 +94,17 @@ def run_replay(
 ) -> ReplayResult:
     """Handle what is left of a replay, of the partitions that nobody else is at.
 
-    Before: `conn` is in autocommit. terms: of replay_terms(). progress: is told after each claim
-    how many events it had. The scratch group is forgotten when all is done and nothing is dead,
-    unless it is to be kept. After an error the session is to be closed: it may still hold a
-    partition; a run with the same name continues.
+    Before: `conn` is in autocommit. terms: of replay_terms(); what their filter does not keep is
+    passed. progress: is told after each claim how many events of the log it had. The scratch group
+    is forgotten when all is done and nothing is dead, unless it is to be kept. After an error the
+    session is to be closed: it may still hold a partition; a run with the same name continues.
     Raises GaplessError when the replay was removed, is paused, or waits for what is not in its
     range; FencedError when somebody else took a partition over.
     """
     require_autocommit(conn, "run_replay()")
+    if terms.filter is not None:
+        set_filter(conn, name, terms.topic, terms.filter)
+    row(conn, query("control", "stand_for"), group=name, topic=terms.topic, of=terms.group_id)
     _run_all(conn, name, singly(handler), terms, progress)
     end = replay_progress(conn, name)
     is_done = not _parts(conn, name)
@@ -179,9 +183,10 @@ def _partition(
             raise FencedError(f"replay {name}: somebody else took over partition {partition}")
         if done.outcome == "idle":
             break
-        alone -= done.events
+        events = done.next_offset - at
+        alone -= events
         at = done.next_offset
-        yield done.events
+        yield events
     hold.release(conn, assignment, part.lease_no)
 
 

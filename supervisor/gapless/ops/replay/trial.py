@@ -27,6 +27,7 @@ from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import UnitFailedError
 from gapless.db.connect import is_transient
 from gapless.db.queries import query
+from gapless.db.refused import refused
 from gapless.errors import GaplessError
 from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
@@ -119,6 +120,15 @@ class _Trial:
             "stops": [each.stop_offset for each in self._ranges],
         }
         self._ask("create_trial", what)
+        self._ask(
+            "stand_for",
+            {"group": self._name, "topic": self._topic.name, "of": self._terms.group_id},
+        )
+        takes = self._terms.filter
+        if takes is not None and not takes.takes_all:
+            place = {"group_id": self._name, "topic": self._topic.name}
+            with refused():
+                self._ask("set_filter", takes.query_params | place)
         at = {each.partition_id: each.start_offset for each in self._ranges}
         moved = True
         while moved:  # partitions may wait for one another, after a change of their number
@@ -170,6 +180,8 @@ class _Trial:
     def _claim(self, partition: Partition, claimed: Claim) -> None:
         """Handle the units of a claim, all at once, or one by one if that fails."""
         spans = claimed.spans
+        if not spans:  # its filter keeps nothing here
+            return
         units = load_units(self._conn, partition, claimed, self._terms)
         place = (partition.partition_id, claimed.first_offset)
         is_slow = place in self._slow

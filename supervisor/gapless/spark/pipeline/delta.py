@@ -19,6 +19,7 @@ from uuid import uuid4
 from psycopg import Connection
 
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.delta_schema import columns_of, require_same_columns, require_writable
@@ -92,10 +93,10 @@ class Delta:
         hit("pipeline.done")
 
     def _app(self, conn: Connection[Any]) -> str:
-        """Return what no pipeline of another database is called."""
+        """Return what no pipeline of another database, or of another schema, is called."""
         row = conn.execute(query("spark", "database_identity")).fetchone()
         assert row is not None
-        return f"gapless {row[0]} {self._pipeline.name}"
+        return f"{schema()} {row[0]} {self._pipeline.name}"
 
     def _table(self, df: DataFrame) -> DeltaTable:
         """Return the table, made if there is none. Raises UsageError if the rows do not fit."""
@@ -139,7 +140,7 @@ class Delta:
             if not folder.exists(add["path"]):
                 raise GaplessError(
                     f"{add['path']} is not there any more, and not committed: was it vacuumed? "
-                    "Set planned and files to null in the pipeline's row of gapless.pipeline, "
+                    f"Set planned and files to null in the pipeline's row of {schema()}.pipeline, "
                     "and the batch is written anew"
                 )
         hit("pipeline.looked")

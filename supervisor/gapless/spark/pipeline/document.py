@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gapless.errors import ConfigError, UsageError
+from gapless.log.filters import ALL, Filter, filter_of
 from gapless.spark.columns import COLUMNS, parse_columns
 from gapless.spark.conf import parse_conf
 
 BATCH_EVENTS = 500_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
-_KEYS = ("from", "start", "columns", "batchEvents", "archive", "sql", "transform", "to", "conf")
+_KEYS = (
+    *("from", "start", "columns", "eventTypes", "where", "params", "batchEvents", "archive"),
+    *("sql", "transform", "to", "conf"),
+)
 _TARGETS = {
     "parquet": ("parquet", "partitionBy"),
     "delta": ("delta", "partitionBy"),
@@ -51,6 +55,7 @@ class TargetSpec:
 class Pipeline:
     """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
 
+    event_types, where, params: which events it takes, as options of the source; None: all.
     is_archive: the rows of each batch are its events, each once, or it does not count.
     conf: what is said to Spark, that of the whole file included.
     """
@@ -59,6 +64,9 @@ class Pipeline:
     topics: tuple[str, ...]
     start: Literal["earliest", "latest"]
     columns: tuple[str, ...]
+    event_types: tuple[str, ...] = ()
+    where: str | None = None
+    params: str = "{}"
     batch_events: int
     is_archive: bool = False
     sql: str | None
@@ -123,14 +131,18 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
     if not topics:
         raise ConfigError(f"{place}.from: name a topic, or a list of them")
     target = _target(f"{place}.to", options.get("to"))
-    archive = options.get("archive", False)
-    if not isinstance(archive, bool) or (archive and not target.is_folder):
-        raise ConfigError(f"{place}.archive: true or false, and true only to parquet or delta")
+    event_types = _words(place, options, "eventTypes")
+    condition = _condition(place, options)
+    takes_all = not event_types and condition.where is None
+    archive = _archive(place, options, target, takes_all=takes_all)
     return Pipeline(
         name=name,
         topics=topics,
         start=start,
         columns=columns,
+        event_types=event_types,
+        where=condition.where,
+        params=condition.params,
         batch_events=events,
         is_archive=archive,
         sql=_text(place, options, "sql"),
@@ -138,6 +150,24 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
         target=target,
         conf=_conf(place, options),
     )
+
+
+def _archive(
+    place: str, options: Mapping[str, Any], target: TargetSpec, *, takes_all: bool
+) -> bool:
+    archive = options.get("archive", False)
+    if not isinstance(archive, bool) or (archive and not target.is_folder):
+        raise ConfigError(f"{place}.archive: true or false, and true only to parquet or delta")
+    if archive and not takes_all:
+        raise ConfigError(f"{place}.archive: it holds every event: leave eventTypes and where out")
+    return archive
+
+
+def _condition(place: str, options: Mapping[str, Any]) -> Filter:
+    try:
+        return filter_of(None, options.get("where"), options.get("params")) or ALL
+    except UsageError as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
 
+from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.spark.offsets import to_json
 from gapless.spark.pipeline.document import Pipeline
@@ -106,11 +107,16 @@ class _Run:
         """Return the batch's events, transformed."""
         options = {
             "url": self._where.dsn,  # Spark redacts it
+            "schema": schema(),
             "subscribe": ",".join(self._pipeline.topics),
             "columns": ",".join(self._pipeline.columns),
             "startingOffsets": json.dumps(to_json(batch.start)),
             "endingOffsets": json.dumps(to_json(batch.end)),
         }
+        if self._pipeline.event_types:
+            options["eventTypes"] = ",".join(self._pipeline.event_types)
+        if self._pipeline.where is not None:
+            options |= {"where": self._pipeline.where, "params": self._pipeline.params}
         df = self._spark.read.format("gapless").options(**options).load()
         return self._transform(df)
 

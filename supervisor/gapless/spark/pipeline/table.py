@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import Connection, sql
 
+from gapless.db.schema import schema
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.spark.pipeline.document import Pipeline
@@ -162,10 +163,10 @@ def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
 
 
 def _stage(name: str, where: str) -> sql.Identifier:
-    """Return the table beside a table that tasks of a pipeline send rows to."""
+    """Return the table beside a table that tasks of a pipeline of this schema send rows to."""
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    schema, _, _ = where.rpartition(".")
-    return sql.Identifier(*([schema] if schema else []), f"gapless_stage_{digest}")
+    beside, _, _ = where.rpartition(".")
+    return sql.Identifier(*([beside] if beside else []), f"{schema()}_stage_{digest}")
 
 
 def _change(name: str, *, add: bool) -> sql.Composed:

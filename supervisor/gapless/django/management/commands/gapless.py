@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from gapless.cli.main import main
+from gapless.db.schema import schema
 from gapless.django.database import dsn
 
 _RUN = ("run", "gapless.django:handlers")
@@ -42,12 +43,14 @@ Command = ManageCommand  # the name that Django looks for
 def _run(words: list[str]) -> int:
     if words[:1] == ["run"] and not any(not word.startswith("-") for word in words[1:2]):
         words = [*_RUN, *words[1:]]
-    before = os.environ.get("GAPLESS_DSN")
-    os.environ["GAPLESS_DSN"] = dsn()
+    own = {"GAPLESS_DSN": dsn(), "GAPLESS_SCHEMA": schema()}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ |= own
     connections.close_all()  # `run` forks, and no child may have a session of Django's
     try:
         return main(words)
     finally:
-        os.environ.pop("GAPLESS_DSN")
-        if before is not None:
-            os.environ["GAPLESS_DSN"] = before
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value

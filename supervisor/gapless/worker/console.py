@@ -13,15 +13,19 @@ import os
 import signal
 import sys
 import termios
+from collections.abc import Callable
 from socket import socket
 from time import monotonic, sleep
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from gapless.cli.log_pipe import LogPipe
-from gapless.cli.logs import set_up_logs
+from gapless.logs import set_up_logs
+from gapless.worker.log_pipe import LogPipe
 from gapless.worker.plan import Plan
 from gapless.worker.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from gapless.status.console import Letters
 
 _WAY_OUT = "Ctrl-C drains, twice: now"
 _CONNECT_TIMEOUT_S = 5
@@ -31,10 +35,15 @@ _STOP_S_MAX = 1.0
 _TAKE_BACK = "\x1b[?7h\x1b[?1049l\x1b[?25h"
 
 
-def supervise_with_console(plan: Plan, metrics: socket | None = None) -> int:
-    """Run a supervisor under the live console; the terminal is as before on every way out."""
+def supervise_with_console(
+    plan: Plan, letters: Callable[[], Letters], metrics: socket | None = None
+) -> int:
+    """Run a supervisor under the live console; the terminal is as before on every way out.
+
+    letters: returns what the console can do about units set aside; called in its process alone.
+    """
     lines = LogPipe()
-    console = _ConsoleProcess(plan.dsn, lines)
+    console = _ConsoleProcess(plan.dsn, lines, letters)
     lines.write_here()
     try:
         with console:
@@ -50,7 +59,7 @@ class _ConsoleProcess:
     Ctrl-Z: the console first, for it has the terminal to give back, then the supervisor.
     """
 
-    def __init__(self, dsn: str, lines: LogPipe) -> None:
+    def __init__(self, dsn: str, lines: LogPipe, letters: Callable[[], Letters]) -> None:
         self._lines = lines
         self._stop_noted = False
         self._modes: list[Any] | None = None
@@ -59,7 +68,7 @@ class _ConsoleProcess:
         parent = os.getpid()
         self._pid: int | None = os.fork()
         if self._pid == 0:
-            _be_console(dsn, lines, parent)
+            _be_console(dsn, lines, letters, parent)
 
     def __enter__(self) -> None:
         self._former = signal.signal(signal.SIGTSTP, self._note_stop)
@@ -133,7 +142,9 @@ class _ConsoleProcess:
         sys.stdout.flush()
 
 
-def _be_console(dsn: str, lines: LogPipe, supervisor_pid: int) -> NoReturn:
+def _be_console(
+    dsn: str, lines: LogPipe, letters: Callable[[], Letters], supervisor_pid: int
+) -> NoReturn:
     """Be the console's process until the log's lines end; then say the last of them."""
     code = 1
     try:
@@ -142,13 +153,12 @@ def _be_console(dsn: str, lines: LogPipe, supervisor_pid: int) -> NoReturn:
             signal.signal(each, signal.SIG_IGN)
         lines.read_here(supervisor_pid)
         # Rich is for this process alone: the workers need not carry it.
-        from gapless.cli.dlq.console import LETTERS  # noqa: PLC0415
         from gapless.db.connect import connect  # noqa: PLC0415
         from gapless.status.loop import accompany  # noqa: PLC0415
 
         code = accompany(
             lambda: connect(dsn, role="console", connect_timeout_s=_CONNECT_TIMEOUT_S),
-            LETTERS,
+            letters(),
             lines,
             _WAY_OUT,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.dlq.show import unit_lines
 from gapless.ops.dlq.change import redrive_unit
 from gapless.ops.dlq.find import DlqFilter, list_units, show_unit
+from gapless.ops.dlq.lines import unit_lines
 from gapless.ops.place import GroupPlace
 from gapless.status.console import Letters
 from gapless.status.view import At, LetterLine

@@ -1,0 +1,55 @@
+-- Look at the groups that expire (set_expiry.sql), and drop those whose time is over, with their letters: the
+-- housekeeper calls it now and then. Returns those it dropped, and how many units they had set aside. Each is
+-- audited (action expire, then drop).
+-- A group is in use while it has a member, is paused, or has other traces (group_traces.sql) than at the look before.
+-- Its idle time grows by the time since then, by at most gap_s seconds: a time in which nobody looked, for no
+-- supervisor ran, counts for next to nothing, and so does a clock that was set.
+-- locks: the rows of group_expiry, by try; then as drop_group()
+create or replace function gapless.expire_groups(_gap_s double precision)
+returns table (group_id text, set_aside bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  each gapless.group_expiry;
+  now_ts timestamptz := clock_timestamp();
+  traces text;
+begin
+  for each in
+    select e.* from gapless.group_expiry e order by e.group_id for update skip locked
+  loop
+    if not exists (select from gapless.consumer_group g where g.group_id = each.group_id) then
+      delete from gapless.group_expiry e where e.group_id = each.group_id;
+      continue;
+    end if;
+    traces := gapless.group_traces(each.group_id);
+    if each.seen is distinct from traces
+      or exists (select from gapless.member_group m where m.group_id = each.group_id)
+      or exists (select from gapless.group_pause p where p.group_id = each.group_id)
+    then
+      each.idle := '0';
+    else
+      each.idle := each.idle + make_interval(secs => least(
+        greatest(extract(epoch from now_ts - each.looked_ts), 0), greatest(_gap_s, 0), 3600
+      ));
+    end if;
+    update gapless.group_expiry e set idle = each.idle, looked_ts = now_ts, seen = traces
+    where e.group_id = each.group_id;
+    continue when each.idle < each.expires_after;
+    begin
+      insert into gapless.audit (action, group_id, topic_id, detail)
+      select 'expire', g.group_id, g.topic_id,
+        jsonb_build_object('expires_after', each.expires_after, 'idle', each.idle)
+      from gapless.consumer_group g where g.group_id = each.group_id;
+      set_aside := gapless.drop_group(each.group_id);
+      group_id := each.group_id;
+      delete from gapless.group_expiry e where e.group_id = each.group_id;
+      return next;
+    exception when sqlstate 'GL423' then    -- somebody has just come to work for it
+      update gapless.group_expiry e set idle = '0' where e.group_id = each.group_id;
+    end;
+  end loop;
+end
+$$;

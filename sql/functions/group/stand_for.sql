@@ -1,0 +1,11 @@
+-- Let a scratch group take the direct messages of another group: a replay is of a handler of that one.
+create or replace function gapless.stand_for(_group_id text, _topic_id int, _for text)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  update gapless.consumer_group g set stands_for = _for
+  where g.group_id = _group_id and g.topic_id = _topic_id and g.is_scratch
+    and g.stands_for is distinct from _for
+$$;

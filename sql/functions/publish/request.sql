@@ -1,0 +1,37 @@
+-- Publish an event to which whoever handles it replies (reply.sql); returns the request's id, which is its
+-- transaction_id and what wait_reply() takes. Commit, then wait: nobody handles what is not committed.
+--   select gapless.request('prices', '{"of": "AA"}', timeout => '5 s', to_group => 'quotes');
+-- timeout: when it is over nobody replies any more. The topic has to take direct messages (set_direct.sql), for the
+-- reply is an event of it that every group passes. Raises GL409 when it does not, and what publish() raises.
+create or replace function gapless.request(
+  topic text, payload json, timeout interval default '30 s', to_group text default null, key text default null,
+  event_type text default null, headers jsonb default null, host_id text default null, user_id text default null
+)
+returns uuid
+language plpgsql
+as $$
+declare
+  seconds double precision := extract(epoch from request.timeout);
+  request_id uuid := gen_random_uuid();
+begin
+  if (seconds > 0 and seconds <= 86400) is not true then
+    raise exception 'the timeout of a request is above 0 s, at most 1 day, not %',
+      coalesce(request.timeout::text, 'null')
+      using errcode = 'GL400';
+  end if;
+  if not (select t.direct from gapless.topic t where t.topic_id = gapless.topic_id(request.topic)) then
+    raise exception 'topic "%" takes no direct messages, and a reply is one: gapless topics alter % --direct',
+      request.topic, request.topic
+      using errcode = 'GL409';
+  end if;
+  perform gapless.publish(
+    request.topic, request.payload, request.key, request.event_type,
+    coalesce(request.headers, '{}') || jsonb_build_object(
+      'gapless-request', request_id,
+      'gapless-deadline', clock_timestamp() + make_interval(secs => seconds)
+    ),
+    request.host_id, request.user_id, request_id, to_group => request.to_group
+  );
+  return request_id;
+end
+$$;

@@ -1,0 +1,34 @@
+-- Wait for the reply to a request; no row: there was none in that time. It looks every 2 to 50 ms.
+--   select payload from gapless.wait_reply('prices', request_id, '5 s');
+-- Who knows the id of a request may read its reply. Call it after the transaction that asked has committed, under READ
+-- COMMITTED, and not for long at a time: while it waits vacuum does.
+-- index: outbox_message_transaction
+create or replace function gapless.wait_reply(topic text, request_id uuid, timeout interval default '10 s')
+returns table (payload json, headers jsonb, created_ts timestamptz)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  seconds double precision := gapless.require_interval('timeout', timeout, true);
+  wanted int := gapless.topic_id(topic);
+  give_up timestamptz := clock_timestamp() + make_interval(secs => seconds);
+  reply_id uuid := gapless.reply_uuid(wait_reply.request_id);
+  pause_s double precision := 0.002;
+begin
+  perform gapless.require_read_committed('wait_reply');
+  loop
+    return query
+    select o.payload, o.headers, o.created_ts from gapless.outbox_message_t o
+    where o.transaction_id = reply_id and o.topic_id = wanted
+    order by o.id limit 1;
+    if found or clock_timestamp() >= give_up then
+      return;
+    end if;
+    perform pg_sleep(least(pause_s, extract(epoch from give_up - clock_timestamp())));
+    pause_s := least(pause_s * 1.5, 0.05);
+  end loop;
+end
+$$;

@@ -1,0 +1,65 @@
+-- Which subscriptions of a group match these events: rows of (n, matched), n the place of the event in message_ids,
+-- from 1, perhaps several for one event; none for an event that no subscription matches. error: why none could be
+-- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
+-- The forms are read after the caller has read which events there are: what was published after subscribe() committed
+-- finds the subscription.
+-- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
+create or replace function gapless.match_events(_group_id text, _topic_id int, _message_ids bigint[])
+returns table (n int, matched bigint[], error text)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  forms gapless.subscription_form[] := array(
+    select f from gapless.subscription_form f where f.group_id = _group_id and f.topic_id = _topic_id
+  );
+  form gapless.subscription_form;
+  event record;
+  body jsonb;
+  found_values jsonb;
+begin
+  for event in
+    select u.n, o.payload, o.event_type, o.key, o.host_id, o.user_id
+    from unnest(_message_ids) with ordinality as u (id, n)
+    cross join lateral (
+      select * from gapless.outbox_message_t m where m.id = u.id offset 0
+    ) o
+  loop
+    n := event.n;
+    matched := null;
+    error := null;
+    begin
+      body := event.payload::jsonb;
+    exception when others then
+      if left(sqlstate, 2) in ('40', '53', '57', '58', 'XX') then
+        raise;
+      end if;
+      error := 'no subscription could be asked: ' || sqlerrm;
+    end;
+    if error is not null then
+      return next;
+      continue;
+    end if;
+    foreach form in array forms loop
+      found_values := gapless.match_values(
+        form.match_paths, body, event.event_type, event.key, event.host_id, event.user_id
+      );
+      matched := array(
+        select s.subscription_id from gapless.subscription s
+        where s.form_id = form.form_id
+          and jsonb_hash_extended(s.match_values, 0) = jsonb_hash_extended(found_values, 0)
+          and s.match_values = found_values
+          and (form.condition is null or jsonb_path_match(body, form.condition, s.params, silent => true))
+      );
+      if matched <> '{}' then
+        return next;
+      end if;
+    end loop;
+  end loop;
+end
+$$;

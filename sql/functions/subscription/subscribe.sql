@@ -1,0 +1,69 @@
+-- Let a group take, of a topic, the events that this subscription matches; what none of its subscriptions matches is
+-- passed by the group's offset, neither sent nor handled. Events that are published afterwards are matched.
+-- name: 1 to 200 characters; of a subscription that is there it is replaced.
+-- match: which of the params have to be equal to which part of an event, '{"customer": "$.customer_id"}'. A part is
+-- a field of the payload, or event_type, key, host_id or user_id. One that is missing counts as null.
+-- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the
+-- subscriptions whose values match, those take the event for which it is true too. Give match, condition or both.
+-- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
+-- handlers see it.
+-- Returns whether that is a change. Raises GL400 for what is no subscription, for a queue group, and for a group
+-- with a filter; GL404 for a group that is not there.
+-- locks: the group's filter row: one at a time. The first one of a group as set_filter()
+create or replace function gapless.subscribe(
+  group_id text, topic text, name text, match jsonb default '{}', params jsonb default '{}',
+  condition text default null
+)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  wanted int := gapless.topic_id(topic);
+  names text[];
+  paths text[];
+  path jsonpath := gapless.check_subscription(
+    subscribe.name, subscribe.match, subscribe.params, subscribe.condition
+  );
+  wanted_digest uuid;
+  given jsonb;
+  form int;
+begin
+  if not gapless.lock_subscriptions(subscribe.group_id, subscribe.topic, wanted) then
+    perform gapless.begin_subscriptions(subscribe.group_id, subscribe.topic, wanted);
+  end if;
+  select coalesce(array_agg(m.key), '{}'), coalesce(array_agg(m.value), '{}'),
+    coalesce(jsonb_agg(subscribe.params -> m.key), '[]')
+  into names, paths, given
+  from jsonb_each_text(subscribe.match) m;
+  wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text)::uuid;
+
+  if exists (
+    select from gapless.subscription s
+    join gapless.subscription_form f using (form_id)
+    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
+      and f.digest = wanted_digest and s.params = subscribe.params
+  ) then
+    return false;
+  end if;
+  perform gapless.forget_subscription(subscribe.group_id, wanted, subscribe.name);
+  select f.form_id into form from gapless.subscription_form f
+  where f.group_id = subscribe.group_id and f.topic_id = wanted and f.digest = wanted_digest;
+  if not found then
+    insert into gapless.subscription_form (group_id, topic_id, digest, match_names, match_paths, condition)
+    values (subscribe.group_id, wanted, wanted_digest, names, paths, path)
+    returning form_id into form;
+  end if;
+  insert into gapless.subscription (group_id, topic_id, name, form_id, params, match_values)
+  values (subscribe.group_id, wanted, subscribe.name, form, subscribe.params, given);
+  insert into gapless.audit (action, group_id, topic_id, detail)
+  values (
+    'subscribe', subscribe.group_id, wanted,
+    jsonb_build_object(
+      'name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params
+    )
+  );
+  return true;
+end
+$$;

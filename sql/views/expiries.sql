@@ -1,0 +1,15 @@
+-- Groups that go when nobody uses them for long: after how long, for how long nobody has, how long is left, and how
+-- many units would go with each.
+create or replace view gapless.expiries as
+select
+  e.group_id,
+  e.expires_after,
+  e.idle,
+  greatest(e.expires_after - e.idle, '0') as time_left,
+  e.idle >= e.expires_after * 0.9 as is_near,
+  (select count(*) from gapless.dead_letter d where d.group_id = e.group_id) as set_aside,
+  e.set_by,
+  e.set_ts
+from gapless.group_expiry e;
+
+comment on view gapless.expiries is 'Groups that are dropped when nobody uses them, and how long they have left.';

@@ -1,0 +1,93 @@
+"""The `subscriptions` command: list those of a group, add one, remove one."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from gapless.cli.context import open_connection, show_found
+from gapless.cli.filters import json_object
+from gapless.cli.parser import Parser, add_verb
+from gapless.cli.place import group_place, place_of
+from gapless.cli.screen import answer
+from gapless.ops.subscriptions import (
+    SubscriptionInfo,
+    list_subscriptions,
+    subscribe,
+    unsubscribe,
+)
+
+EXAMPLES = """\
+A group with subscriptions takes the events that one of them matches; see docs/subscriptions.md.
+
+examples:
+  gapless subscriptions add mails/orders ann --match '{"id": "$.customer_id"}' --params '{"id": 17}'
+  gapless subscriptions add mails ben --where '$.total > $min' --params '{"min": 1000}'
+  gapless subscriptions list mails
+  gapless subscriptions remove mails ann
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the verbs."""
+    verbs = parser.add_verbs("list")
+    _add_place(add_verb(verbs, "list", _list, "list the subscriptions of a group"))
+    about = "let the group take what matches, too; one of that name is replaced"
+    adding = add_verb(verbs, "add", _add, about)
+    _add_place(adding)
+    adding.add_argument("name", help="of 1 to 200 characters")
+    adding.add_argument(
+        "--match",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help='which params equal which part of an event: \'{"customer": "$.customer_id"}\'',
+    )
+    adding.add_argument(
+        "--where", metavar="JSONPATH", help="payloads for which it holds, such as '$.total > $min'"
+    )
+    adding.add_argument(
+        "--params",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="values, '{\"customer\": 17}'",
+    )
+    about = "match nothing more for it; a group without any takes nothing"
+    removal = add_verb(verbs, "remove", _remove, about)
+    _add_place(removal)
+    removal.add_argument("name")
+
+
+def _add_place(parser: Parser) -> None:
+    parser.add_argument("place", type=group_place, metavar="GROUP[/TOPIC]")
+    parser.add_argument("--topic", help="of this one of its topics")
+    parser.set_defaults(partition=None)
+
+
+def _list(args: argparse.Namespace) -> int:
+    place = place_of(args)
+    hint = f"{place} has no subscriptions: gapless subscriptions add {place} NAME"
+    return show_found(
+        args, "subscriptions", SubscriptionInfo, lambda conn: list_subscriptions(conn, place), hint
+    )
+
+
+def _add(args: argparse.Namespace) -> int:
+    place = place_of(args)
+    with open_connection(args, "subscriptions") as conn:
+        done = subscribe(
+            conn, place, args.name, match=args.match, where=args.where, params=args.params
+        )
+    name = f"group {done.group} of topic {done.topic} takes what subscription {done.name} matches"
+    answer(args, name if done.changed else f"nothing to do: {name} already", **asdict(done))
+    return 0
+
+
+def _remove(args: argparse.Namespace) -> int:
+    with open_connection(args, "subscriptions") as conn:
+        done = unsubscribe(conn, place_of(args), args.name)
+    there = f"subscription {done.name} of group {done.group}, topic {done.topic}"
+    text = f"removed {there}" if done.changed else f"nothing to do: there is no {there}"
+    answer(args, text, **asdict(done))
+    return 0

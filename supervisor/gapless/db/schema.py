@@ -1,0 +1,124 @@
+"""The schema of this process, and our SQL as it reads in another one than sql/ is written for.
+
+A process works in one schema: GAPLESS_SCHEMA, unless use_schema() came first.
+
+Everything that two installations in one database must not share has the schema's name in it, or a
+number that is made of it: tables, functions, channels, advisory locks, triggers on captured tables,
+settings of a session, the application_name of sessions. What is of the whole server (the roles) or
+travels with events (headers) keeps its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from typing import LiteralString
+
+from gapless.errors import ConfigError
+from gapless.settings import environment_schema
+from gapless.settings.schema import DEFAULT_SCHEMA
+
+# MUST not match the roles gapless_producer, gapless_consumer, gapless_operator, nor `gapless seek`.
+# It begins with the word itself, so that the search is one for a literal.
+_NAMED = re.compile(
+    r"gapless(?:"
+    r"(?=\.[a-z_%\"])(?<![\w./-]gapless)(?<!returns: gapless)"  # gapless.topic, gapless.wake
+    r"|\b(?:(?<=\bschema gapless)|(?<= if not exists gapless)|(?<= if exists gapless))"
+    r"|(?='|/)(?<='gapless)"  # 'gapless'::regnamespace, and the application_name 'gapless/…
+    r"|(?=\"\.)(?<=\"gapless)"
+    r"|(?=_(?:p|g|capture)_|_sequencer\b|_role\b)(?<!\wgapless)"  # channels and triggers
+    r")"
+)
+_LOCK_CLASS = re.compile(r"742700([1-9])\b(?<!\d\d{7})")
+_DEFAULT_SLOT = 7_427_000 >> 4
+
+_chosen: list[str] = []  # the schema of this process, once somebody has asked
+_forget: list[Callable[[], object]] = []  # what was loaded for the schema of before
+
+
+def schema() -> str:
+    """Return the schema of this process. Raises ConfigError for a bad GAPLESS_SCHEMA."""
+    if not _chosen:
+        _chosen.append(environment_schema(os.environ))
+    return _chosen[0]
+
+
+def use_schema(name: str) -> None:
+    """Let this process work in a schema, of which SchemaName has approved, from now on.
+
+    For whoever begins a process: sessions that are open keep the SQL they had.
+    """
+    if _chosen == [name]:
+        return
+    _chosen[:] = [name]
+    for forget in _forget:
+        forget()
+
+
+def once_changed(forget: Callable[[], object]) -> None:
+    """Have what was loaded forgotten when this process begins to work in another schema."""
+    _forget.append(forget)
+
+
+def agree_on_schema(wanted: str, source: str) -> None:
+    """Let this process work in the schema that somebody said; never change it under what runs.
+
+    source: who said it, for the error. Raises ConfigError when it works in another one already.
+    """
+    if _chosen and _chosen != [wanted]:
+        raise ConfigError(
+            f"schema is {wanted} (from {source}), but this process works in {schema()} already: "
+            f"set GAPLESS_SCHEMA={wanted} before it starts; one process works in one schema"
+        )
+    use_schema(wanted)
+
+
+def here(text: str) -> LiteralString:
+    """Return SQL of ours, such as a file of it, as it reads in the schema of this process.
+
+    No input is ever in it, and so it counts as a literal: the name needs no quotes.
+    """
+    return in_schema(text, schema())
+
+
+def schema_words() -> str:
+    """Name the schema in a message: `gapless schema`, or `gapless schema "audit"`."""
+    return "gapless schema" if schema() == DEFAULT_SCHEMA else f'gapless schema "{schema()}"'
+
+
+def init_command() -> str:
+    """Return the command that installs or upgrades the schema of this process."""
+    return "gapless init" if schema() == DEFAULT_SCHEMA else f"gapless init --schema {schema()}"
+
+
+def in_schema(text: str, schema: str) -> str:
+    """Return SQL of ours as it reads in a schema, of which SchemaName has approved."""
+    if schema == DEFAULT_SCHEMA:
+        return text
+    first = _first_class(schema)
+    text = _LOCK_CLASS.sub(lambda found: str(first + int(found[1])), text)
+    return _NAMED.sub(schema, text)
+
+
+def channel_in(channel: str, schema: str) -> str:
+    """Return the channel `gapless_…` as it is called in a schema; others are called as they are."""
+    is_ours = channel.startswith(f"{DEFAULT_SCHEMA}_")
+    return schema + channel.removeprefix(DEFAULT_SCHEMA) if is_ours else channel
+
+
+def default_channel(channel: str, schema: str) -> str:
+    """Return the channel of a schema as channel_in() takes it."""
+    is_ours = channel.startswith(f"{schema}_")
+    return DEFAULT_SCHEMA + channel.removeprefix(schema) if is_ours else channel
+
+
+def _first_class(schema: str) -> int:
+    """Return the number below the classes of a schema's advisory locks: one of 2^27 - 1.
+
+    Two schemas of a database that had the same would hinder, and not harm, each other: what only
+    gapless may do hangs on no advisory lock alone (sql/README.md).
+    """
+    slot = int.from_bytes(hashlib.sha256(schema.encode()).digest()[:8], "big") % ((1 << 27) - 1)
+    return (slot + (slot >= _DEFAULT_SLOT)) << 4

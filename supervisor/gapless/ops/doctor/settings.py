@@ -1,0 +1,34 @@
+"""The settings that hold, and where each came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gapless.settings.record import CATALOG
+
+if TYPE_CHECKING:
+    from gapless.settings import Loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingLine:
+    """A setting as its file spells it: value in words, source as in Loaded.sources."""
+
+    key: str
+    value: str
+    source: str
+
+
+def list_settings(loaded: Loaded) -> list[SettingLine]:
+    """Return each setting with its value and source; of the DSN only whether there is one."""
+    lines = []
+    for key, setting in CATALOG.items():
+        value = getattr(loaded.settings, setting.attribute)
+        if key == "dsn" and value:
+            value = "(not shown)"
+        elif isinstance(value, tuple):
+            value = ", ".join(map(str, value))
+        text = "" if value is None else str(value)
+        lines.append(SettingLine(key=key, value=text, source=loaded.sources[key]))
+    return lines

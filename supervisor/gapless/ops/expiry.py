@@ -1,0 +1,55 @@
+"""Groups that go when nobody uses them for long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupExpiry:
+    """A group that is dropped after expires_after_s seconds without a member and without a claim.
+
+    idle_s: so long nobody has used it; left_s: so long it has. set_aside: units that would go with
+    it. set_by: a database role.
+    """
+
+    group: str
+    expires_after_s: float
+    idle_s: float
+    left_s: float
+    set_aside: int
+    set_by: str
+    set_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryChange:
+    """What was said of a group; expires_after_s: None is never. changed: False: it was so."""
+
+    group: str
+    expires_after_s: float | None
+    changed: bool
+
+
+def list_expiries(conn: Connection[Any], group: str | None = None) -> list[GroupExpiry]:
+    """Return the groups that expire, by name, or one; none: it never does."""
+    return rows(conn, GroupExpiry, query("control", "expiries"), group=group)
+
+
+def set_expiry(conn: Connection[Any], group: str, after_s: float | None) -> ExpiryChange:
+    """Let a group be dropped, with its letters, after so many seconds in which nobody used it.
+
+    after_s: 60 to ten years; None: never, the default of every group. Its time begins anew.
+    Raises RefusedError for a time out of bounds, for the group of a pipeline, and (GL404) for one
+    that is not there.
+    """
+    (changed,) = row(conn, query("control", "set_expiry"), group=group, after_s=after_s)
+    return ExpiryChange(group=group, expires_after_s=after_s, changed=bool(changed))

@@ -1,0 +1,108 @@
+"""Subscriptions of a group, for an operator: list them, subscribe, unsubscribe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.ops.groups import one_topic, show_group
+from gapless.ops.place import GroupPlace
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionInfo:
+    """A subscription of a group.
+
+    match: which of the params have to be equal to which part of an event. where: a jsonpath
+    predicate over the payload; None: none. params: what handlers see of it. set_by: a role.
+    """
+
+    group: str
+    topic: str
+    name: str
+    match: Mapping[str, str]
+    where: str | None
+    params: Mapping[str, Any]
+    set_by: str = field(metadata={"only_json": True})
+    set_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionChange:
+    """What became of a subscription; changed: False when it was so before."""
+
+    group: str
+    topic: str
+    name: str
+    changed: bool
+
+
+def list_subscriptions(conn: Connection[Any], place: GroupPlace) -> list[SubscriptionInfo]:
+    """Return the subscriptions of a group, or of one topic of it, by their names.
+
+    Raises UsageError for a place with a partition, RefusedError (GL404) for no group.
+    """
+    show_group(conn, place)
+    where = {"group": place.group, "topic": place.topic}
+    return rows(conn, SubscriptionInfo, query("subscriptions", "list"), **where)
+
+
+def subscribe(
+    conn: Connection[Any],
+    place: GroupPlace,
+    name: str,
+    *,
+    match: Mapping[str, str] | None = None,
+    where: str | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> SubscriptionChange:
+    """Let a group take the events that this subscription matches, beside those of its others.
+
+    name: 1 to 200 characters; of one that is there it is replaced. match: of which param which part
+    of an event has to have the value, {"customer": "$.customer_id"}; a part is a field of the
+    payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
+    with params as its variables, which has to be true as well. Give one of them or both. params: a
+    JSON object of at most 10 000 characters. place: needs no topic where the group has one.
+    Raises UsageError for a place with a partition and for what is not JSON; RefusedError for what
+    is no subscription, a group with a filter, a queue group, and a group that is not there.
+    """
+    topic = one_topic(conn, place)
+    if where is not None and "\0" in where:
+        raise UsageError(f"where={where[:100]!r}: no jsonpath has a NUL character")
+    said = {
+        "match": _json("match", match or {}),
+        "where": where,
+        "params": _json("params", params or {}),
+    }
+    named = {"group": place.group, "topic": topic, "name": name}
+    (changed,) = row(conn, query("subscriptions", "subscribe"), **named, **said)
+    return SubscriptionChange(**named, changed=changed)
+
+
+def unsubscribe(conn: Connection[Any], place: GroupPlace, name: str) -> SubscriptionChange:
+    """Take a subscription away; a group whose last one goes takes nothing.
+
+    Raises UsageError for a place with a partition, RefusedError for a group that is not there.
+    """
+    where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
+    (changed,) = row(conn, query("subscriptions", "unsubscribe"), **where)
+    return SubscriptionChange(**where, changed=changed)
+
+
+def _json(what: str, value: Mapping[str, Any]) -> str:
+    try:
+        text = json.dumps(dict(value), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{what}={repr(value)[:100]}: {error}") from error
+    if "\\u0000" in text:
+        raise UsageError(f"{what}={repr(value)[:100]}: PostgreSQL cannot store a NUL character")
+    return text

@@ -1,0 +1,41 @@
+"""Groups that take some events only, and what that came to (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RECENT_S = 3600.0  # what a filter could not be asked about for longer is no news
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """A group with a filter. Events since it was set: kept, passed, unasked (kept all the same).
+
+    takes: the filter. unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago): of
+    the last event about which the filter could not be asked; None: there was none.
+    """
+
+    group_id: str
+    topic: str
+    takes: str
+    kept: int
+    passed: int
+    unasked: int
+    unasked_partition: int | None = None
+    unasked_offset: int | None = None
+    unasked_why: str | None = None
+    unasked_s: float | None = None
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether it could not be asked about an event, lately."""
+        return self.unasked_s is not None and self.unasked_s < RECENT_S
+
+    @property
+    def trouble(self) -> str:
+        """About what it could not be asked, and what became of that."""
+        place = f"{self.group_id}/{self.topic}/{self.unasked_partition}@{self.unasked_offset}"
+        events = "1 event" if self.unasked == 1 else f"{self.unasked} events"
+        return f"filter of {self.group_id}/{self.topic}: {events} delivered unasked, {place}: " + (
+            self.unasked_why or ""
+        )

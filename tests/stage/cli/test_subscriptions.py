@@ -1,0 +1,125 @@
+"""gapless subscriptions: listed, added, removed; what is refused; ops do the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from gapless import ops
+from gapless.errors import RefusedError, UsageError
+from gapless.log.topics import ensure_topic
+
+MATCH = ("--match", '{"customer": "$.customer_id"}')
+ANN = (*MATCH, "--params", '{"customer": 17}')
+
+
+@pytest.fixture
+def mails(gapless: Any, conn: psycopg.Connection) -> None:
+    ensure_topic(conn, "orders", partitions=2)
+    gapless("groups", "create", "mails", "orders")
+
+
+def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
+    none = gapless("subscriptions", "list", "mails")
+    assert (none.code, none.out) == (0, "")
+    assert "mails has no subscriptions" in none.err
+    done = gapless("subscriptions", "add", "mails/orders", "ann", *ANN)
+    assert done.out == "group mails of topic orders takes what subscription ann matches\n"
+    again = gapless("subscriptions", "add", "mails", "ann", *ANN)
+    assert again.out.startswith("nothing to do: ")
+    (row,) = gapless("subscriptions", "list", "mails", "--json").json
+    assert (row["name"], row["params"]) == ("ann", {"customer": 17})
+    assert (row["match"], row["where"]) == ({"customer": "$.customer_id"}, None)
+    assert "ann" in gapless("subscriptions", "list", "mails/orders").out
+    (group,) = gapless("groups", "--json").json
+    assert group["takes"] == "subscriptions: 1"
+    assert gapless("groups", "filter", "mails", "--json").json == []
+    removed = gapless("subscriptions", "remove", "mails", "ann", "--json")
+    expected = {"group": "mails", "topic": "orders", "name": "ann", "changed": True}
+    assert removed.json == expected
+    assert "nothing to do" in gapless("subscriptions", "remove", "mails", "ann").out
+
+
+def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> None:
+    def found() -> tuple[str, str]:
+        every = gapless("doctor", "--json").json["checks"]
+        (one,) = [each for each in every if each["name"] == "subscriptions"]
+        return one["level"], one["text"]
+
+    assert found() == ("ok", "0 subscriptions in 0 groups")
+    gapless("subscriptions", "add", "mails", "ann", *ANN)
+    assert found() == ("ok", "1 subscription in 1 group")
+    gapless("subscriptions", "remove", "mails", "ann")
+    assert found() == ("warning", "mails/orders has none left, and takes no event")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["add", "nosuch", "ann", *ANN], 'there is no group "nosuch"'),
+        (["list", "nosuch"], 'there is no group "nosuch"'),
+        (["remove", "nosuch", "ann"], 'there is no group "nosuch"'),
+        (["add", "mails/orders/1", "ann", *ANN], "mails/orders/1"),
+        (["add", "mails", "ann", *MATCH], "no value for customer"),
+        (["add", "mails", "ann"], "not by nothing"),
+        (["add", "mails", "ann", "--where", "$.a >"], "is no jsonpath"),
+        (["add", "mails", "ann", "--where", "$.a > $b"], "has no value for $b"),
+        (["add", "mails", "ann", "--match", "{"], "is not JSON"),
+        (["add", "mails", "ann", "--match", "[1]"], "is not a JSON object"),
+        (["add", "mails", "ann", "--match", '{"a": "b"}', "--params", '{"a": 1}'], "cannot match"),
+        (["add", "mails", "", *ANN], "1 to 200 characters"),
+        (["add", "mails", "n" * 201, *ANN], "1 to 200 characters"),
+        (["add", "mails", "ann", *MATCH, "--params", '{"customer": "\\u0000"}'], "NUL"),
+    ],
+)
+def test_one_line_for_what_is_refused(
+    gapless: Any, mails: None, words: list[str], says: str
+) -> None:
+    done = gapless("subscriptions", *words)
+    assert done.code != 0
+    assert says in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
+
+
+def test_group_of_two_topics_is_asked_for_one(
+    gapless: Any, conn: psycopg.Connection, mails: None
+) -> None:
+    ensure_topic(conn, "stock", partitions=1)
+    gapless("groups", "create", "mails", "stock")
+    assert "name one" in gapless("subscriptions", "add", "mails", "ann", *ANN).err
+    assert gapless("subscriptions", "add", "mails/stock", "ann", *ANN).code == 0
+    (row,) = gapless("subscriptions", "list", "mails", "--json").json
+    assert row["topic"] == "stock"
+
+
+def test_ops_do_the_same(conn: psycopg.Connection, mails: None) -> None:
+    place = ops.GroupPlace.parse("mails")
+    match = {"customer": "$.customer_id"}
+    assert ops.subscribe(conn, place, "ann", match=match, params={"customer": 17}).changed
+    where = "$.total > $min"
+    assert ops.subscribe(conn, place, "ben", where=where, params={"min": 5}).changed
+    found, ben = ops.list_subscriptions(conn, place)
+    assert ben.where == '($."total" > $"min")'
+    assert (found.name, found.match, found.params) == ("ann", match, {"customer": 17})
+    with pytest.raises(RefusedError, match="unsubscribe"):
+        ops.clear_filter(conn, place)
+    with pytest.raises(UsageError, match="params="):
+        ops.subscribe(conn, place, "ann", match=match, params={"customer": object()})
+    with pytest.raises(UsageError, match="NUL"):
+        ops.subscribe(conn, place, "ann", where="\0")
+    assert ops.unsubscribe(conn, place, "ann").changed
+
+
+def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:
+    conn.execute("set role gapless_consumer")
+    for ask in (
+        "select gapless.subscribe('mails', 'orders', 'ann', '{\"a\": \"key\"}', '{\"a\": 1}')",
+        "select gapless.unsubscribe('mails', 'orders', 'ann')",
+        "select gapless.forget_subscription('mails', 1, 'ann')",
+        "select gapless.begin_subscriptions('mails', 'orders', 1)",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute(ask)

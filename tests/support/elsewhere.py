@@ -1,0 +1,34 @@
+"""The tests in another schema: `GAPLESS_TEST_SCHEMA=audit bin/test tests/stage/queue`.
+
+Their SQL says `gapless.`, as the source does; psycopg is made to put it into that schema. What they
+start in processes of its own finds GAPLESS_SCHEMA in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from psycopg._queries import PostgresQuery
+
+from gapless.db.schema import in_schema
+from gapless.settings.schema import DEFAULT_SCHEMA
+
+SCHEMA = os.environ.get("GAPLESS_TEST_SCHEMA", DEFAULT_SCHEMA)
+
+
+def configure() -> None:
+    """Have all that this process and its children do be in the schema of GAPLESS_TEST_SCHEMA."""
+    os.environ.pop("GAPLESS_SCHEMA", None)
+    if SCHEMA == DEFAULT_SCHEMA:
+        return
+    os.environ["GAPLESS_SCHEMA"] = SCHEMA
+    as_bytes = PostgresQuery._ensure_bytes
+
+    def moved(self: PostgresQuery, query: Any) -> bytes:
+        text = as_bytes(self, query)
+        if b"gapless" in text or b"742700" in text:
+            return in_schema(text.decode(), SCHEMA).encode()
+        return text
+
+    PostgresQuery._ensure_bytes = moved  # type: ignore[method-assign]
