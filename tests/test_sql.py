@@ -176,7 +176,8 @@ CALLED_BY_PEOPLE = {
     *"publish_later cancel promote scheduled_until cron_next add_schedule pause_schedule".split(),
     *"resume_schedule remove_schedule run_schedule".split(),
     *"read ends locate trace chain_state transaction_state wait_for wait_through may_lease".split(),
-    *"capture release_capture mend_capture".split(),
+    *"capture release_capture mend_capture attach detach".split(),
+    *"add_webhook remove_webhook pause_webhook resume_webhook".split(),
     *"create_api_key revoke_api_key".split(),
     *"take acknowledge release reject extend queue_state".split(),
 }

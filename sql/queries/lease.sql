@@ -59,6 +59,15 @@ select gapless.drain_member(%(member_id)s)
 -- name: leave
 select gapless.leave_group(%(member_id)s)
 
+-- name: enter_group
+select gapless.enter_group(%(member_id)s, %(group_id)s, %(topic_id)s)
+
+-- name: quit_group
+select gapless.quit_group(%(member_id)s, %(group_id)s, %(topic_id)s)
+
+-- name: group_no
+select g.group_no from gapless.consumer_group g where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
+
 -- name: disown
 select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)s)
 

@@ -110,6 +110,20 @@ from gapless.publish_each(
   %(deliver_at)b::text[], %(deliver_in)b::text[], %(to_group)b::text[]
 ) e
 
+-- name: request
+select gapless.request(
+  %(topic)s, %(payload)s::json, make_interval(secs => %(timeout_s)s), %(to_group)s, %(key)s, %(event_type)s,
+  %(headers)s::jsonb, %(host_id)s, %(user_id)s
+)
+
+-- name: reply
+select gapless.reply(%(topic)s, %(headers)s::jsonb, %(payload)s::json)
+
+-- name: wait_reply
+select r.payload::text from gapless.wait_reply(
+  %(topic)s, %(request_id)s::uuid, make_interval(secs => %(wait_s)s)
+) r
+
 -- name: publish_request
 -- Many events as one request with a key.
 select r.transaction_id, r.duplicate, r.scheduled_ids
@@ -126,20 +140,6 @@ select t.name as topic, l.partition_id as partition, l.first_offset, l.last_offs
 from gapless.locate(%(transaction_id)s::text::uuid) l
 join gapless.topic t on t.topic_id = l.topic_id
 order by t.name, l.partition_id
-
--- name: request
-select gapless.request(
-  %(topic)s, %(payload)s::json, make_interval(secs => %(timeout_s)s), %(to_group)s, %(key)s, %(event_type)s,
-  %(headers)s::jsonb, %(host_id)s, %(user_id)s
-)
-
--- name: reply
-select gapless.reply(%(topic)s, %(headers)s::jsonb, %(payload)s::json)
-
--- name: wait_reply
-select r.payload::text from gapless.wait_reply(
-  %(topic)s, %(request_id)s::uuid, make_interval(secs => %(wait_s)s)
-) r
 
 -- name: create_topic
 select gapless.create_topic(%(name)s, %(partitions)s, %(keep_s)s, %(window_s)s)

@@ -266,6 +266,14 @@ from gapless.expiries e
 where e.is_near
 order by e.time_left, e.group_id
 
+-- name: attachments
+-- Attached tables of which not every row is published, or which wait to be copied to their end.
+-- returns: gapless.status.strangers:FaultyAttachment
+select a.table_name as table, a.problem, a.remedy
+from gapless.attachments a
+where a.problem is not null
+order by 1
+
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.
 -- returns: gapless.status.snapshot:HeldLog

@@ -62,10 +62,18 @@ begin
     gapless.adopt_topic, gapless.discard_unrouted, gapless.list_unrouted,
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
     gapless.run_schedule, gapless.create_api_key, gapless.revoke_api_key,
+    gapless.add_webhook, gapless.remove_webhook, gapless.pause_webhook, gapless.resume_webhook,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
     gapless.subscribe, gapless.unsubscribe, gapless.lock_subscriptions, gapless.begin_subscriptions,
     gapless.forget_subscription
+    from gapless_consumer;
+  -- An attachment reads and writes with an operator's own rights, on other tables too.
+  grant insert, update, delete
+    on gapless.attached, gapless.attached_row, gapless.attached_miss, gapless.attached_group
+    to gapless_operator;
+  revoke execute on function
+    gapless.attach, gapless.detach, gapless.attach_rows, gapless.note_attach, gapless.hold_still
     from gapless_consumer;
   -- Only whoever made the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then

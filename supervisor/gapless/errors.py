@@ -161,6 +161,17 @@ class UnreadyError(BlockedError):
         self.args = (text,)
 
 
+class ReceiverError(BlockedError):
+    """What a handler sends to takes nothing now: its units wait in place, no attempt counts.
+
+    place: who that is.
+    """
+
+    def __init__(self, place: str, error: BaseException | str) -> None:
+        super().__init__(place, error)
+        self.args = (f"{place}: {error}",)
+
+
 def one_line(error: BaseException) -> str:
     """Return the text of an error on one line, 500 characters of it at most; never nothing."""
     return " ".join(str(error).split())[:500] or type(error).__name__

@@ -18,12 +18,13 @@ as $$
 declare
   first record;
 begin
-  if to_groups[1] is not null then
-    headers[1] := gapless.direct_headers(publish_request.topic, headers[1]::jsonb, to_groups[1])::text;
-  end if;
   select o.* into strict first
   from gapless.publish_once(
-    publish_request.topic, payloads[1]::json, request_key, keys[1], event_types[1], headers[1]::jsonb,
+    publish_request.topic, payloads[1]::json, request_key, keys[1], event_types[1],
+    case
+      when to_groups[1] is null then headers[1]::jsonb
+      else gapless.direct_headers(publish_request.topic, headers[1]::jsonb, to_groups[1])
+    end,
     host_ids[1], user_ids[1], deliver_at => deliver_ats[1]::timestamptz,
     deliver_in => deliver_ins[1]::interval, digest => publish_request.digest
   ) o;

@@ -24,7 +24,7 @@ begin
       using errcode = 'GL400';
   end if;
   if _match = '{}' and _condition is null then
-    raise exception 'subscription "%" matches by equal values, {"param": "$.field"}, a condition, or both, not by nothing',
+    raise exception 'subscription "%" matches by values, {"param": "$.field"}, a condition, or both, not by nothing',
       _name
       using errcode = 'GL400';
   end if;

@@ -63,6 +63,14 @@ COMMANDS = {
         "gapless.cli.subscriptions",
         "many subscriptions in one group, whose events it takes: list, add, remove",
     ),
+    "attach": Command(
+        "gapless.cli.attach",
+        "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
+    ),
+    "webhooks": Command(
+        "gapless.cli.webhooks",
+        "endpoints that are called with events: add, list, test, pause, resume, remove",
+    ),
     "tail": Command(
         "gapless.cli.tail",
         "look at the events of a topic, also as they come",

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
 from gapless.cli.on_spark import add_spark_arguments, spark_conf
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from socket import socket
 
+    from gapless.settings import Loaded, Settings
     from gapless.status.console import Letters
+    from gapless.worker.plan import Plan, Source
+
+PARTITIONS_PER_ENDPOINT = 64  # of a supervisor that only delivers: a process for each webhook
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="end when the role loses its grants (default: wait for their return)",
+    )
+    parser.add_argument(
+        "--webhooks",
+        action="store_true",
+        help="deliver to the webhooks there are (gapless webhooks), and to those that come; "
+        'needs "gapless[webhooks]"',
     )
     _add_watching(parser)
 
@@ -106,31 +118,25 @@ def main(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     # Heavy imports only when it runs: `gapless --help` stays fast.
-    from gapless.consume.user.load import load_handlers  # noqa: PLC0415
     from gapless.errors import UsageError  # noqa: PLC0415
-    from gapless.log.schedules import Schedule  # noqa: PLC0415
-    from gapless.worker.plan import make_plan  # noqa: PLC0415
     from gapless.worker.supervisor import Supervisor  # noqa: PLC0415
 
     conf = spark_conf(args)
     if args.engine != "spark" and (conf or args.master):
         option = "--conf" if conf else "--master"
         raise UsageError(f"{option} is for Spark: add --engine spark, or leave it out")
+    if args.webhooks and args.engine == "spark":
+        raise UsageError("webhooks are delivered by processes: leave --engine spark out")
     flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
     loaded = load_all(args, flags)
     settings = loaded.settings
     references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
-    if not references:
+    if not references and not args.webhooks:
         raise UsageError(
             "which handlers? Name them: gapless run module, gapless run path/app.py, "
-            "or app: in the configuration"
+            "or app: in the configuration; or deliver to webhooks: gapless run --webhooks"
         )
-    handlers = [handler for reference in references for handler in load_handlers(reference)]
-    dsn = server_dsn(args, settings)
-    # The default asks for nothing: a topic may have been given another number since.
-    is_asked = loaded.sources["totalPartitions"] != "default"
-    schedules = [Schedule(**each.record()) for each in loaded.schedules]
-    plan = make_plan(settings, dsn, handlers, asks_partitions=is_asked, schedules=schedules)
+    plan = _plan(args, loaded, references)
     metrics = _listen(settings.metrics)
     if args.engine == "spark":
         from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
@@ -152,6 +158,38 @@ def _letters() -> Letters:
     from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415 - in the console's process alone
 
     return LETTERS
+
+
+def _plan(args: argparse.Namespace, loaded: Loaded, references: Sequence[str]) -> Plan:
+    """Return what is to be run. Raises UsageError for what cannot be."""
+    from gapless.consume.user.load import load_handlers  # noqa: PLC0415 - as above
+    from gapless.log.schedules import Schedule  # noqa: PLC0415 - as above
+    from gapless.worker.plan import make_plan  # noqa: PLC0415 - as above
+
+    settings = loaded.settings
+    handlers = [handler for reference in references for handler in load_handlers(reference)]
+    dsn = server_dsn(args, settings)
+    if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
+        settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
+    return make_plan(
+        settings,
+        dsn,
+        handlers,
+        # The default asks for nothing: a topic may have been given another number since.
+        asks_partitions=loaded.sources["totalPartitions"] != "default",
+        schedules=[Schedule(**each.record()) for each in loaded.schedules],
+        source=_webhooks(settings, dsn) if args.webhooks else None,
+    )
+
+
+def _webhooks(settings: Settings, dsn: str) -> Source:
+    """Return who knows of webhooks. Raises UsageError where they cannot be delivered."""
+    from gapless.ops.webhooks import require_extra  # noqa: PLC0415 - not for --help
+
+    require_extra()
+    from gapless.webhooks.fleet import Webhooks  # noqa: PLC0415 - needs an extra
+
+    return Webhooks(settings, dsn)
 
 
 def _log_on(log_format: str, metrics: socket | None) -> None:

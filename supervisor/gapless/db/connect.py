@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
 from gapless.db.schema import schema
-from gapless.errors import ConnectError, UnreachableError, one_line
+from gapless.errors import ConnectError, ReceiverError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
 
@@ -122,7 +122,7 @@ def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
 def is_transient(error: BaseException) -> bool:
     """Tell whether an error is the environment's: to be retried, never counted against an event."""
     if not isinstance(error, psycopg.Error):
-        return isinstance(error, ConnectError)
+        return isinstance(error, ConnectError | ReceiverError)
     if error.sqlstate is None:
         # Without SQLSTATE it never reached the server, or it broke on the way. So does a
         # statement with more than 65 535 parameters, and it will never do better.

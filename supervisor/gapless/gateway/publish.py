@@ -24,7 +24,7 @@ from gapless.log.event import NewEvent
 from gapless.log.keyed import KEY_LENGTH_MAX, Published
 from gapless.log.located import Located, locate
 from gapless.log.publish import publish
-from gapless.log.requested import publish_request
+from gapless.log.publish_request import publish_request
 from gapless.log.wait import wait_for
 from gapless.ops.groups import show_group
 from gapless.ops.place import GroupPlace

@@ -99,6 +99,10 @@ def create_group(conn: Connection[Any], subscription: Subscription) -> int:
     return int(row[0])
 
 
+def _place(subscription: Subscription) -> dict[str, object]:
+    return {"group_id": subscription.group_id, "topic_id": subscription.topic_id}
+
+
 class Member:
     """This supervisor in the eyes of its peers; lives as long as its control session."""
 
@@ -181,6 +185,26 @@ class Member:
         for subscription in self._subscriptions:
             self._value("sync", group_id=subscription.group_id, topic_id=subscription.topic_id)
         hit("member.planned")
+
+    def change(self, wanted: Sequence[Subscription]) -> None:
+        """Be a member for these from now on: join other groups, which are there, and leave some.
+
+        The workers of those that it leaves are to end.
+        """
+        for each in self._subscriptions:
+            if each not in wanted:
+                self._value("quit_group", member_id=self.member_id, **_place(each))
+        for each in wanted:
+            group_no = (
+                None if each in self._subscriptions else self._value("group_no", **_place(each))
+            )
+            if group_no is not None:
+                listen(self._conn, f"gapless_g_{group_no}")
+                self._value("enter_group", member_id=self.member_id, **_place(each))
+        changed = set(self._subscriptions) ^ set(wanted)
+        self._subscriptions = wanted
+        for each in changed:
+            self._value("sync", **_place(each))
 
     def leases(self) -> list[Lease]:
         """Return the partitions this member has or is to have, in a fixed order."""

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from gapless.log.retention import Chunk, Retention, find_retention
     from gapless.log.schedules import Schedule, add_schedule, apply_schedule
     from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
+    from gapless.ops.attach import (
+        Attached,
+        AttachmentInfo,
+        AttachPlan,
+        Wish,
+        attach_table,
+        detach_table,
+        list_attachments,
+        mend_attachment,
+        plan_attachment,
+    )
     from gapless.ops.captures import (
         CaptureInfo,
         capture_table,
@@ -161,6 +172,7 @@ if TYPE_CHECKING:
         subscribe,
         unsubscribe,
     )
+    from gapless.ops.switch import hand_back, place_group, switch_group
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -173,36 +185,50 @@ if TYPE_CHECKING:
         list_unrouted,
         show_topic,
     )
+    from gapless.ops.webhooks import (
+        WebhookInfo,
+        WebhookTrial,
+        add_webhook,
+        list_webhooks,
+        pause_webhook,
+        remove_webhook,
+        resume_webhook,
+        show_webhook,
+        try_webhook,
+    )
     from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
-    "EARLIEST", "AlteredTopic", "Cancelled", "CaptureInfo", "Chain", "ChainUnit", "Chunk",
-    "CreatedGroup", "CreatedKey", "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow",
-    "DlqUnit", "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding",
-    "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
-    "ImportedEvent", "ImportedUnit", "Installed", "JsonLines", "KeyInfo", "LaterEvent",
-    "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused",
-    "PipelineStanding", "Point", "PublishedLines", "QueueJob", "QueuePartition", "Receipt",
-    "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan",
-    "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed",
-    "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
-    "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
-    "TopicPartition", "UnroutedId", "acknowledge", "add_schedule", "adopt_topic", "alter_topic",
-    "apply_schedule", "cancel", "cancel_later", "capture_table", "clear_filter", "count_later",
-    "create_group", "create_key", "create_replay", "create_topic", "diagnose", "discard_unit",
-    "discard_units", "discard_unrouted", "drop_chunks", "drop_schema", "explain",
-    "export_units", "extend", "find_losses", "find_replay", "find_retention", "find_topic",
-    "happened_since", "import_unit", "install_schema", "is_installed", "list_captures",
-    "list_changes", "list_chunks", "list_expiries", "list_filters", "list_groups", "list_keys",
-    "list_later", "list_pipelines", "list_replays", "list_schedules", "list_subscriptions",
-    "list_topics", "list_units", "list_unrouted", "mend_capture", "parse_units", "pause",
-    "pause_schedule", "peek", "plan_replay", "plan_seek", "publish_lines", "queue_state",
-    "redrive_unit", "redrive_units", "reject", "release", "release_capture", "remove_group",
-    "remove_pipeline", "remove_replay", "remove_schedule", "replay_progress", "replay_terms",
-    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "revoke_key", "run_replay",
-    "run_schedule", "seek", "seek_paused", "set_expiry", "set_filter", "show_group",
-    "show_schedule", "show_server", "show_topic", "show_unit", "skip_hole", "start_server",
-    "stop_server", "subscribe", "take", "trace", "try_replay", "unsubscribe",
+    "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
+    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "CreatedGroup", "CreatedKey", "DlqDetails",
+    "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "ExpiryChange", "Explained",
+    "FailedUnit", "FilterChange", "Finding", "GroupExpiry", "GroupFilter", "GroupInfo",
+    "GroupPartition", "GroupPlace", "Happened", "ImportedEvent", "ImportedUnit", "Installed",
+    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move",
+    "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point", "PublishedLines",
+    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
+    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
+    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
+    "ServerInfo", "Skipped", "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic",
+    "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId", "WebhookInfo", "WebhookTrial",
+    "Wish", "acknowledge", "add_schedule", "add_webhook", "adopt_topic", "alter_topic",
+    "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table", "clear_filter",
+    "count_later", "create_group", "create_key", "create_replay", "create_topic", "detach_table",
+    "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks", "drop_schema",
+    "explain", "export_units", "extend", "find_losses", "find_replay", "find_retention",
+    "find_topic", "hand_back", "happened_since", "import_unit", "install_schema", "is_installed",
+    "list_attachments", "list_captures", "list_changes", "list_chunks", "list_expiries",
+    "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines", "list_replays",
+    "list_schedules", "list_subscriptions", "list_topics", "list_units", "list_unrouted",
+    "list_webhooks", "mend_attachment", "mend_capture", "parse_units", "pause", "pause_schedule",
+    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
+    "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject", "release",
+    "release_capture", "remove_group", "remove_pipeline", "remove_replay", "remove_schedule",
+    "remove_webhook", "replay_progress", "replay_terms", "republish_unit", "reset_pipeline",
+    "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
+    "seek", "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
+    "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server", "stop_server",
+    "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -214,6 +240,10 @@ if not TYPE_CHECKING:
             "gapless.log.retention": "Chunk Retention find_retention",
             "gapless.log.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
+            "gapless.ops.attach": (
+                "Attached AttachmentInfo AttachPlan Wish attach_table detach_table "
+                "list_attachments mend_attachment plan_attachment"
+            ),
             "gapless.ops.captures": (
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
             ),
@@ -275,9 +305,14 @@ if not TYPE_CHECKING:
             "gapless.ops.subscriptions": (
                 "SubscriptionChange SubscriptionInfo list_subscriptions subscribe unsubscribe"
             ),
+            "gapless.ops.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
+            ),
+            "gapless.ops.webhooks": (
+                "WebhookInfo WebhookTrial add_webhook list_webhooks pause_webhook remove_webhook "
+                "resume_webhook show_webhook try_webhook"
             ),
             "gapless.spark.pipeline.position": "PipelineStanding",
         },

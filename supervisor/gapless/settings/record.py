@@ -192,6 +192,16 @@ class Settings:
     workers: int = _whole(4, 1, 1_000)
     """How many processes of this supervisor handle the events of each queue group."""
 
+    webhook_allow: tuple[str, ...] = _setting(
+        Items(item=Text(longest=_NAME_CHARACTERS_MAX), null="none"), ()
+    )
+    """Private networks whose addresses webhooks may call, such as 10.1.2.0/24."""
+
+    webhook_ca_file: str | None = _setting(
+        Text(longest=_REFERENCE_CHARACTERS_MAX, null="the usual authorities"), None
+    )
+    """Certificates (PEM) that webhooks believe beside those of the usual authorities."""
+
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
     """How many partitions this supervisor may hold; None is no limit."""
 

@@ -71,6 +71,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  there was none
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
+    attachments  table, problem, remedy: attached tables of which not every row is published
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -122,6 +123,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "captures": [asdict(each) for each in snapshot.captures],
         "filters": [_renamed(each) for each in snapshot.filters],
         "expiring": [_renamed(each) for each in snapshot.expiring],
+        "attachments": [asdict(each) for each in snapshot.attachments],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],

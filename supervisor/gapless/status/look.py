@@ -23,7 +23,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
 from gapless.status.waiting import Later
 
 R = TypeVar("R")
@@ -53,6 +53,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         captures = _ask(conn, "captures", FaultyCapture)
         filters = _ask(conn, "filters", Filtered)
         expiring = _ask(conn, "expiring", Expiring)
+        attachments = _ask(conn, "attachments", FaultyAttachment)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
@@ -73,6 +74,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             captures=tuple(captures),
             filters=tuple(filters),
             expiring=tuple(expiring),
+            attachments=tuple(attachments),
             later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),

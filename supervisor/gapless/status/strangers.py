@@ -1,4 +1,4 @@
-"""What others left in the way: events without a topic, locks without a right (I11), captures."""
+"""What others left in the way: no topic, locks without a right (I11), captures, attachments."""
 
 from __future__ import annotations
 
@@ -45,3 +45,15 @@ class FaultyCapture:
 
     def __str__(self) -> str:
         return f"capture of {self.table}: {self.problem}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyAttachment:
+    """An attached table of which not every row is published; what helps."""
+
+    table: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"attachment of {self.table}: {self.problem}; {self.remedy}"

@@ -59,6 +59,10 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _table(
+            ("ATTACHED", "PROBLEM", "REMEDY"),
+            [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
+        ),
+        _table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
                 *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),

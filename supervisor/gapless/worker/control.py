@@ -26,6 +26,7 @@ from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
 from gapless.worker.cut_off import CutOff
 from gapless.worker.declared import apply_schedules
+from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
@@ -45,6 +46,8 @@ class Control:
         self._conn: Connection[Any] | None = None
         self._member: Member | None = None
         self._subscriptions: list[Subscription] = []
+        self._follower = Follower(plan)
+        self._replaced: set[tuple[str, str]] = set()
         self._draining = False
         self._changed = False
         self._lost = False  # the workers of a former member are still to be killed
@@ -91,6 +94,7 @@ class Control:
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
         apply_schedules(conn, self._plan.schedules)
+        self._follower.look(conn)  # for what follows
         require_topics(conn, self._plan.handlers, self._plan.makes)
         require_room(
             conn,
@@ -103,12 +107,8 @@ class Control:
         warning = missing_grant(conn)
         if warning is not None:
             log.warning("supervisor: %s", warning)
-        self._subscriptions = [
-            subscription_of(group, self._topic(conn, topic), terms)
-            for (group, topic), terms in self._plan.terms.items()
-        ]
         self._become_member(conn)
-        names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions)
+        names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions) or "no group yet"
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
 
     def tend(self) -> Event:
@@ -132,6 +132,11 @@ class Control:
         """Tell, once, whether leases may have changed."""
         changed, self._changed = self._changed, False
         return changed
+
+    def replaced(self) -> set[tuple[str, str]]:
+        """Tell, once, which groups and topics have another handler now."""
+        replaced, self._replaced = self._replaced, set()
+        return replaced
 
     def heard(self) -> list[str]:
         """Return the notifications that came."""
@@ -231,8 +236,16 @@ class Control:
             log.info("supervisor: created topic %s, partitions: %s", name, wanted)
         return topic
 
+    def _wanted(self, conn: Connection[Any]) -> list[Subscription]:
+        return [
+            subscription_of(group, self._topic(conn, topic), terms)
+            for (group, topic), terms in self._plan.terms.items()
+        ]
+
     def _become_member(self, conn: Connection[Any]) -> None:
         settings = self._settings
+        self._follower.look(conn)  # it may have been away for long
+        self._subscriptions = self._wanted(conn)
         timing = Timing(
             ttl_ms=settings.member_ttl_ms,
             suspect_grace_ms=settings.suspect_grace_ms,
@@ -261,8 +274,20 @@ class Control:
                 return
             self._rhythm.beaten(now)
             self.member.end_squatters()
+            if not self._draining:
+                self._follow(conn)
         if self._rhythm.wants_look(now):
             self._watch()
+
+    def _follow(self, conn: Connection[Any]) -> None:
+        """Join the groups of handlers that came, leave those of handlers that went."""
+        news = self._follower.look(conn)
+        if news:
+            self._subscriptions = self._wanted(conn)
+            self.member.change(self._subscriptions)
+            self._replaced |= news.replaced
+            self._changed = True
+            log.info("supervisor: handlers: %s", news)
 
     def _watch(self) -> None:
         if self.member.watch():

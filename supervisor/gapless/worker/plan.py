@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
+
+from psycopg import Connection
 
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
@@ -12,12 +15,20 @@ from gapless.log.schedules import Schedule
 from gapless.settings import Settings
 
 
+class Source(Protocol):
+    """Who knows of handlers that come and go while a supervisor runs."""
+
+    def handlers(self, conn: Connection[Any], /) -> Sequence[Handler]:
+        """Return all there are now; one that did not change is the same object as before."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a supervisor is to run: settings, DSN, handlers and their terms by (group, topic).
 
     asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
     the topic of the configuration is made if nobody made it.
+    source: of handlers that come and go while it runs; they are among the others (follow.py).
     """
 
     settings: Settings
@@ -26,6 +37,7 @@ class Plan:
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
     schedules: tuple[Schedule, ...] = ()
+    source: Source | None = None
 
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:
@@ -49,12 +61,14 @@ def make_plan(
     *,
     asks_partitions: bool = True,
     schedules: Sequence[Schedule] = (),
+    source: Source | None = None,
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
     asks_partitions: refuse a topic with another number than total_partitions, and make the topic
     of the settings if nobody made it.
     schedules: made known at the start, beside those that the handlers declare.
+    source: of handlers that come and go; with one there may be none at the start.
 
     Raises UsageError for a handler without a group, two for the same group and topic, or one that
     keeps the order of a group's events and one that does not.
@@ -78,7 +92,7 @@ def make_plan(
             chosen[group, topic] = handler
             terms[group, topic] = agreed
     _require_one_mode(chosen)
-    if not chosen:
+    if not chosen and source is None:
         raise UsageError("there is no handler to run")
     return Plan(
         settings=settings,
@@ -87,6 +101,7 @@ def make_plan(
         terms=terms,
         asks_partitions=asks_partitions,
         schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
+        source=source,
     )
 
 

@@ -170,6 +170,7 @@ class Supervisor:
                 self._disown()
                 self._hint()
                 self._dirty = False
+            self._replace(self._control.replaced())
             self._control.note_deaths(self._children.pools)
             if self._stopping_since_s is None:
                 self._children.pools.keep(self._plan.queues)
@@ -177,6 +178,12 @@ class Supervisor:
             self._hear()  # what came with the answers just now makes no descriptor readable
         except (psycopg.Error, ConnectError) as error:
             self._control.note_error(error)
+
+    def _replace(self, served: set[tuple[str, str]]) -> None:
+        """Have other workers for groups and topics whose handler is another one now."""
+        for partition in self._children.running() if served else ():
+            if (partition.group_id, partition.topic) in served:
+                self._children.drain(partition)
 
     def _disown(self) -> None:
         """Give up leases of ours that no worker of ours serves: it died without letting go."""

@@ -16,8 +16,8 @@ from gapless.ops.doctor.rounds import diagnose
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base unrouted later captures squatters members partitions queues "
-    "subscriptions filters expiry offsets leases retention pipelines dedupe"
+    "chunks default-chunk sequencer re-base unrouted later captures attachments webhooks squatters members partitions "
+    "queues subscriptions filters expiry offsets leases retention pipelines dedupe"
 ).split()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -12,6 +13,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
+from gapless import loops
 from gapless.consume.batch import Batch
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -121,8 +123,12 @@ def _require_good(result: object, conn: Connection[Any]) -> None:
 def call_outside(handler: Handler, unit: Unit) -> Failure | None:
     """Call an at-least-once handler, on a thread; return how it failed, None when it did not.
 
-    Raises what is the environment's (a database's, the handler's own), and HoleError.
+    An async one is awaited in the loop. Raises what is the environment's (a database's, the
+    handler's own), and HoleError.
     """
+    if handler.coroutine is not None:
+        failure: Failure | None = loops.run(partial(call_in_loop, handler, unit))
+        return failure
     began = perf_counter()
     try:
         with watched(unit, is_judged_later=True), handled(unit):

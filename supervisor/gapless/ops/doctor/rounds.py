@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
+    attachments,
     captures,
     expiry,
     filters,
@@ -18,6 +19,7 @@ from gapless.ops.doctor import (
     server,
     session,
     subscriptions,
+    webhooks,
 )
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
@@ -46,6 +48,8 @@ _LOG = (
     log.unrouted,
     later.later,
     captures.captures,
+    attachments.attachments,
+    webhooks.webhooks,
     log.squatters,
     log.members,
     log.partitions,

@@ -1,0 +1,50 @@
+-- The trigger of attached tables: publish the rows of a statement, in its transaction. Its argument: the number of the
+-- attachment.
+-- Whoever writes to the table is never in the way of an error here: what cannot be published is noted (attached_miss),
+-- and mend_attachment() publishes it later.
+-- security definer: whoever writes needs no right on gapless. So the search path is fixed, and what a key or a payload
+-- is written with does not depend on the writer's session: one row, one key (I4).
+-- MUST stay dynamic: a plan that was kept would be of the table as it was before an ALTER TABLE.
+create or replace function gapless.attach_rows()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+as $$
+declare
+  made gapless.attached;
+  said text;
+begin
+  perform from new_rows limit 1;
+  if not found then
+    return null;
+  end if;
+  begin
+    select a.* into made from gapless.attached a where a.attachment_id = tg_argv[0]::int;
+    if made.attachment_id is null then
+      raise warning '%.% is attached, but what to is not known any more: gapless attach add it anew, or drop its '
+        'trigger gapless_attach', tg_table_schema, tg_table_name;
+      return null;
+    end if;
+    execute gapless.attach_statement(made, tg_relid, 'new_rows r', false);
+  exception
+    when others then
+      said := sqlerrm;
+  end;
+  if said is not null then
+    insert into gapless.attached_miss (attachment_id, rows, error)
+    select tg_argv[0]::int, count(*), said from new_rows;
+  end if;
+  return null;
+exception
+  when others then
+    raise warning '%.%: what was inserted is not in the log, and could not be noted: %',
+      tg_table_schema, tg_table_name, sqlerrm;
+    return null;
+end
+$$;

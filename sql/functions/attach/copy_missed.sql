@@ -1,0 +1,41 @@
+-- Publish what of an attached table is not published: what its trigger could not, what was written while it was not
+-- there, what got a low id late. Returns how many rows. Their events come behind those that were published before.
+-- One that is published and not yet committed is not seen, nor is its attached_row: none is published twice.
+create or replace function gapless.copy_missed(_attachment_id int)
+returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set row_security = off
+set timezone = 'UTC'
+set datestyle = 'ISO, YMD'
+set intervalstyle = 'postgres'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+as $$
+declare
+  made gapless.attached;
+  -- MUST be read before the rows are: of a note that is seen here its rows are seen there.
+  noted bigint[] := array(select m.miss_no from gapless.attached_miss m where m.attachment_id = _attachment_id);
+  copied bigint;
+  lacking bigint;
+begin
+  perform from gapless.attached a where a.attachment_id = _attachment_id for update;
+  made := gapless.require_attachment(_attachment_id);
+  execute gapless.attach_statement(
+    made, made.table_id,
+    format(
+      'only %2$s r where r.%1$I is not null and not exists (select from gapless.attached_row w '
+      'where w.attachment_id = %3$L and w.source_id = r.%1$I)', made.id_column, made.table_id::regclass, _attachment_id
+    ), true
+  );
+  get diagnostics copied = row_count;
+  delete from gapless.attached_miss m where m.miss_no = any (noted);
+  execute format('select count(*) from only %2$s r where r.%1$I is null', made.id_column, made.table_id::regclass)
+    into lacking;
+  if lacking > 0 then
+    insert into gapless.attached_miss (attachment_id, rows, error)
+    values (_attachment_id, lacking, format('rows without "%s" have no place in the order', made.id_column));
+  end if;
+  return copied;
+end
+$$;

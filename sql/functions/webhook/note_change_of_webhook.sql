@@ -1,0 +1,11 @@
+-- Write down what a person did to a webhook. A URL may be a secret: only its host is kept.
+create or replace function gapless.note_change_of_webhook(_action text, _webhook gapless.webhook)
+returns void
+language sql
+as $$
+  insert into gapless.audit (action, group_id, topic_id, detail)
+  values (
+    _action, gapless.webhook_group(_webhook.name), _webhook.topic_id,
+    jsonb_build_object('webhook', _webhook.name, 'host', substring(_webhook.url from '^[a-z]+://[^/?]+'))
+  )
+$$;

@@ -1,0 +1,21 @@
+-- May an endpoint whose circuit is open be tried once? Of all who ask, one in each `every` may.
+-- 'probe': the caller makes one request. 'wait': not yet. 'closed': another had a success, or a person resumed it.
+create or replace function gapless.probe_webhook(_name text, _every interval)
+returns text
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  own gapless.webhook_state;
+begin
+  select s.* into own from gapless.webhook_state s where s.name = _name;
+  if own.circuit_ts is null then
+    return 'closed';
+  end if;
+  update gapless.webhook_state s set probe_ts = clock_timestamp()
+  where s.name = _name and s.circuit_ts is not null
+    and (s.probe_ts is null or s.probe_ts <= clock_timestamp() - _every);
+  return case when found then 'probe' else 'wait' end;
+end
+$$;

@@ -1,0 +1,30 @@
+-- Drop the groups of webhooks that were removed, and forget these, as far as nobody works for them any more.
+-- Returns how many are left. A consumer may call it: it drops nothing that an operator has not removed.
+-- locks: the rows of removed webhooks that nobody else has locked, then as drop_group()
+create or replace function gapless.purge_webhooks()
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  gone text;
+begin
+  for gone in
+    select w.name from gapless.webhook w where w.removed_ts is not null
+    order by w.name
+    for update skip locked
+  loop
+    begin
+      if exists (select from gapless.consumer_group g where g.group_id = gapless.webhook_group(gone)) then
+        perform gapless.drop_group(gapless.webhook_group(gone));
+      end if;
+      delete from gapless.webhook w where w.name = gone;
+    exception
+      when sqlstate 'GL423' then
+        null;    -- somebody still works for it: later
+    end;
+  end loop;
+  return (select count(*) from gapless.webhook w where w.removed_ts is not null);
+end
+$$;

@@ -1,0 +1,22 @@
+-- Call an endpoint no more, and forget it: its place in the log, and what was set aside for it. False: there is none.
+-- Whoever delivers lets go of it within a heartbeat; then purge_webhooks(), which they call too, drops its group.
+create or replace function gapless.remove_webhook(name text)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  own gapless.webhook;
+begin
+  update gapless.webhook w set removed_ts = clock_timestamp()
+  where w.name = remove_webhook.name and w.removed_ts is null
+  returning w.* into own;
+  if not found then
+    return false;
+  end if;
+  perform gapless.note_change_of_webhook('remove-webhook', own);
+  return true;
+end
+$$;

@@ -1,0 +1,16 @@
+-- A webhook by its name, locked; one that was removed is none. Raises GL404.
+create or replace function gapless.require_webhook(_name text)
+returns gapless.webhook
+language plpgsql
+as $$
+declare
+  own gapless.webhook;
+begin
+  select w.* into own from gapless.webhook w where w.name = _name and w.removed_ts is null for update;
+  if not found then
+    raise exception 'there is no webhook "%": gapless webhooks lists them', _name
+      using errcode = 'GL404';
+  end if;
+  return own;
+end
+$$;

@@ -1,0 +1,17 @@
+-- Let an endpoint that rests continue where it was, and try one that failed again at once. False: it did not rest.
+-- Raises GL404.
+create or replace function gapless.resume_webhook(name text)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  own gapless.webhook := gapless.require_webhook(resume_webhook.name);
+begin
+  update gapless.webhook_state s set circuit_ts = null, probe_ts = null
+  where s.name = own.name and s.circuit_ts is not null;
+  return gapless.resume(gapless.webhook_group(own.name)) > 0;
+end
+$$;

@@ -1,0 +1,67 @@
+-- name: webhooks
+-- returns: gapless.ops.webhooks:WebhookInfo
+select w.name, w.topic, w.url, w.secrets, w.event_types, w.condition as "where", w.params, w.rate, w.concurrency,
+  w.keeps_order, w.retry_delays_s, w.paused, w.pause_reason, w.lag, w.waiting, w.dead, w.is_run, w.delivered, w.failed,
+  w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since
+from gapless.webhooks w
+where %(name)s::text is null or w.name = %(name)s
+order by w.name
+
+-- name: add
+select gapless.add_webhook(
+  %(name)s, %(topic)s, %(url)s, %(secrets)s::text[], %(event_types)s::text[], %(where)s::text,
+  %(params)s::text::jsonb, %(rate)s::double precision, %(concurrency)s, %(keeps_order)s, %(retry_delays_s)s::int[],
+  %(allow_http)s, %(start)s
+)
+
+-- name: remove
+select gapless.remove_webhook(%(name)s)
+
+-- name: purge
+select gapless.purge_webhooks()
+
+-- name: pause
+select gapless.pause_webhook(%(name)s, %(reason)s)
+
+-- name: resume
+select gapless.resume_webhook(%(name)s)
+
+-- name: any_removed
+select exists (select from gapless.webhook w where w.removed_ts is not null)
+
+-- name: declared
+-- What a supervisor has to know of each webhook.
+-- returns: gapless.webhooks.record:Declared
+select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.rate, w.retry_delays_s
+from gapless.webhook w
+join gapless.topic t using (topic_id)
+where w.removed_ts is null
+order by w.name
+
+-- name: endpoint
+-- What whoever delivers has to know of one; no row: it was removed. workers: sessions that deliver for it, by their
+-- locks. now_s: the database's clock.
+-- returns: gapless.webhooks.record:Endpoint
+select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_open,
+  (
+    select count(distinct k.pid)::int
+    from gapless.lease l
+    join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid
+      and k.objsubid = 2 and k.granted
+    where l.group_id = gapless.webhook_group(w.name)
+  ) as workers,
+  extract(epoch from clock_timestamp())::double precision as now_s
+from gapless.webhook w
+join gapless.webhook_state s on s.name = w.name
+where w.name = %(name)s and w.removed_ts is null
+
+-- name: note
+select gapless.note_webhook(
+  %(name)s, %(delivered)s::bigint, %(failed)s::bigint, %(error)s::text, %(is_open)s::boolean
+)
+
+-- name: probe
+select gapless.probe_webhook(%(name)s, make_interval(secs => %(every_s)s))
+
+-- name: stop
+select gapless.stop_webhook(%(name)s, %(reason)s)

@@ -1,0 +1,261 @@
+"""Outboxes that exist, for an operator: attach a table, mend, detach, list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+from psycopg.types.json import Jsonb
+
+from gapless.db.queries import query
+from gapless.errors import GaplessError, RefusedError
+from gapless.log.sequence import create_chunks, sequence
+from gapless.ops.rows import require_autocommit, row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+LOCK_MS_MAX = 1_000
+"""How long a lock of a table is waited for, while its writers wait behind us."""
+LOOK_AGAIN_S = 0.05
+_BATCH_ROWS = 1_000
+
+
+class InUseError(GaplessError):
+    """Somebody holds a lock that is needed for a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachPlan:
+    """What attaching a table would do.
+
+    columns: of an event, and the column of the table for each. places: where old consumers say how
+    far they are; None: nowhere. rows: so many rows there are. first_id: the lowest of all rows.
+    last_id: the highest of all rows. missing_ids: those between them that no rows have; they are
+    taken for rolled back.
+    """
+
+    table: str
+    topic: str
+    id: str
+    columns: Mapping[str, str]
+    places: Mapping[str, str] | None
+    partitions: int
+    rows: int
+    first_id: int | None
+    last_id: int | None
+    missing_ids: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """What attaching a table did.
+
+    copied: how many rows were there. late: how many of those rows came out of their order.
+    """
+
+    table: str
+    topic: str
+    copied: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachmentInfo:
+    """An attached table as it stands.
+
+    copied_to: the highest id of the rows that were copied in order. live_ts: since when new rows
+    are copied as they are inserted; None: not yet. groups: each with `ready` (its old consumer
+    handles the events) or `switched` (the group does). problem: what keeps rows from being
+    published; None: nothing does. remedy: the command that helps.
+    """
+
+    table: str
+    topic: str | None
+    id: str
+    columns: Mapping[str, str | None] = field(metadata={"only_json": True})
+    places: Mapping[str, str | None] | None = field(metadata={"only_json": True})
+    copied_to: int = field(metadata={"only_json": True})
+    live_ts: datetime | None
+    groups: Sequence[str]
+    attached_by: str = field(metadata={"only_json": True})
+    created_ts: datetime = field(metadata={"only_json": True})
+    problem: str | None
+    remedy: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How a table is to be attached.
+
+    id: the column that orders its rows; None: the primary key. map: column of an event to column of
+    the table, None for none; others are mapped by their names. places: {"table": …}, and the
+    columns "group", "next" or "last", "partition" where they have other names than group_id,
+    next_offset, partition_id. despite_changes: also a table whose rows were updated or deleted.
+    """
+
+    table: str
+    topic: str
+    id: str | None = None
+    map: Mapping[str, str | None] = field(default_factory=dict)
+    places: Mapping[str, str] | None = None
+    despite_changes: bool = False
+
+
+def plan_attachment(conn: Connection[Any], wish: Wish) -> AttachPlan:
+    """Return what attach_table() would do; change nothing.
+
+    Raises RefusedError for what cannot be attached.
+    """
+    (plan,) = rows(conn, AttachPlan, query("attach", "plan"), **_params(wish))
+    return plan
+
+
+def attach_table(
+    conn: Connection[Any],
+    wish: Wish,
+    *,
+    batch_rows: int = _BATCH_ROWS,
+    patience_s: float = 60,
+    tell: Callable[[int], None] = lambda _: None,
+) -> Attached:
+    """Copy the rows of a table into a topic in the order of their ids, and then each new one.
+
+    Before: `conn` is in autocommit. It commits at most batch_rows rows at a time; a kill loses
+    nothing, and to repeat it copies on from there. The last ones and the trigger are one
+    transaction, in which writers wait; it waits for them 1 s at a time. tell: is told how many rows
+    were copied so far. Raises RefusedError for what cannot be attached, GaplessError when a
+    transaction that writes to the table has not ended after patience_s seconds.
+    """
+    require_autocommit(conn, "attach_table()")
+    (number,) = row(conn, query("attach", "attach"), **_params(wish))
+    copied = 0
+    give_up_s = monotonic() + patience_s
+    while True:
+        bound, writers = row(conn, query("attach", "bound"), number=number)
+        if bound is not None:
+            _await(conn, wish.table, writers, patience_s)
+            for more in _batches(conn, number, bound, batch_rows):
+                copied += more
+                tell(copied)
+                give_up_s = monotonic() + patience_s
+        if _is_live(conn, number, batch_rows):
+            break
+        if monotonic() > give_up_s:
+            raise GaplessError(
+                f"{wish.table} was never without a writer for {patience_s:g} s, so new rows are "
+                "not copied yet; what was copied stays: run it again when transactions are shorter"
+            )
+    (late,) = row(conn, query("attach", "copy_missed"), number=number)
+    sequence(conn)
+    return Attached(table=wish.table, topic=wish.topic, copied=copied + late, late=late)
+
+
+def mend_attachment(conn: Connection[Any], table: str, *, patience_s: float = 60) -> int:
+    """Make the trigger of an attached table if it is missing, copy what was missed; return that.
+
+    Before: `conn` is in autocommit. Raises RefusedError: it is not attached;
+    GaplessError when its writers left no room for it for patience_s seconds.
+    """
+    require_autocommit(conn, "mend_attachment()")
+    number = attachment_number(conn, table)
+    give_up_s = monotonic() + patience_s
+    while not _is_live(conn, number, _BATCH_ROWS):
+        if monotonic() > give_up_s:
+            raise InUseError(f"somebody has been using {table} for {patience_s:g} s: try again")
+        sleep(LOOK_AGAIN_S)
+    (late,) = row(conn, query("attach", "copy_missed"), number=number)
+    sequence(conn)
+    return int(late)
+
+
+def detach_table(conn: Connection[Any], table: str) -> bool:
+    """Copy no more of a table; events and groups stay. False: it was not attached.
+
+    Raises RefusedError: no such table; GaplessError when it has been in use for 1 s.
+    """
+    with in_use(table), conn.transaction():
+        limit_locks(conn)
+        return bool(row(conn, query("attach", "detach"), table=table)[0])
+
+
+def list_attachments(conn: Connection[Any]) -> list[AttachmentInfo]:
+    """Return all attached tables, by name."""
+    return rows(conn, AttachmentInfo, query("attach", "list"))
+
+
+def _params(wish: Wish) -> dict[str, object]:
+    return {
+        "table": wish.table,
+        "topic": wish.topic,
+        "id": wish.id,
+        "map": Jsonb(dict(wish.map)),
+        "places": None if wish.places is None else Jsonb(dict(wish.places)),
+        "despite_changes": wish.despite_changes,
+    }
+
+
+def attachment_number(conn: Connection[Any], table: str) -> int:
+    """Return the number of a table's attachment. Raises RefusedError: it is not attached."""
+    (number,) = row(conn, query("attach", "number"), table=table)
+    if number is None:
+        text = f'"{table}" is not attached: gapless attach lists what is'
+        raise RefusedError(text, sqlstate="GL404")
+    return int(number)
+
+
+def _batches(conn: Connection[Any], number: int, bound: int, batch_rows: int) -> Iterator[int]:
+    params = {"number": number, "bound": bound, "rows": batch_rows}
+    while copied := row(conn, query("attach", "copy"), **params)[0]:
+        create_chunks(conn)
+        sequence(conn)
+        yield copied
+
+
+def _await(conn: Connection[Any], table: str, writers: Sequence[str], patience_s: float) -> None:
+    """Wait until these transactions have ended: until then a missing id may still come."""
+    give_up_s = monotonic() + patience_s
+    while writers:
+        (pids,) = row(conn, query("attach", "still_writing"), writers=list(writers))
+        if not pids:
+            return
+        if monotonic() > give_up_s:
+            who = ", ".join(str(pid) for pid in pids)
+            raise GaplessError(
+                f"a transaction has been writing to {table} for {patience_s:g} s (process {who}): "
+                "an id that is missing may be its own, and come yet; what was copied stays: run it "
+                "again when that has ended"
+            )
+        sleep(LOOK_AGAIN_S)
+
+
+def _is_live(conn: Connection[Any], number: int, batch_rows: int) -> bool:
+    try:
+        with conn.transaction():
+            limit_locks(conn)
+            (live,) = row(conn, query("attach", "go_live"), number=number, rows=batch_rows)
+            return bool(live)
+    except LockNotAvailable:
+        return False
+
+
+def limit_locks(conn: Connection[Any]) -> None:
+    """Wait for locks 1 s at most until the transaction ends: others wait behind us."""
+    row(conn, query("connect", "local_lock_timeout"), timeout=f"{LOCK_MS_MAX}ms")
+
+
+@contextmanager
+def in_use(table: str) -> Iterator[None]:
+    """Say it in a line when somebody holds what is needed."""
+    try:
+        yield
+    except (LockNotAvailable, DeadlockDetected) as error:
+        raise InUseError(
+            f"somebody is using {table}: nothing was changed; try again when its transactions are "
+            "shorter"
+        ) from error

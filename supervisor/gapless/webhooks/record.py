@@ -1,0 +1,52 @@
+"""What the database says of a webhook, to a supervisor and to whoever delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+GROUP_PREFIX = "webhook-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What a supervisor has to know of a webhook: its handler's terms rest on it.
+
+    partitions: of its topic. retry_delays_s: None: as this program has it.
+    """
+
+    name: str
+    topic: str
+    partitions: int
+    concurrency: int
+    keeps_order: bool
+    rate: float | None
+    retry_delays_s: Sequence[int] | None
+
+    @property
+    def group(self) -> str:
+        """The consumer group that it is."""
+        return group_of(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """What whoever delivers has to know of a webhook.
+
+    secrets: where they are. rate: requests a second of all workers. is_open: whether the circuit of
+    some worker is. workers: how many processes
+    deliver now. now_s: the database's clock, in seconds since 1970.
+    """
+
+    url: str
+    secrets: list[str]
+    allow_http: bool
+    rate: float | None
+    is_open: bool
+    workers: int
+    now_s: float
+
+
+def group_of(name: str) -> str:
+    """Return the consumer group of a webhook; in SQL webhook_group()."""
+    return GROUP_PREFIX + name

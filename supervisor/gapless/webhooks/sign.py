@@ -1,0 +1,75 @@
+"""Signatures as https://www.standardwebhooks.com has them; secrets, by where they are."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from standardwebhooks.webhooks import Webhook
+
+SECRET_BYTES_MIN, SECRET_BYTES_MAX = 24, 64
+_FILE_BYTES_MAX = 4096
+_PREFIX = "whsec_"
+
+
+class SecretError(Exception):
+    """A secret cannot be had; the text says where it should be, and nothing of it."""
+
+
+def read_secrets(references: Iterable[str]) -> list[bytes]:
+    """Return the keys that env:NAME and file:PATH name. Raises SecretError."""
+    return [_key(reference, _text(reference)) for reference in references]
+
+
+def headers_for(
+    message_id: str, body: bytes, secrets: Sequence[bytes], *, now_s: float
+) -> dict[str, str]:
+    """Return the headers of a request: who it is, when it was made, a signature for each secret."""
+    made_at = datetime.fromtimestamp(int(now_s), UTC)
+    text = body.decode()
+    signatures = [Webhook(secret).sign(message_id, made_at, text) for secret in secrets]
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(int(now_s)),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+def message_id(idempotency_key: str) -> str:
+    """Return what names a unit in its requests: its idempotency key.
+
+    Without dots, which part the signed text: they become %2E, and % becomes %25.
+    """
+    return idempotency_key.replace("%", "%25").replace(".", "%2E")
+
+
+def _text(reference: str) -> str:
+    kind, _, where = reference.partition(":")
+    if kind == "env":
+        found = os.environ.get(where)
+        if found is None:
+            raise SecretError(f"secret {reference}: whoever delivers has no such variable")
+        return found
+    try:
+        with Path(where).open("rb") as file:
+            return file.read(_FILE_BYTES_MAX).decode()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SecretError(f"secret {reference}: {why}") from None
+
+
+def _key(reference: str, text: str) -> bytes:
+    try:
+        key = base64.b64decode(text.strip().removeprefix(_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not SECRET_BYTES_MIN <= len(key) <= SECRET_BYTES_MAX:
+        raise SecretError(
+            f"secret {reference}: it has to be whsec_ and base64 of {SECRET_BYTES_MIN} to "
+            f"{SECRET_BYTES_MAX} random bytes"
+        )
+    return key

@@ -1,0 +1,51 @@
+"""Send one test event to an endpoint, from where an operator is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.settings import Settings
+from gapless.webhooks.address import RefusedAddressError, networks_of, parse_target
+from gapless.webhooks.post import Answer, Poster, UnansweredError, trust
+from gapless.webhooks.record import Endpoint
+from gapless.webhooks.sign import SecretError, headers_for, read_secrets
+
+TEST_TYPE = "gapless.test"
+
+
+def send_test(
+    conn: Connection[Any], name: str, settings: Settings
+) -> tuple[int | None, str | None]:
+    """Return the status of the answer, or why there is none. Raises UsageError for a setting."""
+    with conn.cursor(row_factory=class_row(Endpoint)) as cursor:
+        endpoint = cursor.execute(query("webhooks", "endpoint"), {"name": name}).fetchone()
+    if endpoint is None:
+        return None, f'webhook "{name}" was removed'
+    allowed, tls = networks_of(settings.webhook_allow), trust(settings.webhook_ca_file)
+    made_at = datetime.fromtimestamp(endpoint.now_s, UTC).isoformat()
+    body = json.dumps({"type": TEST_TYPE, "timestamp": made_at, "events": []}).encode()
+    try:
+        target = parse_target(endpoint.url, allow_http=endpoint.allow_http)
+        secrets = read_secrets(endpoint.secrets)
+        headers = headers_for(f"test-{uuid4()}", body, secrets, now_s=endpoint.now_s)
+        answer = asyncio.run(_send(Poster(target, allowed, tls, 1), body, headers))
+    except (RefusedAddressError, SecretError, UnansweredError, UsageError) as error:
+        return None, str(error)
+    ok = answer.status in range(200, 300)
+    return answer.status, None if ok else f"{target} answered {answer.status}"
+
+
+async def _send(poster: Poster, body: bytes, headers: dict[str, str]) -> Answer:
+    try:
+        return await poster.post(body, headers)
+    finally:
+        await poster.close()

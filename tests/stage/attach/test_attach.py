@@ -1,0 +1,290 @@
+"""An attached table: what was there in the order of its ids, then each row in its transaction (I1 to I5)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.errors import GaplessError, RefusedError
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+from gapless.ops import attach as ops
+from gapless.ops.attach import (
+    Wish,
+    attach_table,
+    detach_table,
+    list_attachments,
+    mend_attachment,
+    plan_attachment,
+)
+from gapless.ops.install import drop_schema
+from stage.attach.outbox import MADE, WISH, attach, everything, fill, log, writer
+
+
+@pytest.fixture
+def box(conn: Connection, topic: Topic) -> Connection:
+    conn.execute(MADE)
+    return conn
+
+
+def problem(conn: Connection) -> str | None:
+    (found,) = list_attachments(conn)
+    assert (found.problem is None) == (found.remedy is None)
+    return found.problem
+
+
+class TestRows:
+    def test_those_that_were_there_then_those_that_come(self, box: Connection) -> None:
+        fill(box, 1, 50)
+        done = attach(box, batch_rows=8)
+        assert (done.copied, done.late) == (50, 0)
+        fill(box, 51, 60)
+        parts = log(box)
+        assert sorted(each for part in parts for each in part) == list(range(1, 61))
+        assert all(part == sorted(part) for part in parts), "in the order of their ids"
+        assert problem(box) is None
+
+    def test_what_an_event_has(self, box: Connection, topic: Topic) -> None:
+        box.execute(
+            "create table public.t (no int primary key, key text, host_id uuid, user_id int,"
+            " transaction_id text, kind text, doc text, headers jsonb)"
+        )
+        row = "insert into public.t values (%s, %s, %s, 5, 'tx', 'made', %s, %s)"
+        host = "6b1dc3a2-5a3f-4f4e-9f43-1fd2f6f9b0a1"
+        box.execute(row, [1, "k", host, '{"a": 1}', '{"trace": "x"}'])
+        wish = Wish(table="public.t", topic="outbox", map={"event_type": "kind", "payload": "doc"})
+        attach(box, wish)
+        box.execute(row, [2, None, host, "no JSON", None])
+        found = box.execute(
+            "select key, host_id, user_id, event_type, payload, headers, transaction_id"
+            " from gapless.outbox_message_t order by id"
+        ).fetchall()
+        mark = {"table": "public.t", "id": 1, "backfill": True}
+        assert found[0][:6] == ("k", host, "5", "made", {"a": 1}, {"trace": "x", "attached": mark})
+        mark = {"table": "public.t", "id": 2, "backfill": False}
+        assert found[1][:6] == (None, host, "5", "made", "no JSON", {"attached": mark})
+        assert found[0][6] == found[1][6] is not None, "one transaction of theirs, one of ours"
+
+    def test_without_a_payload_it_is_the_row(self, box: Connection) -> None:
+        fill(box, 1, 1)
+        attach(box, replace(WISH, map={"key": "customer"}))
+        fill(box, 2, 2)
+        found = box.execute("select payload from gapless.outbox_message_t order by id").fetchall()
+        assert found == [
+            ({"id": 1, "customer": "c1", "body": 1},), ({"id": 2, "customer": "c2", "body": 2},)
+        ]  # fmt: skip
+
+    def test_units(self, box: Connection) -> None:
+        """A row that was there is a unit; those of a transaction are one (I5)."""
+        fill(box, 1, 3, customers=1)
+        attach(box)
+        with box.transaction():
+            fill(box, 4, 5, customers=1)
+            fill(box, 6, 6, customers=1)
+        sequence(box)
+        ends = box.execute(
+            "select string_agg(unit_ends::text, '' order by base_offset) from gapless.log_segment"
+        ).fetchone()
+        assert ends == ("111001",)
+
+    def test_a_rolled_back_row_is_none(self, box: Connection) -> None:
+        attach(box)
+        with box.transaction(force_rollback=True):
+            fill(box, 1, 1)
+        fill(box, 2, 2)
+        assert everything(box) == [2]
+
+
+class TestGaps:
+    def test_a_missing_id_that_may_come_is_waited_for(self, box: Connection, dsn: str) -> None:
+        """It comes in its order, before what committed after it."""
+        fill(box, 1, 3, customers=1)
+        with connect(dsn, role="test") as second:
+            done = threading.Thread(target=attach, args=(second,))
+            with psycopg.connect(dsn) as open_one:
+                fill(open_one, 4, 4, customers=1)
+                fill(box, 5, 6, customers=1)
+                done.start()
+                done.join(0.5)
+                assert done.is_alive()
+            done.join(30)
+        fill(box, 7, 7, customers=1)
+        assert max(log(box), key=len) == [1, 2, 3, 4, 5, 6, 7]
+
+    def test_it_stops_at_one_that_does_not(self, box: Connection, dsn: str) -> None:
+        with writer(dsn, 1) as other:
+            fill(box, 2, 9)
+            said = rf"a transaction has been writing to public.box for 0 s \(process {other.info.backend_pid}\)"
+            with pytest.raises(GaplessError, match=said):
+                attach(box, patience_s=0)
+            assert everything(box) == []
+            assert problem(box) == "it is not copied to its end yet"
+        assert attach(box).copied == 9
+        assert everything(box) == list(range(1, 10))
+
+    def test_one_that_was_rolled_back_is_no_reason(self, box: Connection) -> None:
+        with box.transaction(force_rollback=True):
+            fill(box, 0, 0)
+        fill(box, 1, 4)
+        assert plan_attachment(box, WISH).missing_ids == 0
+        with box.transaction(force_rollback=True):
+            fill(box, 0, 0)
+        fill(box, 5, 5)
+        assert plan_attachment(box, WISH).missing_ids == 1
+        assert attach(box).copied == 5
+
+    def test_a_low_id_that_comes_late(self, box: Connection) -> None:
+        """Drawn by somebody before, inserted while it was copied: it is behind, and not lost."""
+        fill(box, 1, 3)
+        number = box.execute(
+            "select gapless.attach('public.box', 'outbox', null, %s::jsonb, null, false)",
+            ['{"key": "customer", "payload": "body"}'],
+        ).fetchone()
+        assert number is not None
+        box.execute("select gapless.copy_attached(%s, 3, 100)", number)
+        box.execute("insert into public.box (id, body) values (-5, '0')")
+        done = attach(box)
+        assert (done.copied, done.late) == (1, 1)
+        assert everything(box) == [0, 1, 2, 3]
+
+
+class TestRepeated:
+    def test_nothing_is_copied_twice(self, box: Connection) -> None:
+        fill(box, 1, 20)
+        attach(box)
+        fill(box, 21, 25)
+        assert attach(box).copied == 0
+        assert everything(box) == list(range(1, 26))
+
+    def test_two_at_once(self, box: Connection, dsn: str) -> None:
+        fill(box, 1, 200)
+        with connect(dsn, role="test") as other:
+            both = [
+                threading.Thread(target=attach, args=(each,), kwargs={"batch_rows": 7})
+                for each in (box, other)
+            ]
+            for each in both:
+                each.start()
+            for each in both:
+                each.join(60)
+        assert everything(box) == list(range(1, 201))
+        assert len(list_attachments(box)) == 1
+
+    def test_another_way_is_refused(self, box: Connection) -> None:
+        attach(box)
+        with pytest.raises(RefusedError, match=r"public.box is attached already, to another topic"):
+            attach(box, replace(WISH, map={"key": "customer"}))
+
+    def test_removed_and_attached_again(self, box: Connection) -> None:
+        attach(box)
+        assert detach_table(box, "public.box")
+        assert not detach_table(box, "public.box")
+        fill(box, 1, 2)
+        assert list_attachments(box) == []
+        assert everything(box) == []
+        left = "select count(*) from gapless.attached_row"
+        assert box.execute(left).fetchone() == (0,)
+        assert attach(box).copied == 2
+
+
+class TestWriters:
+    def test_a_role_without_any_right_on_gapless(
+        self, box: Connection, role: Callable[..., str]
+    ) -> None:
+        attach(box)
+        box.execute("grant insert on public.box to public")
+        box.execute("grant usage on sequence public.box_id_seq to public")
+        with connect(role(), role="writer") as other:
+            fill(other, 1, 2)
+        assert everything(box) == [1, 2]
+
+    @pytest.mark.parametrize(
+        ("harm", "mended_by"),
+        [
+            ("alter table public.box drop customer", None),
+            ("alter table gapless.outbox_message_t add constraint no check (key <> 'c1') not valid",
+             "alter table gapless.outbox_message_t drop constraint no"),
+        ],
+    )  # fmt: skip
+    def test_an_error_is_not_the_writer_s(
+        self, box: Connection, harm: str, mended_by: str | None
+    ) -> None:
+        """It is noted, named, and what was missed is copied once that is mended."""
+        attach(box)
+        box.execute(harm.encode())
+        column = "body" if mended_by is None else "customer, body"
+        values = "'1'" if mended_by is None else "'c1', '1'"
+        box.execute(f"insert into public.box ({column}) values ({values})".encode())
+        assert everything(box) == []
+        found = problem(box)
+        if mended_by is None:
+            assert found == "a column that is copied is gone: nothing is copied"
+            return
+        assert found is not None
+        assert found.startswith("1 rows were not copied: new row for relation")
+        box.execute(mended_by.encode())
+        assert mend_attachment(box, "public.box") == 1
+        assert everything(box) == [1]
+        assert problem(box) is None
+
+    def test_a_trigger_that_is_off(self, box: Connection) -> None:
+        attach(box)
+        box.execute("alter table public.box disable trigger gapless_attach")
+        fill(box, 1, 1)
+        assert problem(box) == "its trigger is disabled"
+        assert mend_attachment(box, "public.box") == 1
+        box.execute("drop trigger gapless_attach on public.box")
+        fill(box, 2, 2)
+        assert problem(box) == "its trigger is gone"
+        assert mend_attachment(box, "public.box") == 1
+        fill(box, 3, 3)
+        assert everything(box) == [1, 2, 3]
+
+    def test_a_busy_table_is_left_alone(self, box: Connection, dsn: str) -> None:
+        """The lock is asked for again and again, so that writers never wait long behind it."""
+        with writer(dsn, 1):
+            with pytest.raises(
+                GaplessError, match=r"was never without a writer for 0 s|writing to"
+            ):
+                attach(box, patience_s=0)
+            with connect(dsn, role="test") as third:
+                third.execute("set lock_timeout = '1s'")
+                fill(third, 2, 2)
+        attach(box)
+        assert everything(box) == [1, 2]
+
+    def test_a_table_in_use_is_not_detached(self, box: Connection, dsn: str) -> None:
+        attach(box)
+        with writer(dsn, 1), pytest.raises(GaplessError, match=r"somebody is using public.box"):
+            detach_table(box, "public.box")
+
+    def test_the_table_is_dropped(self, box: Connection) -> None:
+        attach(box)
+        box.execute("drop table public.box")
+        assert problem(box) == "the table is gone"
+        assert detach_table(box, "public.box")
+        assert list_attachments(box) == []
+
+    def test_uninstall_leaves_nothing(self, box: Connection) -> None:
+        attach(box)
+        drop_schema(box)
+        fill(box, 1, 1)
+        left = "select count(*) from pg_trigger where tgname like 'gapless%'"
+        assert box.execute(left).fetchone() == (0,)
+
+
+def test_a_dry_run_changes_nothing(box: Connection) -> None:
+    fill(box, 1, 4)
+    plan = plan_attachment(box, WISH)
+    assert (plan.rows, plan.first_id, plan.last_id, plan.partitions) == (4, 1, 4, 4)
+    assert plan.columns == {"key": "customer", "payload": "body"}
+    assert list_attachments(box) == []
+    assert ops.LOCK_MS_MAX <= 1_000, "writers wait behind it"
+    with pytest.raises(RefusedError, match="there is no table"):
+        attach_table(box, replace(WISH, table="nope"))
