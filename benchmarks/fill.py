@@ -15,6 +15,7 @@ from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 
 TRIES = 30
+PART_EVENTS = 500_000  # of a chunk of 1 000 000: no event is without a chunk of its own
 
 
 def make_topic(dsn: str, name: str, *, partitions: int) -> None:
@@ -32,19 +33,25 @@ def fill_outbox(
     events_a_commit: int = 1,
     sequenced: bool = True,
 ) -> None:
-    """Publish `events` events in transactions of `events_a_commit`; give them offsets, or not."""
+    """Publish `events` events in transactions of `events_a_commit`; give them offsets, or not.
+
+    Chunks are made in between, as a supervisor does: events that no chunk is there for are in the
+    default one for good, where autovacuum then works for longer than create_chunks() waits.
+    """
     given = {
-        "bench.events": events,
         "bench.events_a_commit": events_a_commit,
         "bench.payload_bytes": payload_bytes,
         "bench.topic_id": topic_id,
         "synchronous_commit": "off",
     }
     with psycopg.connect(dsn, autocommit=True) as conn:
-        _make_room(conn)
         for name, value in given.items():
             conn.execute(query("set"), {"name": name, "value": str(value)})
-        conn.execute(query("fill_outbox"))
+        for first in range(0, events, PART_EVENTS):
+            part = str(min(PART_EVENTS, events - first))
+            conn.execute(query("set"), {"name": "bench.events", "value": part})
+            _make_room(conn)
+            conn.execute(query("fill_outbox"))
         conn.execute(query("analyze"))
     if sequenced:
         sequence_all(dsn)

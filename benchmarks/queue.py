@@ -44,13 +44,19 @@ def run(setup: Setup) -> list[Figure]:
 def _emptied(setup: Setup, batch: int) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
     events = setup.pick(
-        10 * batch, *{1: (4_000, 12_000), 10: (20_000, 80_000)}.get(batch, (80_000, 300_000))
+        10 * batch, *{1: (2_000, 12_000), 10: (10_000, 80_000)}.get(batch, (40_000, 300_000))
     )
     rounds = setup.pick(1, 2, 3)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "queue", partitions=1)
-        fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES)
+        fill_outbox(
+            dsn,
+            topic.topic_id,
+            events=events,
+            payload_bytes=PAYLOAD_BYTES,
+            events_a_commit=queue_deep.A_COMMIT,
+        )
         found = ways("queue")
         runs: dict[str, Callable[[], Drained]] = {
             name: partial(_drained, dsn, way, batch, events) for name, way in found.items()

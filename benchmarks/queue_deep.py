@@ -25,6 +25,7 @@ WORKERS = 4
 CLAIMS = 50
 FEW = 1_000 * BATCH
 PAYLOAD_BYTES = 20
+A_COMMIT = 100  # a queue takes events one by one, however they were published
 PATIENCE_S = 3_600.0
 NOTHING = "nothing finished above it"
 FEWER = f"{FEW} open"
@@ -32,22 +33,23 @@ FEWER = f"{FEW} open"
 
 def run(setup: Setup) -> list[Figure]:
     """Time claims that are rolled back."""
-    finished = setup.pick(20 * BATCH, 1_000_000, 1_000_000)
-    opened = setup.pick(40 * BATCH, 1_000_000, 10_000_000)
+    finished = setup.pick(20 * BATCH, 200_000, 1_000_000)
+    opened = setup.pick(40 * BATCH, 400_000, 10_000_000)
+    fill = partial(fill_outbox, payload_bytes=PAYLOAD_BYTES, events_a_commit=A_COMMIT)
     with setup.database("queue_deep") as dsn:
         with connect(dsn, role="bench") as conn:
             topic_id = ensure_topic(conn, "queue", partitions=1).topic_id
         few = min(FEW, opened // 4)
-        fill_outbox(dsn, topic_id, events=few, payload_bytes=PAYLOAD_BYTES)
+        fill(dsn, topic_id, events=few)
         fewer = _timed(dsn, topic_id, _group(dsn), 1)
         begun = _group(dsn)
         with _straggler(dsn, topic_id, begun):
             nothing = {hint: _timed(dsn, topic_id, begun, hint) for hint in (BATCH + 1, None)}
-            fill_outbox(dsn, topic_id, events=finished - few, payload_bytes=PAYLOAD_BYTES)
+            fill(dsn, topic_id, events=finished - few)
             with crew([partial(work, begun, dsn, BATCH)] * WORKERS) as workers:
                 workers.join(PATIENCE_S)
             more = max(opened - finished, 10 * BATCH)
-            fill_outbox(dsn, topic_id, events=more, payload_bytes=PAYLOAD_BYTES)
+            fill(dsn, topic_id, events=more)
             above = {
                 hint: _timed(dsn, topic_id, begun, at)
                 for hint, at in ((BATCH + 1, finished + 1), (None, None))

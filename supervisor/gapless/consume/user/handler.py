@@ -83,7 +83,7 @@ class Handler:
 
     function: as the step calls it; coroutine: what it awaits, of an async handler.
     topic, topics: where its events are; a queue handler may name several, in order of preference:
-    topic is the first, topics are all, and empty where there is one. weights: of each, if it has.
+    topic is the first, topics are all, and empty where there is one. weights: events of each, in N.
     mode: "queue": any number of workers share each partition, in no order, one event a unit.
     visibility_s: seconds for which a worker of an at-least-once queue reserves an event at a time.
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
@@ -229,10 +229,9 @@ def handler(
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
     mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
-    event is one unit; topic may be a list, in order of preference, or give each a share: {"urgent":
-    8, "mails": 1}, 1 to 1000. At least once, each event in hand is reserved for visibility_s (0.1
-    to 86 400 seconds, or a timedelta), renewed while its call lasts; it ends by itself when the
-    worker, or its machine, is gone.
+    event is one unit; topic may be a list, in order of preference, or give shares from 1 to 1000:
+    {"urgent": 8, "mails": 1}. At least once, each event in hand is reserved for visibility_s (0.1
+    to 86 400 s, or a timedelta), renewed until its call ends or its worker is gone.
     event_types, where, params: which events the group takes; of others its offset passes, and they
     are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
     jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
