@@ -7,21 +7,26 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from psycopg.errors import InsufficientPrivilege
-
-from gapless.cli.context import load_all, open_connection, where
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.progress import Bar
+from gapless.cli.publish_wait import (
+    Stored,
+    add_wait,
+    awaited_group,
+    refuse_blind_wait,
+    wait_until_handled,
+)
 from gapless.cli.screen import answer, remark, say
-from gapless.errors import GaplessError, UsageError
-from gapless.log.catch_up import is_sequenced, own_xid, sequence_if_alone, wait_until_sequenced
+from gapless.errors import UsageError
+from gapless.log.catch_up import own_xid
 from gapless.log.publish import publish
 from gapless.log.topics import find_topic
-from gapless.log.wait import require_covered, wait_for
+from gapless.log.wait import require_covered
 from gapless.ops.load.lines import JsonLines
 from gapless.ops.load.parse import LineShape, dedupe_key, deliver_at, parse_line, transaction_text
 from gapless.ops.load.publish import publish_lines
@@ -29,8 +34,6 @@ from gapless.ops.text import json_text, quantity, whole_seconds
 from gapless.ops.topics import ensure_as_configured
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from psycopg import Connection
 
     from gapless.settings import Loaded
@@ -50,8 +53,6 @@ examples:
   gapless publish orders '{"total": 5}' --wait group:billing --timeout 30
   producer | gapless publish orders - --key-field customer
 """
-_WAIT_S = 60
-_OFFSETS = "offsets"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -92,21 +93,7 @@ def add_arguments(parser: Parser) -> None:
     size.add_argument(
         "--one-transaction", action="store_true", help="all lines in one transaction, or none"
     )
-    parser.add_half_flag(
-        "--wait",
-        "group:",
-        _OFFSETS,
-        metavar="group:NAME",
-        type=_awaited,
-        help="return when that group has handled the events; without a group, when they have "
-        "offsets. Does the sequencer's work if nobody does",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=whole(1, 86_400),
-        metavar="S",
-        help=f"with --wait: fail after S seconds (default: {_WAIT_S}); the events stay published",
-    )
+    add_wait(parser)
     add_json(parser)
     parser.add_argument("--create", action="store_true", help="create the topic if it is missing")
     add_partitions(parser)
@@ -115,47 +102,22 @@ def add_arguments(parser: Parser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Publish, and say how many it were."""
     shape = _shape(args)
-    group = _group(args)
+    group = awaited_group(args)
     with contextlib.ExitStack() as stack:
         lines = _lines(args, shape, stack)
         loaded = load_all(args, {"total_partitions": args.partitions})
         conn = stack.enter_context(open_connection(args, "publish", loaded.settings))
         _find_topic(conn, args, loaded)
         if args.wait:
-            _refuse_blind_wait(conn)
+            refuse_blind_wait(conn)
         if group is not None:
             require_covered(conn, group, args.topic)
         stored = (
             _publish_one(conn, args, shape) if lines is None else _publish_lines(conn, args, lines)
         )
         if args.wait:
-            _wait(conn, stored, group, args.timeout or _WAIT_S)
+            wait_until_handled(conn, stored, group, args.timeout)
     return 0
-
-
-class _Stored(NamedTuple):
-    """What is there now. xid: of the last transaction whose events get their offsets at once.
-
-    transaction_ids: under which the events are found; none if nothing was stored.
-    """
-
-    xid: int | None
-    transaction_ids: Collection[UUID]
-
-
-def _awaited(text: str) -> str:
-    if text != _OFFSETS and not text.removeprefix("group:"):
-        raise argparse.ArgumentTypeError("of which group? Write --wait group:NAME")
-    if text != _OFFSETS and not text.startswith("group:"):
-        raise argparse.ArgumentTypeError(f"{text!r}: write --wait, or --wait group:NAME")
-    return text
-
-
-def _group(args: argparse.Namespace) -> str | None:
-    """Return the group to wait for, if there is one."""
-    if args.timeout is not None and not args.wait:
-        raise UsageError("--timeout is for --wait")
-    return args.wait.removeprefix("group:") if args.wait not in (None, _OFFSETS) else None
 
 
 def _add_fields(parser: argparse.ArgumentParser) -> None:
@@ -249,7 +211,7 @@ def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded)
         )
 
 
-def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> _Stored:
+def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> Stored:
     try:
         event = parse_line(args.payload, shape)
     except (ValueError, RecursionError) as error:
@@ -271,14 +233,14 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineSha
     )
     if scheduled:
         remark(f"it waits for its time: gapless later cancel {scheduled[0]} takes it back")
-        return _Stored(None, [transaction_id])  # what there is of it has no offset for now
+        return Stored(None, [transaction_id])  # what there is of it has no offset for now
     if is_duplicate:
         remark("nothing was published: a duplicate of the event of this transaction_id")
-        return _Stored(None, [])  # nothing of it will ever be sequenced
-    return _Stored(xid, [transaction_id])
+        return Stored(None, [])  # nothing of it will ever be sequenced
+    return Stored(xid, [transaction_id])
 
 
-def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonLines) -> _Stored:
+def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonLines) -> Stored:
     began_s = monotonic()
     try:
         with Bar(args.topic, lines.bytes_total) as bar:
@@ -297,38 +259,4 @@ def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonL
         f"{per_s:,.0f}/s"
         + (f"; {quantity(done.duplicates, 'duplicate')} left out" if done.duplicates else "")
     )
-    return _Stored(done.xid, done.transaction_ids)
-
-
-def _refuse_blind_wait(conn: Connection[Any]) -> None:
-    """Find out before anything is published whether this role may see the sequencer's work."""
-    try:
-        is_sequenced(conn, 3)
-        sequence_if_alone(conn)
-    except InsufficientPrivilege as error:
-        raise UsageError(
-            f"--wait: {where()} may publish, but not look at the sequencer: grant it "
-            "gapless_consumer, or leave --wait out; nothing was published"
-        ) from error
-
-
-def _wait(conn: Connection[Any], stored: _Stored, group: str | None, timeout_s: int) -> None:
-    sys.stdout.flush()  # what is published has its name, even if the wait is cut off
-    give_up_s = monotonic() + timeout_s
-    if stored.xid is not None:
-        wait_until_sequenced(conn, stored.xid, timeout_s=timeout_s)
-    if group is None:
-        if stored.xid is not None:
-            remark("all of it has offsets")
-        return
-    states = [
-        wait_for(conn, group, transaction_id, give_up_s - monotonic())
-        for transaction_id in stored.transaction_ids
-    ]
-    if dead := states.count("dead"):
-        raise GaplessError(
-            f"group {group} has dead letters of {quantity(dead, 'transaction')} of it: "
-            f"gapless dlq list --group {group}"
-        )
-    if states:
-        remark(f"group {group} has handled all of it")
+    return Stored(done.xid, done.transaction_ids)
