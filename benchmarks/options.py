@@ -30,7 +30,6 @@ NAMES = (
     "later",
     "capture",
     "gateway",
-    "webhooks",
     "members",
     "planning",
     "spark",

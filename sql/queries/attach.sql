@@ -33,8 +33,8 @@ select gapless.copy_missed(%(number)s)
 -- name: old_places
 select gapless.old_places(%(number)s, %(group)s, %(place)s)
 
--- name: stand_for
-select gapless.stand_for(%(number)s, %(group)s, %(places)s::bigint[], %(switches)s)
+-- name: succeed_consumer
+select gapless.succeed_consumer(%(number)s, %(group)s, %(places)s::bigint[], %(switches)s)
 
 -- name: rest
 select gapless.pause(

@@ -36,8 +36,8 @@ from gapless.expiries e
 where %(group)s::text is null or e.group_id = %(group)s
 order by e.group_id
 
--- name: stand_for
-select gapless.stand_for(%(group)s, gapless.topic_id(%(topic)s), %(of)s)
+-- name: replay_for
+select gapless.replay_for(%(group)s, gapless.topic_id(%(topic)s), %(of)s)
 
 -- name: busy
 -- How many workers still have a batch to finish.

@@ -37,6 +37,27 @@ select e.topic_id, e.partition_id as partition, e.first_offset, e.next_offset
 from gapless.ends(array[%(topic)s::text]) e
 order by e.partition_id
 
+-- name: ends_since
+-- As ends, without what was sequenced before that time: no event there was published after it.
+-- returns: gapless.log.tail:Ends
+select
+  p as partition,
+  greatest(
+    e.first_offset, coalesce(gapless.segment_since(%(topic_id)s, p, %(since)s), e.end_offset)
+  ) as first_offset,
+  e.end_offset - 1 as last_offset
+from unnest(%(partitions)s::int[]) p
+cross join lateral gapless.log_ends(%(topic_id)s, p) e
+order by p
+
+-- name: ends_of_transaction
+-- Where the events of a transaction are in a topic; nothing for what has no offset yet.
+-- returns: gapless.log.tail:Ends
+select l.partition_id as partition, l.first_offset, l.last_offset
+from gapless.locate(%(transaction_id)s, array[%(topic_id)s::int]) l
+where l.partition_id = any (%(partitions)s::int[])
+order by 1, 2
+
 -- name: newest
 -- Where to begin so as to see the newest events over all partitions: within a run by id, as they were
 -- published, but never against the order of their offsets. Unpacks no more segments of a partition

@@ -117,6 +117,13 @@ def _state(conn: Connection) -> list[list[tuple[Any, ...]]]:
     return [conn.execute(statement.encode()).fetchall() for statement in STATE]
 
 
+def _without_new(
+    rows: list[tuple[Any, ...]], before: list[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Return the rows without the columns that were added: these come last."""
+    return [row[: len(had)] for row, had in zip(rows, before, strict=True)]
+
+
 def test_it_is_the_state_before(old: Connection) -> None:
     (files,) = _row(old, "select count(*) from gapless.migration where kind = 'functions'")
     (last,) = _row(old, "select max(name) from gapless.migration where kind = 'migrations'")
@@ -134,7 +141,9 @@ def test_nothing_that_is_stored_changes(old: Connection) -> None:
     applied = old.execute("select name from gapless.migration where kind = 'functions'").fetchall()
     files = {path.stem for path in (sql_root() / "functions").rglob("*.sql")}
     assert files <= {name for (name,) in applied}
-    assert _state(old) == before
+    assert [
+        _without_new(rows, had) for rows, had in zip(_state(old), before, strict=True)
+    ] == before
 
 
 def test_groups_of_before_take_all_events_until_they_are_given_a_filter(old: Connection) -> None:

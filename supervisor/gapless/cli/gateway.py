@@ -63,8 +63,8 @@ def main(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace) -> int:
     from importlib.util import find_spec  # noqa: PLC0415 - not for --help
 
-    from gapless.cli.logs import set_up_logs  # noqa: PLC0415 - as above
     from gapless.errors import UsageError  # noqa: PLC0415 - as above
+    from gapless.logs import set_up_logs  # noqa: PLC0415 - as above
     from gapless.worker.exporter.serve import open_socket  # noqa: PLC0415 - as above
 
     if find_spec("starlette") is None or find_spec("uvicorn") is None:

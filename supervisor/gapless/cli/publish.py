@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Any
 from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import Parser, add_json, add_partitions, whole
 from gapless.cli.progress import Bar
-from gapless.cli.publish_wait import Stored, add_wait, awaited_group, require_sight, wait
+from gapless.cli.publish_wait import (
+    Stored,
+    add_wait,
+    awaited_group,
+    refuse_blind_wait,
+    wait_until_handled,
+)
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
 from gapless.log.catch_up import own_xid
 from gapless.log.publish import publish
 from gapless.log.topics import find_topic
+from gapless.log.wait import require_covered
 from gapless.ops.load.lines import JsonLines
 from gapless.ops.load.parse import LineShape, dedupe_key, deliver_at, parse_line, transaction_text
 from gapless.ops.load.publish import publish_lines
@@ -102,12 +109,14 @@ def main(args: argparse.Namespace) -> int:
         conn = stack.enter_context(open_connection(args, "publish", loaded.settings))
         _find_topic(conn, args, loaded)
         if args.wait:
-            require_sight(conn, args.topic, group)
+            refuse_blind_wait(conn)
+        if group is not None:
+            require_covered(conn, group, args.topic)
         stored = (
             _publish_one(conn, args, shape) if lines is None else _publish_lines(conn, args, lines)
         )
         if args.wait:
-            wait(conn, stored, group, args.timeout)
+            wait_until_handled(conn, stored, group, args.timeout)
     return 0
 
 

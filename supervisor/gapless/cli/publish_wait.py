@@ -1,4 +1,4 @@
-"""`publish --wait`: until what was published has offsets, or until a group has handled it."""
+"""`gapless publish --wait`: until what was published has offsets, or a group has handled it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.cli.parser import Parser, whole
 from gapless.cli.screen import remark
 from gapless.errors import GaplessError, UsageError
 from gapless.log.catch_up import is_sequenced, sequence_if_alone, wait_until_sequenced
-from gapless.log.wait import require_covered, wait_for
+from gapless.log.wait import wait_for
 from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ class Stored(NamedTuple):
 
 
 def add_wait(parser: Parser) -> None:
-    """Declare the options."""
+    """Declare --wait and --timeout."""
     parser.add_half_flag(
         "--wait",
         "group:",
         _OFFSETS,
         metavar="group:NAME",
-        type=_read,
+        type=_awaited,
         help="return when that group has handled the events; without a group, when they have "
         "offsets. Does the sequencer's work if nobody does",
     )
@@ -63,11 +63,8 @@ def awaited_group(args: argparse.Namespace) -> str | None:
     return args.wait.removeprefix("group:") if args.wait not in (None, _OFFSETS) else None
 
 
-def require_sight(conn: Connection[Any], topic: str, group: str | None) -> None:
-    """Find out before anything is published whether this role may see the sequencer's work.
-
-    Raises UsageError if it may not, or if the group does not handle the topic.
-    """
+def refuse_blind_wait(conn: Connection[Any]) -> None:
+    """Find out before anything is published whether this role may see the sequencer's work."""
     try:
         is_sequenced(conn, 3)
         sequence_if_alone(conn)
@@ -76,12 +73,12 @@ def require_sight(conn: Connection[Any], topic: str, group: str | None) -> None:
             f"--wait: {where()} may publish, but not look at the sequencer: grant it "
             "gapless_consumer, or leave --wait out; nothing was published"
         ) from error
-    if group is not None:
-        require_covered(conn, group, topic)
 
 
-def wait(conn: Connection[Any], stored: Stored, group: str | None, timeout_s: int | None) -> None:
-    """Return when all of it has offsets, or was handled. Raises GaplessError after timeout_s."""
+def wait_until_handled(
+    conn: Connection[Any], stored: Stored, group: str | None, timeout_s: int | None
+) -> None:
+    """Wait for a group, or without one for offsets, so many seconds at most; None: 60."""
     timeout_s = timeout_s or _WAIT_S
     sys.stdout.flush()  # what is published has its name, even if the wait is cut off
     give_up_s = monotonic() + timeout_s
@@ -104,7 +101,7 @@ def wait(conn: Connection[Any], stored: Stored, group: str | None, timeout_s: in
         remark(f"group {group} has handled all of it")
 
 
-def _read(text: str) -> str:
+def _awaited(text: str) -> str:
     if text != _OFFSETS and not text.removeprefix("group:"):
         raise argparse.ArgumentTypeError("of which group? Write --wait group:NAME")
     if text != _OFFSETS and not text.startswith("group:"):

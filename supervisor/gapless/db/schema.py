@@ -28,7 +28,7 @@ _NAMED = re.compile(
     r"|\b(?:(?<=\bschema gapless)|(?<= if not exists gapless)|(?<= if exists gapless))"
     r"|(?='|/)(?<='gapless)"  # 'gapless'::regnamespace, and the application_name 'gapless/…
     r"|(?=\"\.)(?<=\"gapless)"
-    r"|(?=_(?:p|g|capture)_|_sequencer\b|_role\b)(?<!\wgapless)"  # channels and triggers
+    r"|(?=_(?:p|g|capture)_|_(?:sequencer|role|attach)\b)(?<!\wgapless)"  # channels and triggers
     r")"
 )
 _LOCK_CLASS = re.compile(r"742700([1-9])\b(?<!\d\d{7})")

@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gapless.gateway import operate, queue
+from gapless.gateway import operate, queue, upkeep
 from gapless.gateway.events_out import read_events
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.looks import healthz, metrics, openapi, readyz, status
+from gapless.gateway.page import page, page_file
 from gapless.gateway.problem import Problem, problem_of
 from gapless.gateway.publish import publish_events
 from gapless.gateway.stream import stream_events
@@ -63,6 +64,18 @@ WAYS = (
     Way("POST", "/v1/dlq/redrive", operate.redrive, "operate"),
     Way("POST", "/v1/dlq/discard", operate.discard, "operate"),
     Way("POST", "/v1/schedules/{name}/{verb}", operate.schedule, "operate"),
+    Way("GET", "/v1/topics/{topic}/search", upkeep.search, "read:{topic}"),
+    Way("POST", "/v1/dlq/edit", upkeep.edit, "operate"),
+    Way("POST", "/v1/dlq/redrive-all", upkeep.redrive_all, "operate"),
+    Way("POST", "/v1/dlq/discard-all", upkeep.discard_all, "operate"),
+    Way("GET", "/v1/later", upkeep.later, "read:*"),
+    Way("POST", "/v1/later/{scheduled_id}/cancel", upkeep.cancel_later, "operate"),
+    Way("GET", "/v1/retention", upkeep.retention, "read:*"),
+    Way("GET", "/v1/webhooks", upkeep.webhooks, "read:*"),
+    Way("POST", "/v1/webhooks/{name}/pause", upkeep.pause_webhook, "operate"),
+    Way("POST", "/v1/webhooks/{name}/resume", upkeep.resume_webhook, "operate"),
+    Way("GET", "/", page),
+    Way("GET", "/page/{name:path}", page_file),
 )
 
 

@@ -50,6 +50,15 @@ class Fields:
             raise Problem(400, f"{name} must be a number of seconds")
         return float(value)
 
+    def texts(self, name: str) -> dict[str, str]:
+        """Return an object whose values are texts; each may be as long as the body."""
+        value = self._found.get(name)
+        if not isinstance(value, dict) or not all(type(each) is str for each in value.values()):
+            raise Problem(400, f"{name} must be an object whose values are text")
+        if any("\0" in each or _has_half(each) for each in value.values()):
+            raise Problem(400, f"{name} has a NUL, or half a surrogate pair")
+        return value
+
     def truth(self, name: str) -> bool:
         """Return a boolean; without it False."""
         value = self._found.get(name)

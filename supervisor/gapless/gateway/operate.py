@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -28,38 +28,38 @@ _PARTITION_MAX = 4_095
 
 async def topics(gateway: Gateway, _request: Request) -> Response:
     """Return all topics."""
-    return await _listed(gateway, ops.list_topics)
+    return await listed(gateway, ops.list_topics)
 
 
 async def topic(gateway: Gateway, request: Request) -> Response:
     """Return the partitions of a topic."""
     name = text_in(request.path_params, "topic")
-    return await _listed(gateway, lambda conn: ops.show_topic(conn, name))
+    return await listed(gateway, lambda conn: ops.show_topic(conn, name))
 
 
 async def groups(gateway: Gateway, _request: Request) -> Response:
     """Return all groups, a line a topic."""
-    return await _listed(gateway, ops.list_groups)
+    return await listed(gateway, ops.list_groups)
 
 
 async def group(gateway: Gateway, request: Request) -> Response:
     """Return the partitions of a group."""
     place = ops.GroupPlace(group=text_in(request.path_params, "group"))
-    return await _listed(gateway, lambda conn: ops.show_group(conn, place))
+    return await listed(gateway, lambda conn: ops.show_group(conn, place))
 
 
 async def pause(gateway: Gateway, request: Request) -> Response:
     """Let a group, one topic of it or one partition rest."""
     fields = await fields_in(request, "topic partition reason")
     place, reason = _place_in(request, fields), fields.text("reason", "") or None
-    done = await _done(gateway, request, lambda conn: ops.pause(conn, place, reason=reason))
-    return _said(done)
+    done = await done_by(gateway, request, lambda conn: ops.pause(conn, place, reason=reason))
+    return said(done)
 
 
 async def resume(gateway: Gateway, request: Request) -> Response:
     """Let it continue."""
     place = _place_in(request, await fields_in(request, "topic partition"))
-    return _said(await _done(gateway, request, lambda conn: ops.resume(conn, place)))
+    return said(await done_by(gateway, request, lambda conn: ops.resume(conn, place)))
 
 
 async def seek(gateway: Gateway, request: Request) -> Response:
@@ -67,38 +67,37 @@ async def seek(gateway: Gateway, request: Request) -> Response:
     fields = await fields_in(request, "topic partition to apply")
     place, to = _place_in(request, fields), ops.Point.parse(fields.text("to"))
     if fields.truth("apply"):
-        return _said(await _done(gateway, request, lambda conn: ops.seek(conn, place, to)))
-    return await _listed(gateway, lambda conn: ops.plan_seek(conn, place, to))
+        return said(await done_by(gateway, request, lambda conn: ops.seek(conn, place, to)))
+    return await listed(gateway, lambda conn: ops.plan_seek(conn, place, to))
 
 
 async def units(gateway: Gateway, request: Request) -> Response:
     """Return units that were set aside, the newest failure first."""
     params = request.query_params
-    states = [each for each in text_in(params, "states", ",".join(OPEN)).split(",") if each]
-    if set(states) - set(STATES):
-        raise Problem(400, f"states={','.join(states)[:100]}: some of {', '.join(STATES)}")
     wanted = ops.DlqFilter(
         group=text_in(params, "group", "") or None,
         topic=text_in(params, "topic", "") or None,
         key=text_in(params, "key", "") or None,
         error=text_in(params, "error", "") or None,
-        states=states,
+        states=states_in(params),
     )
     limit = whole_in(params, "limit", UNITS, 1, UNITS_MAX)
-    return await _listed(gateway, lambda conn: ops.list_units(conn, wanted, limit=limit))
+    return await listed(gateway, lambda conn: ops.list_units(conn, wanted, limit=limit))
 
 
 async def unit(gateway: Gateway, request: Request) -> Response:
     """Return one with its events."""
     place = ops.GroupPlace.parse_event(text_in(request.query_params, "place"))
-    return _said(await gateway.sessions.run(lambda conn: ops.show_unit(conn, place)))
+    return said(await gateway.sessions.run(lambda conn: ops.show_unit(conn, place)))
 
 
 async def redrive(gateway: Gateway, request: Request) -> Response:
     """Have one handled again."""
     fields = await fields_in(request, "place")
-    place, who = ops.GroupPlace.parse_event(fields.text("place")), _who(request)
-    return _said(await _done(gateway, request, lambda conn: ops.redrive_unit(conn, place, who=who)))
+    place, who = ops.GroupPlace.parse_event(fields.text("place")), asked_by(request)
+    return said(
+        await done_by(gateway, request, lambda conn: ops.redrive_unit(conn, place, who=who))
+    )
 
 
 async def discard(gateway: Gateway, request: Request) -> Response:
@@ -107,10 +106,10 @@ async def discard(gateway: Gateway, request: Request) -> Response:
     place, reason, who = (
         ops.GroupPlace.parse_event(fields.text("place")),
         fields.text("reason"),
-        _who(request),
+        asked_by(request),
     )
-    return _said(
-        await _done(
+    return said(
+        await done_by(
             gateway, request, lambda conn: ops.discard_unit(conn, place, reason=reason, who=who)
         )
     )
@@ -118,7 +117,7 @@ async def discard(gateway: Gateway, request: Request) -> Response:
 
 async def schedules(gateway: Gateway, _request: Request) -> Response:
     """Return all schedules."""
-    return await _listed(gateway, ops.list_schedules)
+    return await listed(gateway, ops.list_schedules)
 
 
 async def schedule(gateway: Gateway, request: Request) -> Response:
@@ -132,8 +131,16 @@ async def schedule(gateway: Gateway, request: Request) -> Response:
     }
     if verb not in acts:
         raise Problem(404, f"a schedule has {', '.join(acts)}, no {verb[:100]}")
-    done = await _done(gateway, request, lambda conn: acts[verb](conn, name))
-    return _said({"name": name, "transaction_id" if verb == "run" else "changed": done})
+    done = await done_by(gateway, request, lambda conn: acts[verb](conn, name))
+    return said({"name": name, "transaction_id" if verb == "run" else "changed": done})
+
+
+def states_in(params: Mapping[str, str]) -> list[str]:
+    """Return states of units, with commas between. Raises Problem (400)."""
+    states = [each for each in text_in(params, "states", ",".join(OPEN)).split(",") if each]
+    if set(states) - set(STATES):
+        raise Problem(400, f"states={','.join(states)[:100]}: some of {', '.join(STATES)}")
+    return states
 
 
 def _place_in(request: Request, fields: Fields) -> ops.GroupPlace:
@@ -145,25 +152,29 @@ def _place_in(request: Request, fields: Fields) -> ops.GroupPlace:
     )
 
 
-def _who(request: Request) -> str:
+def asked_by(request: Request) -> str:
     """Return who asks, for the record."""
     return f"gateway: {getattr(request.state, 'caller', None) or 'without a key'}"
 
 
-async def _listed(gateway: Gateway, work: Callable[[Connection[Any]], Sequence[Any]]) -> Response:
-    return _said(await gateway.sessions.run(work))
+async def listed(gateway: Gateway, work: Callable[[Connection[Any]], Sequence[Any]]) -> Response:
+    """Return records."""
+    return said(await gateway.sessions.run(work))
 
 
-async def _done(gateway: Gateway, request: Request, work: Callable[[Connection[Any]], Any]) -> Any:
+async def done_by(
+    gateway: Gateway, request: Request, work: Callable[[Connection[Any]], Any]
+) -> Any:
     """Do what changes something, and say in the log who asked for it."""
     done = await gateway.sessions.run(work)
     log.info(
-        "operate: %s %s by %s: %s", request.method, plain(request.url.path), _who(request), done
+        "operate: %s %s by %s: %s", request.method, plain(request.url.path), asked_by(request), done
     )
     return done
 
 
-def _said(what: Any) -> Response:
+def said(what: Any) -> Response:
+    """Return a record, several, or a document."""
     if isinstance(what, list | tuple):
         text = json_text([asdict(each) for each in what])
     else:

@@ -71,7 +71,7 @@ def _stand_for(
                 (places,) = row(conn, query("attach", "old_places"), **what)
                 # What the old consumer has handled has committed, and has an offset after this.
                 _sequence_all(second, timeout_s)
-                (done,) = row(conn, query("attach", "stand_for"), **what, places=places)
+                (done,) = row(conn, query("attach", "succeed_consumer"), **what, places=places)
             return bool(done)
 
         return _retried(act, table, timeout_s)

@@ -248,10 +248,7 @@ def _condition(options: Mapping[str, str]) -> Filter:
             raise UsageError(f"params is not JSON: {error}") from None
     condition = filter_of(None, options.get("where"), params) or ALL
     if condition.where is not None and "archive" in options:
-        raise UsageError(
-            "where is asked of the database, and an archive is files: leave one of them out, and "
-            "filter the DataFrame"
-        )
+        raise UsageError("where asks the database, and an archive is files: leave one of them out")
     return condition
 
 

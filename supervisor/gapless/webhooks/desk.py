@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.db.schema import schema
 from gapless.webhooks.record import Endpoint
 
 LOOK_S = 5.0
@@ -99,7 +100,7 @@ class Desk:
                     self._dsn,
                     autocommit=True,
                     client_encoding="utf8",
-                    application_name=f"gapless/webhook {self._name}"[:63],
+                    application_name=f"{schema()}/webhook {self._name}"[:63],
                     connect_timeout=self._connect_timeout_s,
                     keepalives_idle=5,
                     keepalives_interval=2,

@@ -236,7 +236,7 @@ def test_what_is_not_there(gateway: Client) -> None:
         "/v1/topics/nowhere/events", json={"payload": 1}, headers={"Idempotency-Key": "k"}
     )
     problem(keyed, 404)
-    problem(gateway.get("/v1/topics"), 404)
+    problem(gateway.get("/v1/nothing"), 404)
     problem(gateway.post("/v1/status"), 405)
     for params in ({"wait": "5"}, {"wait": "group:"}, {"wait": "offset", "timeout": "1e9"}):
         problem(gateway.post(EVENTS, json={"payload": 1}, params=params), 400)

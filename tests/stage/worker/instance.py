@@ -19,6 +19,7 @@ from gapless.settings import Settings
 from gapless.worker.plan import make_plan
 from gapless.worker.supervisor import Supervisor
 from stage.worker.app import caller, recorder
+from support import elsewhere
 
 
 def main(dsn: str, text: str) -> int:
@@ -76,4 +77,5 @@ def refuse_forks(times: int) -> None:
 
 
 if __name__ == "__main__":
+    elsewhere.configure()
     sys.exit(main(*sys.argv[1:]))

@@ -104,7 +104,7 @@ def run_replay(
     require_autocommit(conn, "run_replay()")
     if terms.filter is not None:
         set_filter(conn, name, terms.topic, terms.filter)
-    row(conn, query("control", "stand_for"), group=name, topic=terms.topic, of=terms.group_id)
+    row(conn, query("control", "replay_for"), group=name, topic=terms.topic, of=terms.group_id)
     _run_all(conn, name, singly(handler), terms, progress)
     end = replay_progress(conn, name)
     is_done = not _parts(conn, name)

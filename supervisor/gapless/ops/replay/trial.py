@@ -121,7 +121,7 @@ class _Trial:
         }
         self._ask("create_trial", what)
         self._ask(
-            "stand_for",
+            "replay_for",
             {"group": self._name, "topic": self._topic.name, "of": self._terms.group_id},
         )
         takes = self._terms.filter

@@ -3,7 +3,7 @@
 -- go beyond all ids, and the group's pause ends, in one transaction. False: it was switched before; nothing is done.
 -- Events that committed before the places were read MUST have their offsets: gapless attach sequences in between.
 -- lock: the attachment's row, then those of the old places (old_places), then as seek().
-create or replace function gapless.stand_for(
+create or replace function gapless.succeed_consumer(
   _attachment_id int, _group_id text, _places bigint[], _switches boolean
 )
 returns boolean

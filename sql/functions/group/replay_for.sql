@@ -1,5 +1,5 @@
 -- Let a scratch group take the direct messages of another group: a replay is of a handler of that one.
-create or replace function gapless.stand_for(_group_id text, _topic_id int, _for text)
+create or replace function gapless.replay_for(_group_id text, _topic_id int, _for text)
 returns void
 language sql
 security definer

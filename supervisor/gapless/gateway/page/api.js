@@ -1,0 +1,97 @@
+// Calls of the gateway. The key stays in this tab (sessionStorage) and goes into a header, never into an address.
+
+const KEY = "gapless-key";
+
+export class Refused extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+export const key = () => sessionStorage.getItem(KEY) || "";
+export const keepKey = (text) => (text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY));
+
+/** A path of the API: every part is encoded, so that a name cannot become another path. */
+export const path = (...parts) => "/v1/" + parts.map((part) => encodeURIComponent(part)).join("/");
+
+const query = (parameters) => {
+  const given = Object.entries(parameters || {}).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return given.length ? "?" + new URLSearchParams(given) : "";
+};
+
+async function call(method, where, parameters, body, signal) {
+  const headers = key() ? { authorization: `Bearer ${key()}` } : {};
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const init = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
+  const answer = await fetch(where + query(parameters), init);
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => ({}));
+  throw new Refused(answer.status, problem.detail || problem.title || `${answer.status} ${answer.statusText}`);
+}
+
+/** Read a document; null when there is nothing (204). */
+export async function get(where, parameters, signal) {
+  const answer = await call("GET", where, parameters, undefined, signal);
+  return answer.status === 204 ? null : answer.json();
+}
+
+/** Change something. */
+export async function post(where, body = {}, parameters) {
+  const answer = await call("POST", where, parameters, body);
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
+/** Read a stream of server-sent events until the signal ends it: EventSource can send no key. Resumes where it was. */
+export async function stream(where, parameters, onEvent, onState, signal) {
+  let last = "";
+  while (!signal.aborted) {
+    try {
+      const headers = { accept: "text/event-stream" };
+      if (key()) headers.authorization = `Bearer ${key()}`;
+      if (last) headers["last-event-id"] = last;
+      const answer = await fetch(where + query(parameters), { headers, signal });
+      if (!answer.ok) {
+        const problem = await answer.json().catch(() => ({}));
+        throw new Refused(answer.status, problem.detail || answer.statusText);
+      }
+      onState("live");
+      for await (const event of events(answer.body)) {
+        last = event.id || last;
+        if (event.data) onEvent(event);
+      }
+      onState("the stream ended: connecting again");
+    } catch (error) {
+      if (signal.aborted) return;
+      onState(error.message);
+      if (error instanceof Refused && error.status < 500 && error.status !== 429) return;
+    }
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    text += value.replaceAll("\r\n", "\n");
+    for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) yield parse(text.slice(0, end));
+  }
+}
+
+/** One server-sent event: its fields, several lines of data as one text (pure). */
+export function parse(block) {
+  const found = { id: "", event: "message", data: "" };
+  for (const line of block.split("\n")) {
+    if (line.startsWith(":")) continue;
+    const at = line.indexOf(":");
+    const field = at < 0 ? line : line.slice(0, at);
+    const value = at < 0 ? "" : line.slice(at + 1).replace(/^ /, "");
+    if (field === "data") found.data += (found.data ? "\n" : "") + value;
+    else if (field in found) found[field] = value;
+  }
+  return found;
+}

@@ -1,0 +1,136 @@
+// The page: which address shows what, one look at the log every two seconds, and the keyboard.
+
+import { get, Refused } from "./api.js";
+import { el, show as fill } from "./dom.js";
+import { remember, withRates } from "./history.js";
+import { signIn, tell } from "./ask.js";
+import { overview } from "./pages/overview.js";
+import { topic, topics } from "./pages/topics.js";
+import { group } from "./pages/group.js";
+import { dead, letter } from "./pages/dead.js";
+import { later, retention, webhooks } from "./pages/others.js";
+
+const LOOK_MS = 2000;
+const main = document.getElementById("main");
+const connection = document.getElementById("connection");
+
+const PAGES = [
+  [/^$/, overview],
+  [/^topics$/, topics],
+  [/^topics\/([^/]+)$/, topic],
+  [/^groups\/([^/]+)\/([^/]+)$/, group],
+  [/^dead$/, dead],
+  [/^dead\/([^/]+)\/([^/]+)\/([^/]+)\/([^/]+)$/, letter],
+  [/^later$/, later],
+  [/^webhooks$/, webhooks],
+  [/^retention$/, retention],
+];
+
+let status = null; // the newest look
+let shown = null; // {update, ended}: what the page does with a look, and what ends it
+
+/** Show what the address says; a page returns what is to be done with each look. */
+function show() {
+  shown?.ended.abort();
+  const [where, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const ended = new AbortController();
+  shown = { update: () => {}, ended };
+  for (const link of document.querySelectorAll("nav a")) {
+    const here = link.hash.replace(/^#\/?/, "");
+    if (here === where.split("/")[0]) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  for (const [pattern, page] of PAGES) {
+    const found = pattern.exec(where);
+    if (!found) continue;
+    main.replaceChildren();
+    let parts;
+    try {
+      parts = found.slice(1).map(decodeURIComponent);
+    } catch {
+      break;
+    }
+    shown.update = page({ main, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
+    if (status) update();
+    return;
+  }
+  fill(main, el("p", { class: "empty" }, "There is no such page: "), el("a", { href: "#/" }, "to the overview"));
+}
+
+/** Hand a look to the page; the row that has the focus keeps it. */
+function update() {
+  const chosen = document.activeElement?.dataset?.href;
+  shown.update(status);
+  if (chosen && document.activeElement === document.body)
+    [...main.querySelectorAll("[data-href]")].find((row) => row.dataset.href === chosen)?.focus({ preventScroll: true });
+}
+
+let looking = 0;
+async function look() {
+  clearTimeout(looking);
+  if (!document.hidden) {
+    try {
+      const found = await get("/v1/status");
+      remember(found);
+      status = withRates(found, status);
+      connection.textContent = `${found.database.name} · ${new Date(found.taken_at).toLocaleTimeString()}`;
+      connection.className = "quiet";
+      update();
+    } catch (error) {
+      connection.textContent = error instanceof Refused ? error.message : "the gateway does not answer";
+      connection.className = "bad";
+      if (error instanceof Refused && error.status === 401 && !document.getElementById("dialog").open && (await signIn())) return look();
+    }
+  }
+  clearTimeout(looking);
+  looking = setTimeout(look, LOOK_MS);
+}
+
+const KEYS = {
+  o: ["overview", () => (location.hash = "#/")],
+  t: ["topics", () => (location.hash = "#/topics")],
+  d: ["dead letters", () => (location.hash = "#/dead")],
+  l: ["later", () => (location.hash = "#/later")],
+  w: ["webhooks", () => (location.hash = "#/webhooks")],
+  j: ["next row", () => step(1)],
+  k: ["row before", () => step(-1)],
+  "/": ["filter or search", () => main.querySelector("input")?.focus()],
+  "?": ["this list", () => tell(Object.entries(KEYS).map(([key, [what]]) => `${key} ${what}`).join(" · ") + " · enter opens, escape goes back")],
+};
+
+function step(by) {
+  const rows = [...main.querySelectorAll("tr[data-href]")];
+  const at = rows.indexOf(document.activeElement);
+  rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
+}
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
+  const inField = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (event.key === "Escape") return inField ? event.target.blur() : history.back();
+  if (inField) return;
+  if (event.key === "Enter" && event.target.dataset?.href) location.hash = event.target.dataset.href;
+  else if (KEYS[event.key]) {
+    event.preventDefault();
+    KEYS[event.key][1]();
+  }
+});
+
+main.addEventListener("click", (event) => {
+  const row = event.target.closest("tr[data-href]");
+  if (row && !event.target.closest("a, button, input") && !String(getSelection())) location.hash = row.dataset.href;
+});
+
+const theme = (wanted) => {
+  document.documentElement.dataset.theme = wanted;
+  localStorage.setItem("gapless-theme", wanted);
+};
+theme(localStorage.getItem("gapless-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
+document.getElementById("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+document.getElementById("sign-in").addEventListener("click", async () => (await signIn()) && look());
+addEventListener("hashchange", show);
+addEventListener("look", look);
+document.addEventListener("visibilitychange", () => document.hidden || look());
+
+show();
+look();

@@ -1,0 +1,77 @@
+// Questions before something is changed, and what came of it.
+
+import { el, show } from "./dom.js";
+import { key, keepKey } from "./api.js";
+
+const dialog = document.getElementById("dialog");
+const toast = document.getElementById("toast");
+let forget = 0;
+
+/** Say what happened, for some seconds. */
+export function tell(text, isBad = false) {
+  toast.textContent = text;
+  toast.className = isBad ? "bad" : "";
+  clearTimeout(forget);
+  forget = setTimeout(() => (toast.textContent = ""), isBad ? 15_000 : 6_000);
+}
+
+/** Ask, with fields ({name, title, value, rows, type, options}); resolves to their values, or null for no. */
+export function ask(title, { text = "", fields = [], yes = "Yes", danger = false } = {}) {
+  const inputs = fields.map((field) => [field.name, input(field)]);
+  const form = el(
+    "form", { method: "dialog" },
+    el("h2", {}, title),
+    text && el("div", {}, text),
+    inputs.map(([, made], i) => el("label", { class: "field" }, fields[i].title, made)),
+    el("div", { class: "buttons" },
+      el("button", { value: "yes", class: danger ? "danger" : "main" }, yes),
+      el("button", { value: "no", formnovalidate: true }, "No")),
+  );
+  show(dialog, form);
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((done) => {
+    dialog.onclose = () => done(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map(([name, made]) => [name, made.value])) : null);
+  });
+}
+
+function input(field) {
+  const common = { name: field.name, autocomplete: "off", spellcheck: "false" };
+  if (field.options) return el("select", common, field.options.map((each) => el("option", { value: each }, each)));
+  if (field.rows) {
+    const made = el("textarea", { ...common, rows: field.rows });
+    made.value = field.value || "";
+    return made;
+  }
+  return el("input", { ...common, type: field.type || "text", value: field.value || "", required: field.required });
+}
+
+/** A button that asks, does, tells, and looks again. */
+export function action(title, { question, text, fields, danger, yes, done }, change) {
+  const button = el("button", { type: "button", class: danger ? "danger" : null, onclick: async () => {
+    const given = await ask(question, { text: typeof text === "function" ? await text() : text, fields, danger, yes: yes || title });
+    if (given === null) return;
+    button.disabled = true;
+    try {
+      const answer = await change(given);
+      tell(typeof done === "function" ? done(answer) : done);
+      dispatchEvent(new Event("look"));
+    } catch (error) {
+      tell(error.message, true);
+    } finally {
+      button.disabled = false;
+    }
+  } }, title);
+  return button;
+}
+
+/** Ask for the key of the API; it stays in this tab. */
+export async function signIn(why = "") {
+  const given = await ask("API key", {
+    text: why || "It stays in this tab. gapless keys create makes one; the page needs read and operate.",
+    fields: [{ name: "key", title: "key (gk_…); empty forgets it", type: "password", value: key() }],
+    yes: "Use it",
+  });
+  if (given) keepKey(given.key.trim());
+  return given !== null;
+}

@@ -1,0 +1,93 @@
+// What was set aside: the list, one with payload and traceback, and what can be done with it.
+
+import { get, post } from "../api.js";
+import { action } from "../ask.js";
+import { el, facts, section, show, table } from "../dom.js";
+import { plural } from "../words.js";
+
+const at = (unit) => ["dead", unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/");
+const when = (text) => (text ? new Date(text).toLocaleString() : null);
+
+export function dead({ main, query, signal }) {
+  const list = el("div");
+  const field = (title, given) => el("label", {}, title, el("input", { name: given, value: query.get(given) || "", autocomplete: "off" }));
+  const states = el("select", { name: "states" }, ["dead", "waiting", "parked", "redriven", "discarded"].map((state) => el("option", { value: state }, state)));
+  const form = el("form", {}, field("group", "group"), field("topic", "topic"), field("error contains", "error"), el("label", {}, "state", states), el("button", { class: "main" }, "Show"));
+  const wanted = () => Object.fromEntries(new FormData(form));
+  const load = async () => {
+    try {
+      const units = await get("/v1/dlq", { ...wanted(), limit: 200 }, signal);
+      show(list, all(units, wanted), table(COLUMNS, units, { href: (unit) => `#/${at(unit)}`, empty: "Nothing was set aside." }));
+    } catch (error) {
+      if (!signal.aborted) show(list, el("p", { class: "bad" }, error.message));
+    }
+  };
+  form.addEventListener("submit", (event) => (event.preventDefault(), load()));
+  addEventListener("look", load, { signal });
+  main.append(el("h1", {}, "Dead letters"), form, list);
+  load();
+}
+
+const COLUMNS = [
+  { title: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`) },
+  { title: "state", of: (unit) => unit.state },
+  { title: "key", of: (unit) => unit.key },
+  { title: "error", of: (unit) => (unit.error || "").trimEnd().split("\n").pop() },
+  { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
+  { title: "at", hide: true, of: (unit) => when(unit.failed) },
+];
+
+function all(units, wanted) {
+  if (units.length === 0) return null;
+  const filtered = (given) => Object.fromEntries(Object.entries(wanted()).filter(([, value]) => value));
+  return el("div", { class: "buttons" },
+    action("Redrive all of these", { question: `Redrive ${units.length < 200 ? plural(units.length, "unit") : "all that these filters find"}?`, text: "They are handled again, in their order.", yes: "Redrive", done: (said) => `${plural(said.units, "unit")} redriven` },
+      () => post("/v1/dlq/redrive-all", filtered())),
+    action("Discard all of these", { question: "Discard them for good?", danger: true, fields: [{ name: "reason", title: "reason", required: true }], yes: "Discard", done: (said) => `${plural(said.units, "unit")} discarded` },
+      (given) => post("/v1/dlq/discard-all", { ...filtered(), reason: given.reason })));
+}
+
+export function letter({ main, parts, signal }) {
+  const place = `${parts[0]}/${parts[1]}/${parts[2]}@${parts[3]}`;
+  const body = el("div", {}, el("p", { class: "quiet" }, "reading …"));
+  main.append(el("h1", {}, place), body);
+  const load = async () => {
+    try {
+      show(body, details(await get("/v1/dlq/unit", { place }, signal), place));
+    } catch (error) {
+      if (!signal.aborted) show(body, el("p", { class: error.status === 404 ? "empty" : "bad" }, error.status === 404 ? "It is not set aside any more." : error.message));
+    }
+  };
+  addEventListener("look", load, { signal });
+  load();
+}
+
+function details({ unit, events, behind }, place) {
+  const first = events[0] || {};
+  const isOpen = ["dead", "waiting", "parked"].includes(unit.state);
+  const fields = events.map((event) => ({ name: String(event.offset), title: `payload of ${event.offset} (JSON)`, value: pretty(event.payload), rows: 10 }));
+  return [
+    isOpen && el("div", { class: "buttons" },
+      action("Redrive", { question: "Handle it again?", done: "it is handled again" }, () => post("/v1/dlq/redrive", { place })),
+      events.length === unit.events && action("Edit and redrive", {
+        question: "Handle it again, with this payload?", text: "Only this group sees the change: the log stays as it is.", fields, yes: "Redrive", done: "it is handled again, with the new payload",
+      }, (payloads) => post("/v1/dlq/edit", { place, payloads })),
+      action("Discard", { question: "Discard it for good?", danger: true, fields: [{ name: "reason", title: "reason", required: true }], done: "discarded" }, (given) => post("/v1/dlq/discard", { place, reason: given.reason }))),
+    facts([
+      ["state", unit.state], ["attempts", String(unit.attempts)], ["deaths of its process", String(unit.crashes)],
+      ["first failed", when(unit.first_failed)], ["last failed", when(unit.failed)], ["next attempt", when(unit.next_attempt)],
+      ["worker", unit.worker], ["key", first.key], ["type", first.event_type], ["transaction", unit.transaction_id], ["events", String(unit.events)],
+      ["redriven", unit.redriven && `${when(unit.redriven)} by ${unit.redriven_by}`], ["discarded by", unit.discarded_by && `${unit.discarded_by}: ${unit.discard_reason}`],
+      ["parked behind it", behind.length ? String(behind.length) : null],
+    ].filter(([, value]) => value)),
+    section("Error", el("pre", {}, unit.exception || unit.reason || "–")),
+    events.map((event) => section(`Payload of ${event.offset}`, el("pre", {}, pretty(event.payload)), event.headers && el("details", {}, el("summary", {}, "headers"), el("pre", {}, pretty(event.headers))))),
+  ];
+}
+
+/** JSON text on several lines, or as it was written where parsing would change its numbers. */
+function pretty(text) {
+  if (text === null) return "null";
+  const parsed = JSON.parse(text);
+  return /[0-9]{16}|[.][0-9]*0\b|[0-9][eE]/.test(text) ? text : JSON.stringify(parsed, null, 2);
+}

@@ -1,0 +1,80 @@
+// Is all well? What lags? Who owns what?
+
+import { el, section, show, table } from "../dom.js";
+import { looksOf, plot } from "../history.js";
+import { age, byNeed, catchUp, count, name, plural, rate, troubles } from "../words.js";
+
+export function overview({ main }) {
+  return (status) => {
+    show(main, verdict(status), tiles(status), groups(status), members(status), lately(status));
+  };
+}
+
+function verdict(status) {
+  const found = troubles(status);
+  const level = found.some((each) => each.level === "bad") ? "bad" : found.length ? "warn" : "good";
+  const behind = [...status.groups].filter((group) => group.lag > 0).length;
+  const text = found.length
+    ? `${plural(found.length, "thing")} to look at`
+    : behind ? `All is well; ${plural(behind, "group")} at work` : "All is well; nothing waits";
+  const lines = found.slice(0, 12).map((each) =>
+    el("li", { class: each.level }, each.href ? el("a", { href: each.href, class: each.level }, each.text) : each.text));
+  if (found.length > 12) lines.push(el("li", { class: "quiet" }, `and ${found.length - 12} more`));
+  return el("div", { class: `verdict ${level}`, id: "verdict" }, el("strong", {}, text), lines.length > 0 && el("ul", {}, lines));
+}
+
+function tiles({ totals, sequencer, later, chunks }) {
+  const tile = (value, what, bad) => el("div", { class: "tile" }, el("b", { class: bad ? "bad" : null }, value), el("span", {}, what));
+  const words = { awake: "running", asleep: "idle", nobody: "nobody" };
+  return el("div", { class: "tiles" },
+    tile(rate(totals.published_per_s), "published / s"),
+    tile(rate(totals.handled_per_s), "handled / s"),
+    tile(count(totals.lag), totals.lag_s ? `lag, oldest ${age(totals.lag_s)}` : "lag"),
+    tile(count(totals.dead_letters), "dead letters", totals.dead_letters > 0),
+    tile(words[sequencer.state] || sequencer.state, "sequencer", sequencer.state === "nobody"),
+    tile(count(later.scheduled), "for later"),
+    tile(count(totals.events), `events in ${plural(chunks, "chunk")}`));
+}
+
+function groups(status) {
+  const columns = [
+    { title: "group", of: (group) => el("a", { href: href(group) }, name(group), group.mode === "queue" ? " (queue)" : "") },
+    { title: "lag", kind: "number", of: (group) => count(group.lag) },
+    { title: "oldest", kind: "number", of: (group) => (group.lag ? age(group.lag_s) : "–") },
+    { title: "trend", hide: true, of: (group) => plot(looksOf(name(group))) },
+    { title: "events / s", kind: "number", hide: true, of: (group) => rate(group.handled_per_s) },
+    { title: "catch up", kind: "number", of: catchUp },
+    { title: "members", kind: "number", hide: true, of: (group) => count(group.mode === "queue" ? group.workers : group.members) },
+    { title: "dead", kind: "number", of: (group) => (group.dead_letters ? el("span", { class: "bad" }, count(group.dead_letters)) : "0") },
+    { title: "waiting", kind: "number", hide: true, of: (group) => count(group.waiting + group.parked) },
+  ];
+  const rows = [...status.groups].sort(byNeed);
+  return section("Groups", table(columns, rows, { href, mark: (group) => (group.stopped ? "stopped" : null), empty: "No group yet: a handler makes one when gapless run starts." }));
+}
+
+const href = (group) => `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(group.topic)}`;
+
+function members({ members }) {
+  const columns = [
+    { title: "supervisor", of: (each) => each.member },
+    { title: "state", of: (each) => el("span", { class: each.state === "active" ? "good" : "warn" }, each.state) },
+    { title: "partitions", kind: "number", of: (each) => `${each.partitions} of ${each.assigned}` },
+    { title: "beat", kind: "number", of: (each) => age(each.heartbeat_s) },
+    { title: "up", kind: "number", hide: true, of: (each) => age(each.up_s) },
+    { title: "groups", hide: true, of: (each) => each.groups.join(", ") },
+  ];
+  return section("Supervisors", table(columns, members, { empty: "Nobody runs handlers: start gapless run." }));
+}
+
+function lately({ dead_letters: letters, evictions }) {
+  const lines = [
+    ...letters.map((each) => ({ at: each.at, what: el("a", { href: `#/dead/${[each.group, each.topic, each.partition, each.offset].map(encodeURIComponent).join("/")}` }, `${each.group}/${each.topic}/${each.partition}@${each.offset}`), why: each.error })),
+    ...evictions.map((each) => ({ at: each.at, what: `supervisor ${each.member} was given up`, why: each.reason })),
+  ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
+  const columns = [
+    { title: "at", of: (line) => new Date(line.at).toLocaleTimeString() },
+    { title: "what", of: (line) => line.what },
+    { title: "why", of: (line) => line.why },
+  ];
+  return lines.length > 0 && section("Last errors", table(columns, lines));
+}

@@ -1,0 +1,100 @@
+"""Searching a topic from its newest events back: by key, filter, transaction and time, within bounds."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import Connection
+
+from gapless.log.event import NewEvent
+from gapless.log.filters import filter_of
+from gapless.log.publish import publish
+from gapless.log.search import EventSearch, FoundEvents, search_events
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
+
+EVENTS = 1300  # more than two slices of a partition
+
+
+@pytest.fixture
+def topic(conn: Connection[Any]) -> Topic:
+    made = ensure_topic(conn, "orders", partitions=2)
+    events = [
+        NewEvent(payload={"n": n}, key=f"k{n % 10}", event_type="even" if n % 2 == 0 else "odd")
+        for n in range(EVENTS)
+    ]
+    publish(conn, "orders", events)
+    sequence(conn)
+    return made
+
+
+def numbers(found: FoundEvents) -> list[int]:
+    return [json.loads(entry.payload or "")["n"] for entry in found.entries]
+
+
+def test_the_newest_come_first_over_all_partitions(conn: Connection[Any], topic: Topic) -> None:
+    found = search_events(conn, topic, EventSearch(), limit=7)
+    assert numbers(found) == list(range(EVENTS - 1, EVENTS - 8, -1))
+    assert not found.is_complete
+
+
+def test_all_is_found_and_said_to_be_all(conn: Connection[Any], topic: Topic) -> None:
+    found = search_events(conn, topic, EventSearch(), limit=EVENTS)
+    assert numbers(found) == list(range(EVENTS - 1, -1, -1))
+    assert (found.is_complete, found.looked_at) == (True, EVENTS)
+
+
+def test_by_key_and_filter(conn: Connection[Any], topic: Topic) -> None:
+    only = filter_of(["ev*"], "$.n < $max", {"max": 100})
+    assert only is not None
+    found = search_events(conn, topic, EventSearch(key="k4", only=only), limit=100)
+    assert numbers(found) == list(range(94, 0, -10))
+    assert found.is_complete
+
+
+def test_a_bound_on_what_is_looked_at(conn: Connection[Any], topic: Topic) -> None:
+    found = search_events(conn, topic, EventSearch(key="nobody's"), look_max=100)
+    assert (list(found.entries), found.is_complete) == ([], False)
+    assert found.looked_at <= 500
+    assert search_events(conn, topic, EventSearch(key="nobody's")).is_complete
+
+
+def test_a_transaction_is_found_without_a_walk(conn: Connection[Any], topic: Topic) -> None:
+    wanted = uuid4()
+    publish(
+        conn, "orders", [NewEvent(payload={"n": -1}, key=k, transaction_id=wanted) for k in "ab"]
+    )
+    publish(conn, "orders", [{"n": n} for n in range(-9, -5)])
+    sequence(conn)
+    found = search_events(conn, topic, EventSearch(transaction_id=wanted))
+    assert numbers(found) == [-1, -1]
+    assert {entry.transaction_id for entry in found.entries} == {wanted}
+    assert found.looked_at == 2
+    nothing = search_events(conn, topic, EventSearch(transaction_id=UUID(int=1)))
+    assert (list(nothing.entries), nothing.is_complete) == ([], True)
+
+
+def test_by_time_both_inclusive(conn: Connection[Any], topic: Topic) -> None:
+    (old,) = search_events(conn, topic, EventSearch(), limit=1).entries
+    publish(conn, "orders", {"n": -5}, key="later")
+    sequence(conn)
+    (new,) = search_events(conn, topic, EventSearch(), limit=1).entries
+    since = search_events(conn, topic, EventSearch(since=new.created_ts))
+    assert numbers(since) == [-5]
+    assert since.looked_at <= EVENTS
+    before = new.created_ts - timedelta(microseconds=1)
+    until = search_events(conn, topic, EventSearch(until=before), limit=1)
+    assert until.entries[0] == old
+    assert (
+        list(search_events(conn, topic, EventSearch(since=new.created_ts, until=before)).entries)
+        == []
+    )
+
+
+def test_a_topic_without_events(conn: Connection[Any]) -> None:
+    found = search_events(conn, ensure_topic(conn, "empty", partitions=3), EventSearch(since=None))
+    assert found == FoundEvents(entries=[], looked_at=0, is_complete=True)
