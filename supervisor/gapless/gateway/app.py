@@ -74,16 +74,15 @@ WAYS = (
     Way("GET", "/v1/webhooks", upkeep.webhooks, "read:*"),
     Way("POST", "/v1/webhooks/{name}/pause", upkeep.pause_webhook, "operate"),
     Way("POST", "/v1/webhooks/{name}/resume", upkeep.resume_webhook, "operate"),
-    Way("GET", "/", page),
-    Way("GET", "/page/{name:path}", page_file),
 )
+PAGE = (Way("GET", "/", page), Way("GET", "/page/{name:path}", page_file))
 
 
 def make_app(gateway: Gateway) -> Starlette:
     """Return the application that a server of ASGI runs."""
     routes = [
         Route(way.path, _answering(gateway, way), methods=[way.method], name=way.path)
-        for way in WAYS
+        for way in (*WAYS, *PAGE)
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
 

@@ -63,8 +63,9 @@ def search_events(
     limit: int = 100,
     look_max: int = 50_000,
 ) -> FoundEvents:
-    """Return the newest events that are wanted, at most `limit`; looks at about look_max at most.
+    """Return the newest events that are wanted, and whether these are all.
 
+    limit: so many events at most. look_max: it ends once it has looked at so many events.
     Events without an offset yet are not found. What a filter cannot be asked of is found.
     """
     rest = deque(_places(conn, topic, wanted))

@@ -26,6 +26,10 @@ NOWHERE = "host=/nowhere"
 ELSEWHERE = {
     "the connection was lost": "stage/cli/test_bad_input.py::test_a_connection_that_is_lost",
     "`dlq import` left a unit alone": "stage/cli/test_dlq.py::test_export_mend_import_redrive",
+    "`webhooks test` was not answered with 2xx": "stage/cli/test_webhooks.py::test_test_says_what_the_endpoint_answered",
+    "`publish --wait group:NAME` met a dead letter, or `--timeout` was over (it is published)": (
+        "stage/cli/test_publish_wait.py::test_a_dead_letter_is_a_failure"
+    ),
     "`pipeline verify` found a hole": "spark/test_delta.py::test_as_an_archive",
     "a pooler in transaction mode": "stage/cli/test_pooler.py::test_transaction_mode_is_refused",
     "the server starts, stops or recovers": (

@@ -279,6 +279,7 @@ def test_the_preview_as_json(gapless, orders, conn, untouched) -> None:
         "batch": False,
         "batch_size": 7,
         "group_by": "user",
+        "takes": None,
     }
     first, last = (partition.pop(f"{each}_event") for each in ("first", "last"))
     assert first < last

@@ -28,7 +28,7 @@ def test_heads_that_are_none(gateway: Client) -> None:
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",),
         (HEAD + b"X: a\x00b\r\n\r\n",),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 10,),
-        (b"GET / HTTP/9.9\r\n\r\n",),
+        (b"GET /nothing HTTP/9.9\r\n\r\n",),
         (b"\r\n\r\n\r\n\r\n",),
     ]
     for parts in cases:

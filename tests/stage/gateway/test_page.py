@@ -17,7 +17,7 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
-from stage.gateway.conftest import Client
+from stage.gateway.conftest import Client, Open
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -39,6 +39,12 @@ def browser() -> Iterator[Any]:
         found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
+
+
+@pytest.fixture
+def gateway(open_gateway: Open, orders: Topic) -> Client:
+    """A gateway with an operator's routes."""
+    return open_gateway(operates=True)
 
 
 @pytest.fixture
@@ -195,7 +201,7 @@ def test_a_live_tail(page: Any, conn: Connection, orders: Topic) -> None:
 
 
 def test_schedules_later_and_retention(page: Any, conn: Connection, orders: Topic) -> None:
-    schedule = ops.Schedule(name="nightly", topic="orders", payload={"n": 1}, cron="0 3 * * *")
+    schedule = ops.Schedule(name="nightly", topic="orders", payload='{"n": 1}', cron="0 3 * * *")
     ops.add_schedule(conn, schedule)
     gapless.publish(conn, "orders", {"n": 2}, key="waits", deliver_in=3600)
     shown = go(page, "#/later", "nightly")
