@@ -50,8 +50,10 @@ def test_a_queue_group_above_its_floor(start, conn, queue: Queue, is_file: bool)
         process.stdin.close()
         process.stdin = None  # communicate() would flush it
     for number in range(1 + is_file):
-        until(lambda n=number: stored(conn) > 4 + n, "it is published")
-        assert process.poll() is None
+        until(
+            lambda n=number: stored(conn) > 4 + n or process.poll() is not None, "it is published"
+        )
+        assert process.poll() is None, process.stderr.read()
         finish(queue, conn, number)
     assert process.wait(timeout=60) == 0
     assert "group sender has handled all of it" in process.stderr.read()
