@@ -54,7 +54,7 @@ _FLAGS = ("gateway", "gateway_sessions", "log_format")
 def main(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C; 0 when requests have finished."""
     if os.getpid() == 1:  # of a container
-        from gapless.cli.pid_one import work_in_a_child  # noqa: PLC0415 - only there
+        from gapless.worker.pid_one import work_in_a_child  # noqa: PLC0415 - only there
 
         return work_in_a_child(lambda: _serve(args))
     return _serve(args)
