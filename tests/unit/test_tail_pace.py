@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import get_type_hints
 
-from gapless.log.tail import _SLICE_EVENTS_MAX, Entry, Pace
+from gapless.log.tail import _SLICE_EVENTS_MAX, Entry, SlicePace
 
 BYTES_MAX = 1_000_000
 
@@ -21,7 +21,7 @@ def entries(count: int, characters: int) -> list[Entry]:
 
 
 def test_it_doubles_while_they_are_small_up_to_a_bound() -> None:
-    pace = Pace(BYTES_MAX)
+    pace = SlicePace(BYTES_MAX)
     seen = []
     for _ in range(20):
         seen.append(pace.events)
@@ -31,7 +31,7 @@ def test_it_doubles_while_they_are_small_up_to_a_bound() -> None:
 
 
 def test_it_shrinks_in_proportion_to_one_at_least() -> None:
-    pace = Pace(BYTES_MAX)
+    pace = SlicePace(BYTES_MAX)
     pace.adapt(entries(10, BYTES_MAX // 5 - 200))
     assert pace.events == 5, "ten were twice as much as they may be"
     for _ in range(5):
@@ -40,7 +40,7 @@ def test_it_shrinks_in_proportion_to_one_at_least() -> None:
 
 
 def test_between_a_quarter_and_the_whole_it_stays() -> None:
-    pace = Pace(BYTES_MAX)
+    pace = SlicePace(BYTES_MAX)
     for characters in (BYTES_MAX // 40, BYTES_MAX // 20, BYTES_MAX // 10):
         pace.adapt(entries(10, characters - 200))
         assert pace.events == 10

@@ -11,8 +11,8 @@ import pytest
 
 from gapless.errors import UsageError
 from gapless.webhooks.address import (
+    EndpointAddress,
     RefusedAddressError,
-    Target,
     networks_of,
     parse_target,
     resolve,
@@ -163,7 +163,7 @@ def test_what_is_no_url_to_call_is_refused(url: str) -> None:
 
 def test_a_url_is_taken_apart_once() -> None:
     target = parse_target("https://Shop.Example.:8443/a/../b?x=1&y=%20")
-    assert target == Target("https", "shop.example", 8443, b"/a/../b?x=1&y=%20")
+    assert target == EndpointAddress("https", "shop.example", 8443, b"/a/../b?x=1&y=%20")
     assert target.authority == "shop.example:8443"
     assert str(parse_target("https://shop.example/secret?token=1")) == "https://shop.example"
     assert parse_target("https://[2606:4700::1]/").authority == "[2606:4700::1]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.webhooks.pace import FAILURES_MAX, HOLD_S_MAX, PROBE_EVERY_S, Circuit, Pace
+from gapless.webhooks.pace import FAILURES_MAX, HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
 from gapless.webhooks.post import retry_after_s
 
 
@@ -34,21 +34,21 @@ def test_an_open_circuit_lets_one_probe_through_at_a_time() -> None:
 
 
 def test_a_rate_is_even() -> None:
-    pace = Pace()
+    pace = RequestPace()
     assert [pace.turn_s(100.0, 10.0, 60.0) for _ in range(3)] == pytest.approx([0.0, 0.1, 0.2])
     assert pace.turn_s(101.0, 10.0, 60.0) == 0.0
     assert pace.turn_s(101.0, None, 60.0) == 0.0
 
 
 def test_who_would_wait_too_long_takes_no_turn() -> None:
-    pace = Pace()
+    pace = RequestPace()
     assert pace.turn_s(0.0, 0.1, 5.0) == 0.0
     assert pace.turn_s(0.0, 0.1, 5.0) is None
     assert pace.turn_s(0.0, 0.1, 10.0) == 10.0
 
 
 def test_a_hold_is_bounded() -> None:
-    pace = Pace()
+    pace = RequestPace()
     pace.hold(10.0, 5.0)
     assert (pace.held_s(10.0), pace.held_s(14.0), pace.held_s(16.0)) == (5.0, 1.0, 0.0)
     pace.hold(10.0, 1e18)

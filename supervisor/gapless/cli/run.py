@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gapless.settings import Loaded, Settings
     from gapless.status.console import Letters
-    from gapless.worker.plan import Plan, Source
+    from gapless.worker.plan import HandlerSource, Plan
 
 PARTITIONS_PER_ENDPOINT = 64  # of a supervisor that only delivers: a process for each webhook
 
@@ -182,7 +182,7 @@ def _plan(args: argparse.Namespace, loaded: Loaded, references: Sequence[str]) -
     )
 
 
-def _webhooks(settings: Settings, dsn: str) -> Source:
+def _webhooks(settings: Settings, dsn: str) -> HandlerSource:
     """Return who knows of webhooks. Raises UsageError where they cannot be delivered."""
     from gapless.ops.webhooks import require_extra  # noqa: PLC0415 - not for --help
 

@@ -12,7 +12,7 @@ from gapless.errors import RefusedError
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import text_in, whole_in
 from gapless.gateway.problem import Problem
-from gapless.log.ranges import Bounds, Slice, bounds_of, read_range
+from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
 from gapless.ops.entries import entry_json
 
 EVENTS_MAX = 1_000
@@ -31,7 +31,7 @@ async def read_events(gateway: Gateway, request: Request) -> Response:
     events_max = whole_in(request.query_params, "limit", _EVENTS, 1, EVENTS_MAX)
     wanted_tag = request.headers.get("if-none-match")
 
-    def read(conn: Connection[Any]) -> tuple[Bounds, Slice | None]:
+    def read(conn: Connection[Any]) -> tuple[Bounds, RangeSlice | None]:
         here = partition_bounds(bounds_of(conn, topic), topic, partition)
         if first < here.first_offset:
             raise gone(topic, partition, first, here.first_offset)

@@ -22,7 +22,7 @@ from gapless.gateway.problem import Problem
 from gapless.gateway.sessions import Sessions
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.filters import Filter
-from gapless.log.ranges import Bounds, Slice, bounds_of, read_range
+from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
 from gapless.ops.entries import entry_json
 
 KEPT_BYTES_MAX = 4 * 1024 * 1024  # a feed
@@ -86,7 +86,7 @@ class Feed:
         """Return what is set when there is more than now."""
         return self._news
 
-    async def older(self, partition: int, offset: int) -> Slice:
+    async def older(self, partition: int, offset: int) -> RangeSlice:
         """Read from the log what is not kept any more."""
         stop = self.parts[partition].next_offset
         return await self._sessions.run(
@@ -113,7 +113,7 @@ class Feed:
         """Read what is new; tell whether nobody but us gives offsets."""
         ends = {number: part.next_offset for number, part in self.parts.items()}
 
-        def read(conn: Connection[Any]) -> tuple[bool, dict[int, Bounds], dict[int, Slice]]:
+        def read(conn: Connection[Any]) -> tuple[bool, dict[int, Bounds], dict[int, RangeSlice]]:
             is_alone = sequence_if_alone(conn)
             bounds = bounds_of(conn, self.topic)
             return (
@@ -151,7 +151,7 @@ class Feed:
             if number not in self.parts:
                 self.parts[number] = Part(here.next_offset if is_first else 1)
 
-    def _add(self, part: Part, found: Slice) -> None:
+    def _add(self, part: Part, found: RangeSlice) -> None:
         for entry in found.entries:
             line = Line(entry.offset, entry_json(self.topic, entry))
             part.lines.append(line)

@@ -82,7 +82,7 @@ async def _serve(listening: socket.socket, sessions: Sessions, spec: ServeSpec) 
     log.info("gateway: ended")
 
 
-def make_server(sessions: Sessions, spec: ServeSpec) -> Server:
+def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
     """Return a server with its gateway, for the loop that runs."""
     looks = Looks(
         partial(connect, spec.dsn, role="gateway", connect_timeout_s=spec.connect_timeout_s)
@@ -102,10 +102,12 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> Server:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),
     )
-    return Server(config, gateway, partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring))
+    return GatewayServer(
+        config, gateway, partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring)
+    )
 
 
-class Server(uvicorn.Server):
+class GatewayServer(uvicorn.Server):
     """Has the gateway drain when it is told to end, and ends with 0."""
 
     def __init__(

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.log.filters import ALL, Filter
-from gapless.log.tail import Entry, Pace
+from gapless.log.tail import Entry, SlicePace
 from gapless.log.topics import require_topic
 
 
@@ -26,7 +26,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class RangeSlice:
     """Events of a partition; next_offset: behind the last one that was looked at."""
 
     entries: list[Entry]
@@ -53,14 +53,14 @@ def read_range(
     *,
     bytes_max: int,
     only: Filter = ALL,
-) -> Slice:
+) -> RangeSlice:
     """Return the events at these offsets that a filter keeps, or the first of them.
 
     offsets: what is there of them is read; give no more than there is, as bounds_of() says.
     It stops once it has bytes_max of text, and reads at most about twice of that.
     Raises RefusedError for what is no filter.
     """
-    pace = Pace(bytes_max)
+    pace = SlicePace(bytes_max)
     entries: list[Entry] = []
     size = 0
     at = offsets.start
@@ -81,4 +81,4 @@ def read_range(
         size += sum(len(each.payload or "") + len(each.headers or "") + 200 for each in found)
         entries += found
         at = stop
-    return Slice(entries=entries, next_offset=at)
+    return RangeSlice(entries=entries, next_offset=at)

@@ -120,7 +120,7 @@ class Tail:
     def _partition(self, ends: Ends) -> Iterator[tuple[int, Entry]]:
         """Yield entries with the highest id so far: so merging keeps the order of offsets."""
         highest_id = 0
-        pace = Pace(_SLICES_BYTES_MAX // len(self._partitions))
+        pace = SlicePace(_SLICES_BYTES_MAX // len(self._partitions))
         first = max(self._next_offset[ends.partition], ends.first_offset)
         while first <= ends.last_offset:
             last = min(first + pace.events - 1, ends.last_offset)
@@ -165,7 +165,7 @@ class Tail:
             return cursor.execute(query("tail", name), params).fetchall()
 
 
-class Pace:
+class SlicePace:
     """How many events the next slice may have: more while they are small."""
 
     def __init__(self, bytes_max: int) -> None:

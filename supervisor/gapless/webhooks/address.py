@@ -67,7 +67,7 @@ class RefusedAddressError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EndpointAddress:
     """The parts of a URL. host: without brackets. raw_path: path and query, as they are sent."""
 
     scheme: str
@@ -86,7 +86,7 @@ class Target:
         return f"{self.scheme}://{self.authority}"
 
 
-def parse_target(url: str, *, allow_http: bool = False) -> Target:
+def parse_target(url: str, *, allow_http: bool = False) -> EndpointAddress:
     """Return the parts of a URL that may be called. Raises UsageError, in a line, for any other."""
     if len(url) > URL_CHARACTERS_MAX or not _PRINTABLE.fullmatch(url) or set(url) & set("\\#"):
         raise UsageError(
@@ -105,7 +105,7 @@ def parse_target(url: str, *, allow_http: bool = False) -> Target:
         raise UsageError("port 0 is none")
     _require_host(host)
     raw_path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(
+    return EndpointAddress(
         parts.scheme,
         host.removesuffix("."),
         port or _DEFAULT_PORTS[parts.scheme],
@@ -172,7 +172,7 @@ def _is_isatap(address: Address) -> bool:
     return (int(address) >> 32) & 0xFCFF_FFFF == 0x0000_5EFE
 
 
-async def resolve(target: Target, allowed: Sequence[Network] = ()) -> list[str]:
+async def resolve(target: EndpointAddress, allowed: Sequence[Network] = ()) -> list[str]:
     """Return the addresses of a host, all of which may be called, in the order of the system.
 
     Raises OSError when the name cannot be looked up, RefusedAddressError when one of its addresses

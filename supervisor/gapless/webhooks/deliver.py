@@ -17,8 +17,14 @@ from gapless.errors import ReceiverError, UsageError, one_line
 from gapless.webhooks.address import Network, RefusedAddressError, parse_target
 from gapless.webhooks.body import body_of
 from gapless.webhooks.desk import LOOK_S, Desk
-from gapless.webhooks.pace import HOLD_S_MAX, PROBE_EVERY_S, Circuit, Pace
-from gapless.webhooks.post import ANSWER_S_MAX, Answer, Poster, UnansweredError, retry_after_s
+from gapless.webhooks.pace import HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
+from gapless.webhooks.post import (
+    ANSWER_S_MAX,
+    EndpointAnswer,
+    Poster,
+    UnansweredError,
+    retry_after_s,
+)
 from gapless.webhooks.record import Endpoint
 from gapless.webhooks.sign import SecretError, headers_for, message_id, read_secrets
 
@@ -55,7 +61,7 @@ class Delivery:
         self._connections = connections
         self._desk = Desk(means.dsn, name, means.connect_timeout_s)
         self._circuit = Circuit(every_s=PROBE_EVERY_S)
-        self._pace = Pace()
+        self._pace = RequestPace()
         self._looking = asyncio.Lock()
         self._look_at_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,12 +94,12 @@ class Delivery:
         if self._poster is not None:
             await self._poster.close()
 
-    async def _send(self, name: str, body: bytes) -> Answer:
+    async def _send(self, name: str, body: bytes) -> EndpointAnswer:
         assert self._poster is not None
         headers = headers_for(name, body, self._secrets, now_s=self._desk.now_s())
         return await self._poster.post(body, headers)
 
-    async def _judge(self, answer: Answer) -> None:
+    async def _judge(self, answer: EndpointAnswer) -> None:
         """Return if the unit was taken; raise what becomes of it, or of all, if not."""
         status = answer.status
         if status in _WELL or status == UNPROCESSABLE:  # it answered, and understood

@@ -22,7 +22,7 @@ LOOK_S = 5.0
 
 
 @dataclass(slots=True)
-class Tally:
+class DeliveryTally:
     """What became of requests since it was written down."""
 
     delivered: int = 0
@@ -40,7 +40,7 @@ class Desk:
         self._conn: AsyncConnection[Any] | None = None
         self._opening = asyncio.Lock()
         self._clock_s = 0.0  # the database's, less ours
-        self.tally = Tally()
+        self.tally = DeliveryTally()
 
     def now_s(self) -> float:
         """Return the database's time, in seconds since 1970."""
@@ -60,7 +60,7 @@ class Desk:
         """Write down what became of requests, and whether the circuit is open."""
         if not (self.tally.delivered or self.tally.failed or is_open):
             return
-        tally, self.tally = self.tally, Tally()
+        tally, self.tally = self.tally, DeliveryTally()
         try:
             await self._run(
                 "note",

@@ -15,7 +15,7 @@ from gapless.settings import Settings
 from gapless.webhooks.address import networks_of
 from gapless.webhooks.deliver import TURN_S_MAX, Delivery, Means
 from gapless.webhooks.post import ANSWER_S_MAX, trust
-from gapless.webhooks.record import Declared
+from gapless.webhooks.record import DeclaredWebhook
 
 RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """As Standard Webhooks recommends: nine more attempts within three days."""
@@ -40,19 +40,19 @@ class Webhooks:
             allowed=networks_of(settings.webhook_allow),
             tls=trust(settings.webhook_ca_file),
         )
-        self._made: dict[Declared, Handler] = {}
+        self._made: dict[DeclaredWebhook, Handler] = {}
 
     def handlers(self, conn: Connection[Any]) -> list[Handler]:
         """Return the handlers of all webhooks; forget removed ones that nobody works for."""
         if conn.execute(query("webhooks", "any_removed")).fetchone() == (True,):
             conn.execute(query("webhooks", "purge"))
-        with conn.cursor(row_factory=class_row(Declared)) as cursor:
+        with conn.cursor(row_factory=class_row(DeclaredWebhook)) as cursor:
             found = cursor.execute(query("webhooks", "declared")).fetchall()
         keys = [replace(each, retry_delays_s=_hashable(each.retry_delays_s)) for each in found]
         self._made = {key: self._made.get(key) or self._handler(key) for key in keys}
         return list(self._made.values())
 
-    def _handler(self, webhook: Declared) -> Handler:
+    def _handler(self, webhook: DeclaredWebhook) -> Handler:
         # Each partition has its own calls; all of them together keep to the webhook's number.
         calls = -(-webhook.concurrency // webhook.partitions)
         if webhook.rate is not None:  # more than have their turn soon would only wait

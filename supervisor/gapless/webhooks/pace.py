@@ -48,7 +48,7 @@ class Circuit:
         self.is_open = False
 
 
-class Pace:
+class RequestPace:
     """At most `rate` requests a second, evenly; none before `hold()` is over."""
 
     def __init__(self) -> None:

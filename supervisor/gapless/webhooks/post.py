@@ -13,7 +13,7 @@ from time import monotonic
 import httpx
 
 from gapless.errors import UsageError
-from gapless.webhooks.address import Network, RefusedAddressError, Target, resolve
+from gapless.webhooks.address import EndpointAddress, Network, RefusedAddressError, resolve
 
 ANSWER_S_MAX = 10.0
 ANSWER_BYTES_MAX = 64 << 10
@@ -24,7 +24,7 @@ _TIMEOUTS = dict.fromkeys(("connect", "read", "write", "pool"), ANSWER_S_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EndpointAnswer:
     """What an endpoint said. retry_after: the header, if there is one."""
 
     status: int
@@ -67,7 +67,11 @@ class Poster:
     """Sends to one endpoint, over connections that are kept; in one event loop, `close()` it."""
 
     def __init__(
-        self, target: Target, allowed: Sequence[Network], tls: ssl.SSLContext, connections: int
+        self,
+        target: EndpointAddress,
+        allowed: Sequence[Network],
+        tls: ssl.SSLContext,
+        connections: int,
     ) -> None:
         self._target = target
         self._allowed = allowed
@@ -89,7 +93,7 @@ class Poster:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> EndpointAnswer:
         """Send one request and return its answer, within ANSWER_S_MAX.
 
         Raises UnansweredError, and RefusedAddressError for an address that may not be called.
@@ -105,7 +109,7 @@ class Poster:
             why = f"{type(error).__name__}: {error}"
             raise UnansweredError(f"{self._target}: {why[:300]}") from None
 
-    async def _post(self, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def _post(self, body: bytes, headers: Mapping[str, str]) -> EndpointAnswer:
         addresses = await self._resolve()
         for address in addresses[:-1]:
             try:
@@ -124,7 +128,9 @@ class Poster:
                 self._addresses, self._resolved_s = found, monotonic()
             return self._addresses
 
-    async def _post_to(self, address: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def _post_to(
+        self, address: str, body: bytes, headers: Mapping[str, str]
+    ) -> EndpointAnswer:
         target = self._target
         request = httpx.Request(
             "POST",
@@ -147,7 +153,7 @@ class Poster:
             await _read_some(response)
         finally:
             await response.aclose()
-        return Answer(response.status_code, response.headers.get("retry-after"))
+        return EndpointAnswer(response.status_code, response.headers.get("retry-after"))
 
 
 async def _read_some(response: httpx.Response) -> None:

@@ -9,7 +9,7 @@ GROUP_PREFIX = "webhook-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class DeclaredWebhook:
     """What a supervisor has to know of a webhook: its handler's terms rest on it.
 
     partitions: of its topic. retry_delays_s: None: as this program has it.

@@ -15,7 +15,7 @@ from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.settings import Settings
 from gapless.webhooks.address import RefusedAddressError, networks_of, parse_target
-from gapless.webhooks.post import Answer, Poster, UnansweredError, trust
+from gapless.webhooks.post import EndpointAnswer, Poster, UnansweredError, trust
 from gapless.webhooks.record import Endpoint
 from gapless.webhooks.sign import SecretError, headers_for, read_secrets
 
@@ -44,7 +44,7 @@ def send_test(
     return answer.status, None if ok else f"{target} answered {answer.status}"
 
 
-async def _send(poster: Poster, body: bytes, headers: dict[str, str]) -> Answer:
+async def _send(poster: Poster, body: bytes, headers: dict[str, str]) -> EndpointAnswer:
     try:
         return await poster.post(body, headers)
     finally:

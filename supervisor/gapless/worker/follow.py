@@ -17,7 +17,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class SourceNews:
     """What changed since the last look, by group and topic."""
 
     came: set[Key] = field(default_factory=set)
@@ -44,9 +44,9 @@ class Follower:
         self._followed: set[Key] = set()
         self._refused: set[Key] = set()
 
-    def look(self, conn: Connection[Any]) -> News:
+    def look(self, conn: Connection[Any]) -> SourceNews:
         """Ask the source, and change the plan. Raises psycopg.Error."""
-        plan, news = self._plan, News()
+        plan, news = self._plan, SourceNews()
         if plan.source is None:
             return news
         found = {}

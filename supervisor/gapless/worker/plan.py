@@ -15,7 +15,7 @@ from gapless.log.schedules import Schedule
 from gapless.settings import Settings
 
 
-class Source(Protocol):
+class HandlerSource(Protocol):
     """Who knows of handlers that come and go while a supervisor runs."""
 
     def handlers(self, conn: Connection[Any], /) -> Sequence[Handler]:
@@ -37,7 +37,7 @@ class Plan:
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
     schedules: tuple[Schedule, ...] = ()
-    source: Source | None = None
+    source: HandlerSource | None = None
 
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:
@@ -61,7 +61,7 @@ def make_plan(
     *,
     asks_partitions: bool = True,
     schedules: Sequence[Schedule] = (),
-    source: Source | None = None,
+    source: HandlerSource | None = None,
 ) -> Plan:
     """Settle which handler serves which group and topic.
 

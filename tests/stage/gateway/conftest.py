@@ -19,7 +19,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.gateway.gateway import Limits
-from gapless.gateway.serve import Server, ServeSpec, make_server
+from gapless.gateway.serve import GatewayServer, ServeSpec, make_server
 from gapless.gateway.sessions import Sessions
 from gapless.log.topics import Topic, ensure_topic
 from gapless.worker.exporter.serve import open_socket
@@ -132,7 +132,7 @@ class Inside:
             limits=limits,
             **more,
         )
-        self._server: Server | None = None
+        self._server: GatewayServer | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
 
