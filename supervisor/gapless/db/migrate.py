@@ -36,8 +36,8 @@ class SchemaChange:
 class _File:
     kind: str
     name: str
-    text: str
-    digest: str
+    source: str
+    digest: str  # of the source: it is the same in each schema
 
 
 def migrate(conn: Connection) -> list[SchemaChange]:
@@ -97,7 +97,7 @@ def script(conn: Connection) -> str:
     literal = ClientCursor(conn)
     parts = ["begin", *(query("schema", name) for name in _BEGINNING)]
     for file in changes:
-        parts += [file.text, literal.mogrify(query("schema", "record"), _record(file))]
+        parts += [here(file.source), literal.mogrify(query("schema", "record"), _record(file))]
     return "".join(f"{part.strip().removesuffix(';')};\n\n" for part in [*parts, "commit"])
 
 
@@ -143,8 +143,7 @@ def _files() -> list[_File]:
 def _read(kind: str, path: Path) -> _File:
     text = path.read_text()
     digest = hashlib.sha256(text.encode()).hexdigest()
-    # The digest is of the source: it is the same in each schema.
-    return _File(kind=kind, name=path.stem, text=here(text), digest=digest)
+    return _File(kind=kind, name=path.stem, source=text, digest=digest)
 
 
 def _applied(conn: Connection) -> dict[tuple[str, str], str]:
@@ -194,7 +193,7 @@ def _refuse_encoding(conn: Connection) -> None:
 
 def _apply(conn: Connection, file: _File) -> None:
     # Without parameters psycopg sends the text as it is: a file may hold many statements.
-    conn.execute(file.text)
+    conn.execute(here(file.source))
     conn.execute(query("schema", "record"), _record(file))
 
 

@@ -45,7 +45,6 @@ class Control:
         self._settings = plan.settings
         self._conn: Connection[Any] | None = None
         self._member: Member | None = None
-        self._subscriptions: list[Subscription] = []
         self._follower = Follower(plan)
         self._replaced: set[tuple[str, str]] = set()
         self._draining = False
@@ -108,7 +107,7 @@ class Control:
         if warning is not None:
             log.warning("supervisor: %s", warning)
         self._become_member(conn)
-        names = ", ".join(f"{s.group_id}/{s.topic}" for s in self._subscriptions) or "no group yet"
+        names = ", ".join(f"{group}/{topic}" for group, topic in self._plan.terms) or "no group yet"
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
 
     def tend(self) -> Event:
@@ -245,7 +244,6 @@ class Control:
     def _become_member(self, conn: Connection[Any]) -> None:
         settings = self._settings
         self._follower.look(conn)  # it may have been away for long
-        self._subscriptions = self._wanted(conn)
         timing = Timing(
             ttl_ms=settings.member_ttl_ms,
             suspect_grace_ms=settings.suspect_grace_ms,
@@ -253,7 +251,7 @@ class Control:
         )
         self._member = Member(
             conn,
-            self._subscriptions,
+            self._wanted(conn),
             timing,
             name=settings.name_for_people(),
             capacity=settings.capacity,
@@ -283,8 +281,7 @@ class Control:
         """Join the groups of handlers that came, leave those of handlers that went."""
         news = self._follower.look(conn)
         if news:
-            self._subscriptions = self._wanted(conn)
-            self.member.change(self._subscriptions)
+            self.member.change(self._wanted(conn))
             self._replaced |= news.replaced
             self._changed = True
             log.info("supervisor: handlers: %s", news)

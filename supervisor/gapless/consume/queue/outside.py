@@ -58,8 +58,7 @@ class QueueCalls:
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
         self._renew_s: dict[str, float] = {}  # by receipt: when it is to be renewed
-        self._hole: HoleError | None = None  # that was met in this turn
-        self._hole_told_s = float("-inf")
+        self._holes = _Holes()
 
     @property
     def going_on(self) -> bool:
@@ -113,7 +112,7 @@ class QueueCalls:
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
             raise trouble
-        self._tell_hole(quietly=bool(aside or begun))
+        self._holes.tell(quietly=bool(aside or begun))
         ended = aside["ended"]
         return Step(
             outcome="done" if ended or begun else "idle",
@@ -188,12 +187,6 @@ class QueueCalls:
             reserved.unit.first_offset,
         )
 
-    def _tell_hole(self, *, quietly: bool) -> None:
-        hole, self._hole = self._hole, None
-        if hole is not None and not quietly and monotonic() >= self._hole_told_s + HOLE_AGAIN_S:
-            self._hole_told_s = monotonic()
-            raise hole
-
     # -- what lasts -------------------------------------------------------------------------------
 
     def _renew(self) -> None:
@@ -236,7 +229,7 @@ class QueueCalls:
         try:
             begun = self._begin(topic, places, free, aside)
         except HoleError as error:
-            self._hole = error
+            self._holes.met(error)
             return 0
         self._shares.served(topic, begun)
         return begun
@@ -272,3 +265,22 @@ class QueueCalls:
             return
         aside["dead"] += 1
         aside["ended"] += 1
+
+
+class _Holes:
+    """The hole that was met in a turn; told of rarely, for other partitions are served."""
+
+    def __init__(self) -> None:
+        self._met: HoleError | None = None
+        self._told_s = float("-inf")
+
+    def met(self, hole: HoleError) -> None:
+        """Note one."""
+        self._met = hole
+
+    def tell(self, *, quietly: bool) -> None:
+        """Raise the one of this turn, unless there was other work or it was told lately."""
+        hole, self._met = self._met, None
+        if hole is not None and not quietly and monotonic() >= self._told_s + HOLE_AGAIN_S:
+            self._told_s = monotonic()
+            raise hole
