@@ -31,7 +31,7 @@ select exists (select from gapless.webhook w where w.removed_ts is not null)
 
 -- name: declared
 -- What a supervisor has to know of each webhook.
--- returns: gapless.webhooks.record:Declared
+-- returns: gapless.webhooks.record:DeclaredWebhook
 select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.rate, w.retry_delays_s
 from gapless.webhook w
 join gapless.topic t using (topic_id)

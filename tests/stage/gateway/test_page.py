@@ -148,7 +148,7 @@ def test_a_unit_is_edited_and_handled_again(
 
     @gapless.handler(topic="orders", group="billing")
     def take(unit: gapless.Unit, conn: object) -> None:
-        seen.extend(event.raw_payload.decode() for event in unit)
+        seen.extend((event.payload_json or b"").decode() for event in unit)
 
     drain(dsn, take)
     assert seen == ['{"mended": 1.50}']
