@@ -79,6 +79,18 @@ def group(world: World) -> Iterator[Group]:
 
 
 class TestMatches:
+    def test_what_is_for_another_group_is_passed(self, world: World, group: Group) -> None:
+        other = world.group()
+        assert world.value("select gapless.set_direct(%s)", world.topic.name)
+        subscribe(group, "ann", {"customer": 1})
+        for to in (group.name, other.name, None):
+            world.events([NewEvent(payload={"customer_id": 1}, to_group=to)])
+        other.conn.close()
+        seen = Seen(group)
+        assert group.step(seen.handler).events == 2
+        assert seen.events == [(1, ["ann"]), (3, ["ann"])]
+        assert group.next_offset() == 4
+
     def test_handler_is_told_who_matched(self, world: World, group: Group) -> None:
         subscribe(group, "ann", {"customer": 1, "mail": "ann@example.org"})
         subscribe(group, "ben", {"customer": 2})
