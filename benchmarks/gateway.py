@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -144,14 +144,14 @@ def _direct(dsn: str, batch: int) -> Iterator[None]:
 
 
 def _over_http(gateway: Served, batch: int) -> Iterator[None]:
-    conn = gateway.connect()
     body = json.dumps([{"payload": PAYLOAD, "key": "k"}] * batch)
-    while True:
-        yield
-        conn.request("POST", f"{PATH}/events", body, HEADERS)
-        answer = conn.getresponse()
-        assert answer.status == 202, answer.read()
-        answer.read()
+    with closing(gateway.connect()) as conn:
+        while True:
+            yield
+            conn.request("POST", f"{PATH}/events", body, HEADERS)
+            answer = conn.getresponse()
+            assert answer.status == 202, answer.read()
+            answer.read()
 
 
 def _streamed(setup: Setup, dsn: str, gateway: Served) -> list[Figure]:
@@ -180,12 +180,11 @@ def _streamed(setup: Setup, dsn: str, gateway: Served) -> list[Figure]:
 
 
 def _read(gateway: Served, number: int, late_ms: list[float]) -> None:
-    conn = gateway.connect()
-    conn.request("GET", f"{PATH}/stream")
-    answer = conn.getresponse()
-    while len(late_ms) < number:
-        line = answer.readline()
-        if line.startswith(b"data: "):
-            sent_s = json.loads(line.removeprefix(b"data: "))["payload"]["sent_s"]
-            late_ms.append((perf_counter() - sent_s) * 1000)
-    conn.close()
+    with closing(gateway.connect()) as conn:
+        conn.request("GET", f"{PATH}/stream")
+        with closing(conn.getresponse()) as answer:
+            while len(late_ms) < number:
+                line = answer.readline()
+                if line.startswith(b"data: "):
+                    sent_s = json.loads(line.removeprefix(b"data: "))["payload"]["sent_s"]
+                    late_ms.append((perf_counter() - sent_s) * 1000)
