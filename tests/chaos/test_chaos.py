@@ -18,6 +18,7 @@ INCONCLUSIVE = 3  # something never happened
 RARE = {
     "units redriven by two people at once",
     "units discarded by two people at once, by one of them",
+    "units redriven by one and discarded by another",
 }
 
 
