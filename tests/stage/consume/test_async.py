@@ -312,7 +312,9 @@ class TestAtLeastOnce:
             threads.add(threading.current_thread().name)
             running.add(unit.first_offset)
             most.append(len(running))
-            await asyncio.sleep(0.05)
+            async with asyncio.timeout(20):
+                while max(most) < 20:
+                    await asyncio.sleep(0.005)
             running.discard(unit.first_offset)
 
         assert testing.drain(dsn, call).units == 40
