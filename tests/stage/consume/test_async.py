@@ -306,15 +306,16 @@ class TestAtLeastOnce:
         threads: set[str] = set()
         most: list[int] = []
         running: set[int] = set()
+        full = asyncio.Event()
 
         @handler(topic="t", delivery="at-least-once", concurrency=20)
         async def call(unit: Unit) -> None:
             threads.add(threading.current_thread().name)
             running.add(unit.first_offset)
             most.append(len(running))
-            async with asyncio.timeout(20):
-                while max(most) < 20:
-                    await asyncio.sleep(0.005)
+            if len(running) == 20:
+                full.set()
+            await asyncio.wait_for(full.wait(), 20)
             running.discard(unit.first_offset)
 
         assert testing.drain(dsn, call).units == 40
