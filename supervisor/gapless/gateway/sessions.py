@@ -84,7 +84,13 @@ class Sessions:
         self._forget()
         if self._away_s is not None and monotonic() - self._tried_s < PAUSE_S:
             raise UnreachableError(self._why)
-        made = connect_shared(self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s)
+        try:
+            made = connect_shared(
+                self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s
+            )
+        except (psycopg.Error, ConnectError):
+            self._tried_s = monotonic()  # here, not for who was turned away: there are always some
+            raise
         require_schema(made)
         self._own.conn = made
         with self._lock:
@@ -109,10 +115,9 @@ class Sessions:
 
     def _note_away(self, error: BaseException) -> None:
         with self._lock:
-            self._tried_s = monotonic()
             self._why = one_line(error)
             if self._away_s is None:
-                self._away_s = self._tried_s
+                self._away_s = monotonic()
                 log.warning("the database is away, requests get 503: %s", self._why)
 
     def _note_back(self) -> None:
