@@ -114,8 +114,9 @@ def require_schema(conn: Connection) -> None:
             f'role "{conn.info.user}" may not use schema {schema()} in database '
             f'"{conn.info.dbname}": grant it gapless_consumer or gapless_producer'
         ) from error
-    _refuse_newer(applied)
-    stale = [file.name for file in _files() if _is_new(file, applied)]
+    files = _files()
+    _refuse_newer(files, applied)
+    stale = [file.name for file in files if _is_new(file, applied)]
     if stale:
         raise SchemaError(
             f'the {schema_words()} in database "{conn.info.dbname}" is older than this program '
@@ -164,16 +165,17 @@ def _is_new(file: _File, applied: dict[tuple[str, str], str]) -> bool:
 
 
 def _pending(applied: dict[tuple[str, str], str]) -> list[_File]:
-    _refuse_newer(applied)
-    changes = [file for file in _files() if _is_new(file, applied)]
+    files = _files()
+    _refuse_newer(files, applied)
+    changes = [file for file in files if _is_new(file, applied)]
     if changes:  # whatever is new needs its grants too
         changes = [file for file in changes if file.kind != "roles"]
-        changes += [file for file in _files() if file.kind == "roles"]
+        changes += [file for file in files if file.kind == "roles"]
     return changes
 
 
-def _refuse_newer(applied: dict[tuple[str, str], str]) -> None:
-    known = {file.name for file in _files() if file.kind == "migrations"}
+def _refuse_newer(files: list[_File], applied: dict[tuple[str, str], str]) -> None:
+    known = {file.name for file in files if file.kind == "migrations"}
     unknown = sorted(n for kind, n in applied if kind == "migrations" and n not in known)
     if unknown:
         raise SchemaError(
