@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import open_connection, show_found
+from gapless.cli.context import changer, open_connection, show_found
 from gapless.cli.parser import Parser, add_verb
 from gapless.cli.screen import answer
 from gapless.log.schedules import Schedule, add_schedule
@@ -20,9 +19,6 @@ from gapless.ops.schedules import (
     run_schedule,
 )
 from gapless.ops.text import stamp
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 EXAMPLES = """\
 The database computes when a schedule is due; whoever gives offsets publishes (gapless run).
@@ -110,31 +106,18 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _changer(
-    change: Callable[[Connection[Any], str], bool], done: str, nothing: str
-) -> Callable[[argparse.Namespace], int]:
-    def act(args: argparse.Namespace) -> int:
-        with open_connection(args, "schedule") as conn:
-            changed = change(conn, args.name)
-        text = f"{done} {args.name}" if changed else f"nothing to do: {args.name} {nothing}"
-        answer(args, text, name=args.name, changed=changed)
-        return 0
-
-    return act
-
-
 _VERBS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
     "pause": (
         "let a schedule rest: its due times pass",
-        _changer(pause_schedule, "paused", "is paused"),
+        changer("schedule", pause_schedule, "paused", "is paused"),
     ),
     "resume": (
         "let a paused schedule continue, from now",
-        _changer(resume_schedule, "resumed", "is not paused"),
+        changer("schedule", resume_schedule, "resumed", "is not paused"),
     ),
     "remove": (
         "forget a schedule; what it published stays",
-        _changer(remove_schedule, "removed", "is no schedule"),
+        changer("schedule", remove_schedule, "removed", "is no schedule"),
     ),
     "run": ("publish its event once more, now", _run),
 }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load_settings, open_connection, show_found
+from gapless.cli.context import changer, load_settings, open_connection, show_found
 from gapless.cli.filters import add_filter, filter_options
 from gapless.cli.parser import Parser, add_verb
 from gapless.cli.screen import answer
@@ -20,9 +19,6 @@ from gapless.ops.webhooks import (
     resume_webhook,
     try_webhook,
 )
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 EXAMPLES = """\
 A secret is given by where whoever delivers finds it: env:NAME or file:/PATH. gapless run --webhooks
@@ -137,30 +133,17 @@ def _test(args: argparse.Namespace) -> int:
     return 0 if tested.taken else 1
 
 
-def _changer(
-    change: Callable[[Connection[Any], str], bool], done: str, nothing: str
-) -> Callable[[argparse.Namespace], int]:
-    def act(args: argparse.Namespace) -> int:
-        with open_connection(args, "webhooks") as conn:
-            changed = change(conn, args.name)
-        text = f"{done} {args.name}" if changed else f"nothing to do: {args.name} {nothing}"
-        answer(args, text, name=args.name, changed=changed)
-        return 0
-
-    return act
-
-
 _VERBS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
     "pause": (
         "let an endpoint rest: its place is kept",
-        _changer(pause_webhook, "paused", "is paused"),
+        changer("webhooks", pause_webhook, "paused", "is paused"),
     ),
     "resume": (
         "let an endpoint continue where it was; one that failed is tried at once",
-        _changer(resume_webhook, "resumed", "is not paused"),
+        changer("webhooks", resume_webhook, "resumed", "is not paused"),
     ),
     "remove": (
         "call an endpoint no more: its place and its dead letters go",
-        _changer(remove_webhook, "removed", "is no webhook"),
+        changer("webhooks", remove_webhook, "removed", "is no webhook"),
     ),
 }

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from gapless.errors import RefusedError
 from gapless.gateway.gateway import Gateway
-from gapless.gateway.params import text_in, whole_in
+from gapless.gateway.params import PARTITION_MAX, text_in, whole_in
 from gapless.gateway.problem import Problem
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
 from gapless.ops.entries import entry_json
@@ -19,14 +19,13 @@ EVENTS_MAX = 1_000
 _EVENTS = 100
 _OFFSET_MAX = 10**18 - 1
 _BYTES_MAX = 4 * 1024 * 1024
-_PARTITION_MAX = 4_095
 _FOR_EVER = "private, max-age=31536000, immutable"
 
 
 async def read_events(gateway: Gateway, request: Request) -> Response:
     """Return events from an offset on, at most `limit`; fewer when they are large."""
     topic = text_in(request.path_params, "topic")
-    partition = whole_in(request.query_params, "partition", None, 0, _PARTITION_MAX)
+    partition = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
     first = whole_in(request.query_params, "from", 1, 1, _OFFSET_MAX)
     events_max = whole_in(request.query_params, "limit", _EVENTS, 1, EVENTS_MAX)
     wanted_tag = request.headers.get("if-none-match")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from gapless import ops
 from gapless.gateway.fields import Fields, fields_in
 from gapless.gateway.gateway import Gateway
-from gapless.gateway.params import text_in, whole_in
+from gapless.gateway.params import PARTITION_MAX, text_in, whole_in
 from gapless.gateway.problem import Problem
 from gapless.ops.dlq.find import OPEN, STATES
 from gapless.ops.text import json_text, plain
@@ -23,7 +23,6 @@ log = logging.getLogger("gapless.gateway")
 
 UNITS = 100
 UNITS_MAX = 1_000
-_PARTITION_MAX = 4_095
 
 
 async def topics(gateway: Gateway, _request: Request) -> Response:
@@ -144,7 +143,7 @@ def states_in(params: Mapping[str, str]) -> list[str]:
 
 
 def _place_in(request: Request, fields: Fields) -> ops.GroupPlace:
-    number = fields.whole("partition", -1, 0, _PARTITION_MAX)
+    number = fields.whole("partition", -1, 0, PARTITION_MAX)
     return ops.GroupPlace(
         group=text_in(request.path_params, "group"),
         topic=fields.text("topic", "") or None,

@@ -9,6 +9,7 @@ from typing import Any
 from gapless.gateway.problem import Problem
 
 TEXT_CHARACTERS_MAX = 1_000  # characters
+PARTITION_MAX = 4_095
 _WHOLE = re.compile("[0-9]{1,18}", re.ASCII)
 
 

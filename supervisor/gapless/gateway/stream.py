@@ -17,7 +17,7 @@ from gapless.errors import GaplessError
 from gapless.gateway.events_out import gone, partition_bounds
 from gapless.gateway.feed import Feed, Line
 from gapless.gateway.gateway import Gateway
-from gapless.gateway.params import text_in, whole_in
+from gapless.gateway.params import PARTITION_MAX, text_in, whole_in
 from gapless.gateway.problem import Problem
 from gapless.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
 from gapless.log.filters import Filter, check_filter, filter_of
@@ -27,7 +27,6 @@ from gapless.ops.entries import entry_json
 KEEP_ALIVE_S = 15.0
 SEND_S_MAX = 30.0  # a client that takes nothing for so long is gone
 RETRY_MS = 1_000  # after which a client comes again
-_PARTITION_MAX = 4_095
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 _ALL = Filter()
 
@@ -164,7 +163,7 @@ def _place_in(request: Request, topic: str, bounds: dict[int, Bounds]) -> dict[i
     topic_id = next(iter(bounds.values())).topic_id
     only = None
     if "partition" in request.query_params:
-        only = whole_in(request.query_params, "partition", None, 0, _PARTITION_MAX)
+        only = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
         partition_bounds(bounds, topic, only)
     if text:
         return _checked_place(topic, bounds, read_vector(text, topic_id))

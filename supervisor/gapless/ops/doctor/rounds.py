@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
-    attachments,
-    captures,
     expiry,
     filters,
     later,
@@ -19,6 +17,7 @@ from gapless.ops.doctor import (
     server,
     session,
     subscriptions,
+    tables,
     webhooks,
 )
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
@@ -47,8 +46,8 @@ _LOG = (
     log.sequencer,
     log.unrouted,
     later.later,
-    captures.captures,
-    attachments.attachments,
+    tables.captures,
+    tables.attachments,
     webhooks.webhooks,
     log.squatters,
     log.members,

@@ -1,0 +1,40 @@
+"""Whether what is written to captured and attached tables is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gapless.ops.attach import AttachmentInfo, list_attachments
+from gapless.ops.captures import CaptureInfo, list_captures
+from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.text import plain, quantity
+
+_SHOWN_MAX = 5
+
+
+def captures(patient: Patient) -> Iterator[Finding]:
+    """Whether the triggers of captured tables are there and enabled, and their columns."""
+    found = list_captures(patient.conn)
+    yield from _ill("captures", found, "captured table", "capture")
+    if not any(each.problem for each in found):
+        yield ok("captures", f"{quantity(len(found), 'captured table')}, every change is published")
+
+
+def attachments(patient: Patient) -> Iterator[Finding]:
+    """Whether attached tables are copied to their end, and their triggers are there and enabled."""
+    found = list_attachments(patient.conn)
+    yield from _ill("attachments", found, "attached table", "attach")
+    if not any(each.problem for each in found):
+        yield ok("attachments", f"{quantity(len(found), 'attached table')}, every row is published")
+
+
+def _ill(
+    check: str, found: Sequence[CaptureInfo] | Sequence[AttachmentInfo], noun: str, command: str
+) -> Iterator[Finding]:
+    """Name the tables that have a problem, the first of them one by one."""
+    ill = [each for each in found if each.problem is not None]
+    for each in ill[:_SHOWN_MAX]:
+        yield fail(check, plain(f"{each.table}: {each.problem}"), plain(each.remedy or ""))
+    if len(ill) > _SHOWN_MAX:
+        more = f"{quantity(len(ill) - _SHOWN_MAX, f'more {noun}')} with a problem"
+        yield warning(check, more, f"gapless {command} shows all")
