@@ -153,7 +153,6 @@ def template(admin: Connection, server_dsn: str) -> Iterator[str]:
     with connect(make_conninfo(server_dsn, dbname=name), role="template") as conn:
         migrate(conn)
         create_chunks(conn)
-        conn.execute("vacuum full")  # fewer files and pages to copy for each test
     yield name
     _drop(admin, name)
 
