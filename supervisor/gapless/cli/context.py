@@ -58,6 +58,12 @@ def _work_in(schema: str) -> None:
         os.environ["GAPLESS_SCHEMA"] = schema
 
 
+def flags_of(args: argparse.Namespace, *names: str) -> dict[str, object]:
+    """Return those arguments that are settings of the same name, as far as they were said."""
+    said = {name: getattr(args, name) for name in names}
+    return {name: value for name, value in said.items() if value is not None}
+
+
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
     """Load the settings, of which only the values matter."""
     return load_all(args, flags).settings

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gapless.cli.context import load_settings, open_connection
-from gapless.cli.parser import add_confirm, add_json
-from gapless.cli.screen import remark, say, show
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, yes
+from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
 from gapless.log.retention import Retention
-from gapless.ops.retention import ChunkRow, chunk_row, drop_chunks, list_chunks
+from gapless.ops.retention import chunk_row
 from gapless.ops.text import json_text, quantity, size_text, whole_seconds
 
 EXAMPLES = """\
@@ -25,30 +25,24 @@ examples:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_confirm(parser)
-    add_json(parser)
+command = Command("retention")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Show the chunks that are there; with --apply, drop those that may go."""
-    settings = load_settings(args)
-    with open_connection(args, "retention", settings) as conn:
-        chunks = list_chunks(conn)
-        if not (args.json and args.apply):
-            rows = [chunk_row(chunk) for chunk in chunks]
-            show(ChunkRow, rows, as_json=args.json, empty="no chunk yet")
-        if args.apply:
-            dropped = drop_chunks(
-                conn,
-                dead_letter_retention_s=settings.dead_letter_retention_s,
-                audit_retention_s=settings.audit_retention_s,
-            )
-            if args.json:
-                say(json_text({"dropped": dropped}))
-            remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
-            return 0
+@command.main(yes())
+def _retention(conn: Conn, args: Args) -> int:
+    settings, chunks = args.loaded.settings, ops.list_chunks(conn)
+    if not (args.json and args.apply):
+        listed(args, [chunk_row(chunk) for chunk in chunks], "no chunk yet")
+    if args.apply:
+        dropped = ops.drop_chunks(
+            conn,
+            dead_letter_retention_s=settings.dead_letter_retention_s,
+            audit_retention_s=settings.audit_retention_s,
+        )
+        if args.json:
+            say(json_text({"dropped": dropped}))
+        remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
+        return 0
     going = [chunk for chunk in chunks if chunk.goes]
     room = size_text(sum(chunk.bytes for chunk in going))
     remark(
