@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from psycopg import Connection
@@ -137,7 +136,7 @@ class Verb:
     connects: bool = True
     check: Callable[[Args], object] | None = None
     as_settings: Sequence[str] = ()
-    defaults: Mapping[str, object] = MappingProxyType({})
+    defaults: Mapping[str, object] = field(default_factory=dict)
     json: bool = True
     usage: str | None = None
 

@@ -15,7 +15,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gapless import ops
 from gapless.cli.declare import Args, Arguments, Command, Conn, flag, limit, opt, titled, yes
@@ -46,6 +46,7 @@ command = Command("dlq")
 # An age is said with --since.
 _FILTERS = tuple(each.name for each in fields(ops.DlqFilter) if each.name != "age")
 _DONE = {"redrive": "asked", "discard": "discarded"}
+_Changes = Literal["redrive", "discard"]
 _GOOD = {"mended", "published"}
 
 
@@ -126,7 +127,7 @@ _CHOICE = (
 )
 
 
-def _check_choice(args: Args, verb: str) -> None:
+def _check_choice(args: Args, verb: _Changes) -> None:
     is_filtered = any(getattr(args, name) is not None for name in _FILTERS)
     chosen = [bool(args.places), is_filtered, args.all]
     if verb == "discard":
@@ -158,7 +159,9 @@ def _discard(conn: Conn, args: Args) -> int:
     return _change(conn, args, "discard", partial(ops.discard_units, reason=args.reason))
 
 
-def _change(conn: Conn, args: Args, verb: str, change: Callable[..., list[ops.DlqOutcome]]) -> int:
+def _change(
+    conn: Conn, args: Args, verb: _Changes, change: Callable[..., list[ops.DlqOutcome]]
+) -> int:
     units: Sequence[ops.DlqUnit | ops.DlqRow] = (
         require_units(conn, args.places, verb)
         if args.places
@@ -183,7 +186,7 @@ def _change(conn: Conn, args: Args, verb: str, change: Callable[..., list[ops.Dl
     return 0
 
 
-def _would(args: Args, verb: str, units: Sequence[ops.DlqUnit | ops.DlqRow]) -> int:
+def _would(args: Args, verb: _Changes, units: Sequence[ops.DlqUnit | ops.DlqRow]) -> int:
     ordered = by_offset([unit.place for unit in units])
     if args.json:
         return _say_json(dry_run=True, units=[str(place) for place in ordered])

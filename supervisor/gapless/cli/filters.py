@@ -33,12 +33,6 @@ FILTER = (
 )
 
 
-def add_filter(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
-    for each in FILTER:
-        each.add_to(parser)
-
-
 def filter_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return what they say, by the names of set_filter()."""
     return {"event_types": args.event_types, "where": args.where, "params": args.params}

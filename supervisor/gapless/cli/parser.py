@@ -158,24 +158,6 @@ def add_verb(
     return verb
 
 
-def add_limit(
-    parser: argparse.ArgumentParser, default: int, help_: str = "at most", most: int = 1_000_000
-) -> None:
-    """Declare `--limit`, from 1 to `most`; `help_` says of what."""
-    of = f"{help_} (default: {default})"
-    parser.add_argument("--limit", type=whole(1, most), default=default, metavar="N", help=of)
-
-
-def add_partition(parser: argparse._ActionsContainer, help_: str = "only this one") -> None:
-    """Declare `--partition`."""
-    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help=help_)
-
-
-def add_confirm(parser: argparse.ArgumentParser, help_: str = "do it") -> None:
-    """Declare `--yes`; without it nothing is changed, and the command says what it would do."""
-    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help=help_)
-
-
 def _dsn(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
 from gapless import ops
-from gapless.cli.declare import Args, Command, Conn, yes
+from gapless.cli.declare import Args, Command, Conn, opt, yes
 from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
-from gapless.log.retention import Retention
 from gapless.ops.retention import chunk_row
 from gapless.ops.text import json_text, quantity, size_text, whole_seconds
 
@@ -25,6 +23,26 @@ examples:
 """
 
 
+RETENTION = opt(
+    "--retention", "AGE", "keep events so long, at least: 90s, 15m, 12h, 7d, or forever"
+)
+RETENTION_WAITS = (
+    opt(
+        "--archive",
+        "PIPELINE",
+        "let retention wait for this pipeline, also if it never ran; none: for none",
+    ),
+    opt(
+        "--overrun",
+        "GROUPS",
+        "let retention drop what these groups (commas between) have not handled; none: wait",
+    ),
+)
+DEDUPE_WINDOW = opt(
+    "--dedupe-window",
+    "AGE",
+    "an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h (a new topic: 7d)",
+)
 command = Command("retention")
 
 
@@ -52,40 +70,9 @@ def _retention(conn: Conn, args: Args) -> int:
     return 0
 
 
-def add_retention(parser: argparse.ArgumentParser, *, overrun: bool = False) -> None:
-    """Declare what a topic says of retention."""
-    parser.add_argument(
-        "--retention",
-        metavar="AGE",
-        help="keep events so long, at least: 90s, 15m, 12h, 7d, or forever",
-    )
-    if not overrun:
-        return
-    parser.add_argument(
-        "--archive",
-        metavar="PIPELINE",
-        help="let retention wait for this pipeline, also if it never ran; none: for none",
-    )
-    parser.add_argument(
-        "--overrun",
-        metavar="GROUPS",
-        help="let retention drop what these groups (commas between) have not handled; none: wait",
-    )
-
-
-def add_dedupe_window(parser: argparse.ArgumentParser) -> None:
-    """Declare for how long a topic remembers dedupe keys."""
-    parser.add_argument(
-        "--dedupe-window",
-        metavar="AGE",
-        help="an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h "
-        "(a new topic: 7d)",
-    )
-
-
-def changed(args: argparse.Namespace, before: Retention) -> Retention:
+def changed(args: Args, before: ops.Retention) -> ops.Retention:
     """Return a topic's retention with what the command line says. Raises UsageError."""
-    return Retention(
+    return ops.Retention(
         keep_s=before.keep_s if args.retention is None else parse_age(args.retention),
         archive=before.archive if args.archive is None else _none(args.archive),
         overrun=before.overrun if args.overrun is None else _names(args.overrun),
@@ -109,7 +96,7 @@ def _seconds(option: str, text: str, otherwise: str = "") -> int:
     return seconds
 
 
-def new_topic_flags(args: argparse.Namespace) -> dict[str, object]:
+def new_topic_flags(args: Args) -> dict[str, object]:
     """Return what --partitions and --retention say of a new topic, as flags for load_all()."""
     flags: dict[str, object] = {"total_partitions": args.partitions}
     if args.retention is not None:

@@ -33,7 +33,6 @@ _FLAGS = (
     *("create_topics", "exit_on_revoked", "log_format", "metrics"),
 )
 _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
-_CONSTANT = {"action": "store_const", "const": True}  # a setting, which is not said by default
 command = Command("run")
 
 
@@ -68,13 +67,15 @@ command = Command("run")
         "--create-topics",
         None,
         "make the topics that the handlers name and nobody made (default: refuse to start)",
-        **_CONSTANT,
+        action="store_const",
+        const=True,
     ),
     opt(
         "--exit-on-revoked",
         None,
         "end when the role loses its grants (default: wait for their return)",
-        **_CONSTANT,
+        action="store_const",
+        const=True,
     ),
     flag(
         "--webhooks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,18 @@ def say(text: str = "") -> None:
 
 
 def answer(
-    args: argparse.Namespace, text: str, record: DataclassInstance | None = None, **what: object
+    args: argparse.Namespace,
+    text: str,
+    record: DataclassInstance | Mapping[str, object] | None = None,
+    **what: object,
 ) -> int:
-    """Say what was done in words, or with --json as an object: a record, with `what` in its place.
+    """Say what was done in words, or with --json as an object: of a record, and of `what`.
 
     Return 0, for nothing failed.
     """
-    known = {} if record is None else asdict(record)
-    say(json_text(known | what) if args.json else text)
+    if record is not None:
+        what = {**(record if isinstance(record, Mapping) else asdict(record)), **what}
+    say(json_text(what) if args.json else text)
     return 0
 
 
