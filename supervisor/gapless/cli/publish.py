@@ -15,7 +15,7 @@ from gapless import ops
 from gapless.cli.context import load_all, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, partitions, titled
 from gapless.cli.parser import whole
-from gapless.cli.progress import Bar
+from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
 from gapless.log.catch_up import own_xid
@@ -255,9 +255,13 @@ def _publish_one(conn: Conn, args: Args, shape: ops.LineShape) -> Stored:
 def _publish_lines(conn: Conn, args: Args, lines: ops.JsonLines) -> Stored:
     began_s = monotonic()
     try:
-        with Bar(args.topic, lines.bytes_total) as bar:
+        with Steps(args.topic, lines.bytes_total, in_bytes=True) as steps:
             size = None if args.one_transaction else args.batch
-            done = ops.publish_lines(conn, args.topic, lines, batch_lines=size, progress=bar.show)
+
+            def progress(events: int, bytes_read: int) -> None:
+                steps.show(bytes_read, events)
+
+            done = ops.publish_lines(conn, args.topic, lines, batch_lines=size, progress=progress)
     except KeyboardInterrupt as stop:
         for text in getattr(stop, "__notes__", ()):
             remark(text)

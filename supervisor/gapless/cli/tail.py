@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from gapless.cli.declare import Args, Command, Conn, flag, opt, partition
-from gapless.cli.entries import print_entry, terminal_columns
 from gapless.cli.filters import FILTER, filter_options
 from gapless.cli.parser import whole
 from gapless.cli.screen import say
@@ -18,7 +18,7 @@ from gapless.log.catch_up import sequence_if_alone
 from gapless.log.filters import ALL, Filter, check_filter, filter_of
 from gapless.log.tail import Tail, choose_partitions
 from gapless.log.topics import require_topic
-from gapless.ops.entries import entry_json
+from gapless.ops.entries import entry_json, entry_line
 
 if TYPE_CHECKING:
     from gapless.log.topics import Topic
@@ -85,7 +85,7 @@ def _tail(conn: Conn, args: Args) -> int:
     topic = require_topic(conn, args.topic)
     choose = partial(choose_partitions, conn, topic, key=args.key, only=args.partition)
     partitions = choose()
-    short = None if args.json or args.full else terminal_columns()
+    short = None if args.json else _columns(args)
     check_filter(conn, only)
     tail = Tail(conn, topic, partitions, key=args.key, only=only, payload_chars=short)
     if args.follow:
@@ -111,15 +111,19 @@ def _set_start(tail: Tail, args: Args) -> None:
         tail.start_at(1 if args.start == "earliest" else args.start)
 
 
+def _columns(args: Args) -> int | None:
+    """Return how wide a line may be; None: as wide as it is."""
+    if args.full or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
 def _print(tail: Tail, args: Args, limit: int | None) -> int:
     """Print what is new; return how many events that was."""
     printed = 0
-    columns = None if args.full else terminal_columns()
+    columns = _columns(args)
     for entry in islice(tail.read(), limit):
-        if args.json:
-            say(entry_json(args.topic, entry))
-        else:
-            print_entry(entry, columns=columns)
+        say(entry_json(args.topic, entry) if args.json else entry_line(entry, columns=columns))
         printed += 1
     sys.stdout.flush()
     return printed
