@@ -27,9 +27,9 @@ _LIGHT_PORTAL_PLACES = "public.consumer_offsets"
 
 
 command = Command("attach")
-_GROUP = ("table", opt("group", None, "the old consumer's name, which is the group's"))
+_GROUP = ("table", opt("group", "the old consumer's name, which is the group's"))
 _PLACE = opt(
-    "--place", "ID", "the id that is next for the old consumer (default: as its places say)", int
+    "--place ID", "the id that is next for the old consumer (default: as its places say)", int
 )
 
 
@@ -71,16 +71,14 @@ def _list(conn: Conn, args: Args) -> int:
     "copy a table into a topic, and what is inserted later",
     "table",
     "topic",
-    opt("--id", "COLUMN", "orders the rows (default: the primary key)"),
+    opt("--id COLUMN", "orders the rows (default: the primary key)"),
     opt(
-        "--map",
-        "EVENT=COLUMN,…",
+        "--map EVENT=COLUMN,…",
         "such as payload=body,key=customer (default: columns of the same name)",
     ),
-    opt("--places", "TABLE", "where old consumers say how far they are"),
+    opt("--places TABLE", "where old consumers say how far they are"),
     opt(
-        "--place-columns",
-        "WHAT=COLUMN,…",
+        "--place-columns WHAT=COLUMN,…",
         "of that: group, next (or last), partition "
         "(default: group=group_id,next=next_offset,partition=partition_id)",
     ),

@@ -29,11 +29,10 @@ def _list(conn: Conn, args: Args) -> int:
     "publish from now on what is written to a table",
     "table",
     "topic",
-    opt("--key", "TEMPLATE", "such as '{region}/{id}' (default: the primary key)"),
-    opt("--columns", "NAMES", "of the payload, with commas between (default: all)"),
+    opt("--key TEMPLATE", "such as '{region}/{id}' (default: the primary key)"),
+    opt("--columns NAMES", "of the payload, with commas between (default: all)"),
     opt(
         "--old",
-        None,
         "columns of before that an update has (default: changed)",
         choices=("changed", "all", "none"),
         default="changed",

@@ -2,7 +2,7 @@
 
     command = Command("capture")
 
-    @command.verb("publish no more of a table", "table", opt("--reason", "TEXT", "for people"))
+    @command.verb("publish no more of a table", "table", opt("--reason TEXT for people"))
     def _remove(conn: Conn, args: Args) -> int:
         return answer(args, "done", removed=ops.release_capture(conn, args.table))
 
@@ -31,12 +31,12 @@ _Place = argparse._ActionsContainer  # noqa: SLF001 - what takes arguments has n
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument, as argparse takes it; names: with blanks between.
+    """One argument, as argparse takes it.
 
     half: it takes the next word if that begins with the first of these, else means the second.
     """
 
-    names: str
+    names: tuple[str, ...]
     options: dict[str, Any]
     half: tuple[str, str] | None = None
 
@@ -44,8 +44,8 @@ class Argument:
         """Declare it."""
         if self.half is not None:
             assert isinstance(place, Parser)
-            place.half_flag = self.names, *self.half
-        place.add_argument(*self.names.split(), **self.options)
+            place.half_flag = self.names[0], *self.half
+        place.add_argument(*self.names, **self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,7 @@ Takes = Argument | Arguments | str
 
 
 def opt(
-    names: str,
-    metavar: str | None = None,
+    shown: str,
     about: str | None = None,
     kind: Callable[[str], Any] | None = None,
     /,
@@ -80,14 +79,20 @@ def opt(
     half: tuple[str, str] | None = None,
     **more: Any,
 ) -> Argument:
-    """Return an argument with a value, of type `kind`; `more` goes to argparse as it is."""
-    said = {"metavar": metavar, "help": about, "type": kind}
-    return Argument(names, {name: it for name, it in said.items() if it is not None} | more, half)
+    """Return an argument with a value, of type `kind`; `more` goes to argparse as it is.
+
+    shown: as the help shows it, its names and what stands for the value: "--limit N".
+    """
+    words = shown.split()
+    names = [word for word in words if word.startswith("-")] or words[:1]
+    said = {"metavar": " ".join(words[len(names) :]) or None, "help": about, "type": kind}
+    known = {name: it for name, it in said.items() if it is not None}
+    return Argument(tuple(names), known | more, half)
 
 
 def flag(names: str, about: str, /, **more: Any) -> Argument:
-    """Return an option without a value."""
-    return Argument(names, {"action": "store_true", "help": about, **more})
+    """Return an option without a value; names: with blanks between."""
+    return Argument(tuple(names.split()), {"action": "store_true", "help": about, **more})
 
 
 def titled(title: str, *rows: Argument | Arguments) -> Arguments:
@@ -102,12 +107,12 @@ def one_of(*rows: Argument, title: str | None = None, required: bool = False) ->
 
 def limit(default: int, of: str = "at most", most: int = 1_000_000) -> Argument:
     """Return `--limit`, from 1 to `most`; `of` says of what."""
-    return opt("--limit", "N", f"{of} (default: {default})", whole(1, most), default=default)
+    return opt("--limit N", f"{of} (default: {default})", whole(1, most), default=default)
 
 
 def partition(about: str = "only this partition") -> Argument:
     """Return `--partition`."""
-    return opt("--partition", "P", about, whole(0, 4095))
+    return opt("--partition P", about, whole(0, 4095))
 
 
 def yes(about: str = "do it") -> Argument:
@@ -117,7 +122,7 @@ def yes(about: str = "do it") -> Argument:
 
 def partitions(about: str = SHARING) -> Argument:
     """Return `--partitions`, which is the setting total_partitions."""
-    return opt("--partitions", "N", about, whole(1, PARTITIONS_MAX))
+    return opt("--partitions N", about, whole(1, PARTITIONS_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

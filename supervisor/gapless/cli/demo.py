@@ -19,18 +19,16 @@ def _not_negative(text: str) -> float:
 
 
 @command.main(
-    opt("--flights", "N", "only the first N flights (default: all 6099)", whole(1)),
+    opt("--flights N", "only the first N flights (default: all 6099)", whole(1)),
     opt(
-        "--speed",
-        "N",
+        "--speed N",
         "flights published per second; 0: as fast as it goes (default: 600)",
         _not_negative,
         default=600,
     ),
     flag("--spark", "also run two pipelines on Spark: a Parquet archive, and a table hour by hour"),
     opt(
-        "--gateway",
-        "HOST:PORT",
+        "--gateway HOST:PORT",
         "serve the log over HTTP while it plays (without an address: 127.0.0.1:8080)",
         nargs="?",
         const="127.0.0.1:8080",

@@ -65,21 +65,19 @@ def _filters(states: Sequence[str]) -> Arguments:
     """Return the filters; `states` are those meant without --state."""
     return titled(
         "which ones (all that are said must hold)",
-        opt("--group", None, "of this group"),
-        opt("--topic", None, "of this topic"),
+        opt("--group", "of this group"),
+        opt("--topic", "of this topic"),
         partition_option("of this partition"),
-        opt("--key", None, "with an event of this key"),
-        opt("--error", "TEXT", "with this in the error or its traceback, in any case"),
+        opt("--key", "with an event of this key"),
+        opt("--error TEXT", "with this in the error or its traceback, in any case"),
         opt(
-            "--since",
-            "TS|AGE",
+            "--since TS|AGE",
             "died (failed last) then or later, or so long ago at most: 15m, 12h, 7d",
             _since,
         ),
-        opt("--until", "TS", "died (failed last) before then", moment),
+        opt("--until TS", "died (failed last) before then", moment),
         opt(
             "--state",
-            None,
             f"in this state; repeat for more (default: {', '.join(states)})",
             dest="states",
             action="append",
@@ -109,7 +107,7 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "show one with payload, error and what waits behind it",
-    opt("place", "PLACE", "as in the list", event_place),
+    opt("place PLACE", "as in the list", event_place),
 )
 def _show(conn: Conn, args: Args) -> int:
     found = ops.show_unit(conn, args.place)
@@ -119,7 +117,7 @@ def _show(conn: Conn, args: Args) -> int:
 
 
 _CHOICE = (
-    opt("places", "PLACE", "these, at once", event_place, nargs="*"),
+    opt("places PLACE", "these, at once", event_place, nargs="*"),
     _filters(("dead",)),
     flag("--all", "all that are dead"),
     yes("do it, for a filter or --all"),
@@ -151,7 +149,7 @@ def _redrive(conn: Conn, args: Args) -> int:
 @command.verb(
     "give units up; what is parked behind follows",
     *_CHOICE,
-    opt("--reason", "TEXT", "for the record", required=True),
+    opt("--reason TEXT", "for the record", required=True),
     check=lambda args: _check_choice(args, "discard"),
     defaults={"default_states": ("dead",)},
 )
@@ -208,7 +206,7 @@ def _say_json(**what: object) -> int:
 
 @command.verb(
     "write units as JSON lines",
-    opt("file", None, "a new file (default: - is stdout)", nargs="?", default="-"),
+    opt("file", "a new file (default: - is stdout)", nargs="?", default="-"),
     _filters(OPEN),
     json=False,
     defaults={"default_states": OPEN},
@@ -243,7 +241,7 @@ def _read(args: Args) -> None:
 
 @command.verb(
     "put exported units back, mended or not",
-    opt("file", None, "JSON lines (default: - is stdin)", nargs="?", default="-"),
+    opt("file", "JSON lines (default: - is stdin)", nargs="?", default="-"),
     flag("--publish", "publish their events anew instead, for all groups"),
     flag("--dry-run", "only read and check the lines"),
     check=_read,

@@ -22,14 +22,13 @@ def json_object(text: str) -> dict[str, Any]:
 
 FILTER = (
     opt(
-        "--type",
-        "TYPE",
+        "--type TYPE",
         "events of this type, in which * stands for any characters; repeat for several",
         action="append",
         dest="event_types",
     ),
-    opt("--where", "JSONPATH", "payloads for which it holds, such as '$.total > $min'"),
-    opt("--params", "JSON", "values for it, such as '{\"min\": 100}'", json_object),
+    opt("--where JSONPATH", "payloads for which it holds, such as '$.total > $min'"),
+    opt("--params JSON", "values for it, such as '{\"min\": 100}'", json_object),
 )
 
 

@@ -32,11 +32,10 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "make a group known before its first `gapless run`; repeat freely",
-    opt("group", None, "letters, digits, dots, dashes and underscores"),
+    opt("group", "letters, digits, dots, dashes and underscores"),
     "topic",
     opt(
-        "--start --from",
-        "PLACE",
+        "--start --from PLACE",
         "where it begins: earliest (default), latest, an offset, a time",
         point,
         dest="start",
@@ -44,7 +43,6 @@ def _list(conn: Conn, args: Args) -> int:
     ),
     opt(
         "--mode",
-        None,
         "queue: any number of workers share a partition, in no order (default: ordered)",
         choices=("ordered", "queue"),
     ),
@@ -111,7 +109,7 @@ def _after_s(args: Args) -> int | None:
     "let a group be dropped when nobody uses it for long, or never; or show when it is",
     "group",
     one_of(
-        opt("--after", "AGE", "no member and no claim for so long: 12h, 30d"),
+        opt("--after AGE", "no member and no claim for so long: 12h, 30d"),
         flag("--never", "keep it, as every other group"),
     ),
     check=_after_s,

@@ -47,17 +47,16 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "make a key, and show it once",
-    opt("name", None, "for people: whose it is"),
+    opt("name", "for people: whose it is"),
     opt(
         "--scope",
-        None,
         "publish:TOPIC, read:TOPIC, consume:GROUP, with * at its end for any; operate",
         dest="scopes",
         action="append",
         required=True,
     ),
-    opt("--rate", "N", "requests a second, at most (default: any number)", _rate),
-    opt("--expires", "AGE", "12h, 90d (default: it never does)", _age_s),
+    opt("--rate N", "requests a second, at most (default: any number)", _rate),
+    opt("--expires AGE", "12h, 90d (default: it never does)", _age_s),
 )
 def _create(conn: Conn, args: Args) -> int:
     bounds = {"requests_s": args.rate, "expires_in_s": args.expires}
@@ -71,7 +70,7 @@ def _create(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "let a key count no more, within 5 s everywhere",
-    opt("key_id", None, "the part between gk_ and the next _"),
+    opt("key_id", "the part between gk_ and the next _"),
 )
 def _revoke(conn: Conn, args: Args) -> int:
     changed = ops.revoke_key(conn, args.key_id)

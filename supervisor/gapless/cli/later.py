@@ -42,8 +42,8 @@ def _check_choice(args: Args) -> None:
 
 @command.verb(
     "list what waits, the next first (also without a verb)",
-    opt("--topic", None, "of this topic only"),
-    opt("--transaction-id", "UUID", "of this one only", _uuid),
+    opt("--topic", "of this topic only"),
+    opt("--transaction-id UUID", "of this one only", _uuid),
     limit(100),
 )
 def _list(conn: Conn, args: Args) -> int:
@@ -54,8 +54,8 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "take events back before they are delivered",
-    opt("id", None, "its SCHEDULED-ID", whole(1, _ID_MAX), nargs="*"),
-    opt("--transaction-id", "UUID", "all that waits of this one", _uuid),
+    opt("id", "its SCHEDULED-ID", whole(1, _ID_MAX), nargs="*"),
+    opt("--transaction-id UUID", "all that waits of this one", _uuid),
     check=_check_choice,
 )
 def _cancel(conn: Conn, args: Args) -> int:

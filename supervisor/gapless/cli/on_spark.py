@@ -11,8 +11,8 @@ def on_spark(*, before: str, where: str = "") -> tuple[Argument, Argument]:
     """Return --master and --conf, which goes before `before`; `where`: when both may be given."""
     setting = f"{where}a setting of Spark; repeat freely. It goes before {before}"
     return (
-        opt("--master", None, f"{where}where Spark runs (default: local[*], this machine)"),
-        opt("--conf", "NAME=VALUE", setting, action="append", default=[]),
+        opt("--master", f"{where}where Spark runs (default: local[*], this machine)"),
+        opt("--conf NAME=VALUE", setting, action="append", default=[]),
     )
 
 

@@ -172,9 +172,4 @@ SHARING = "as many workers can share a group's work (default: totalPartitions, w
 
 def add_partitions(parser: argparse.ArgumentParser, help_: str = SHARING) -> None:
     """Declare `--partitions`; give it to `load` as the flag total_partitions."""
-    parser.add_argument(
-        "--partitions",
-        type=whole(1, PARTITIONS_MAX),
-        metavar="N",
-        help=help_,
-    )
+    parser.add_argument("--partitions", type=whole(1, PARTITIONS_MAX), metavar="N", help=help_)

@@ -18,9 +18,7 @@ command = Command("pause")
 
 
 @command.main(
-    *RANGE,
-    opt("--reason", "TEXT", "for whoever wonders (gapless status)"),
-    check=require_range,
+    *RANGE, opt("--reason TEXT", "for whoever wonders (gapless status)"), check=require_range
 )
 def _pause(conn: Conn, args: Args) -> int:
     return told(args, ops.pause(conn, place_of(args), reason=args.reason))

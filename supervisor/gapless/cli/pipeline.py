@@ -29,7 +29,7 @@ examples:
   gapless pipeline remove archive --yes
 """
 command = Command("pipeline")
-_FILE = opt("--file", None, "default: pipelines.yml", Path, default=Path("pipelines.yml"))
+_FILE = opt("--file", "default: pipelines.yml", Path, default=Path("pipelines.yml"))
 
 
 @command.verb("list the pipelines of the file (also without a verb)", _FILE, connects=False)

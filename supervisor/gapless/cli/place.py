@@ -34,16 +34,16 @@ transaction_id = argument(read_transaction)
 
 
 RANGE = (
-    opt("place", "GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
-    opt("--topic", None, "only this one of its topics"),
+    opt("place GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
+    opt("--topic", "only this one of its topics"),
     partition(),
 )
 
 
 def of_topics(about: str) -> tuple[Argument, Argument]:
     """Return the arguments for a group, or one of its topics; about: --topic."""
-    place = opt("place", "GROUP[/TOPIC]", None, group_place)
-    return place, opt("--topic", None, about)
+    place = opt("place GROUP[/TOPIC]", None, group_place)
+    return place, opt("--topic", about)
 
 
 def require_range(args: argparse.Namespace) -> None:

@@ -59,22 +59,21 @@ def _awaited(text: str) -> str:
 
 _FIELDS = titled(
     "fields of the event, or of lines that do not have them",
-    opt("--key", None, "same key, same partition, in order"),
-    opt("--type", "TYPE", "such as order.placed", dest="event_type"),
-    opt("--header", "NAME=VALUE", "repeat for several", action="append", default=[]),
+    opt("--key", "same key, same partition, in order"),
+    opt("--type TYPE", "such as order.placed", dest="event_type"),
+    opt("--header NAME=VALUE", "repeat for several", action="append", default=[]),
     opt("--host-id"),
     opt("--user-id"),
-    opt("--to-group", "GROUP", "other groups of the topic pass it"),
-    opt("--transaction-id", "UUID", "makes a unit of its own"),
+    opt("--to-group GROUP", "other groups of the topic pass it"),
+    opt("--transaction-id UUID", "makes a unit of its own"),
 )
 _WITH_FILE = titled(
     "with --file",
     flag("--payload-only", "the whole line is the payload of an event"),
-    opt("--key-field", "NAME", "so it is, and this field of it is the key"),
+    opt("--key-field NAME", "so it is, and this field of it is the key"),
     one_of(
         opt(
-            "--batch",
-            "N",
+            "--batch N",
             "lines in one transaction (default: 1000); neighbours with the same "
             "transaction_id stay together",
             whole(1, 1_000_000),
@@ -84,8 +83,7 @@ _WITH_FILE = titled(
     ),
 )
 _WAIT = opt(
-    "--wait",
-    "group:NAME",
+    "--wait group:NAME",
     "return when that group has handled the events; without a group, when they have "
     "offsets. Does the sequencer's work if nobody does",
     _awaited,
@@ -96,24 +94,22 @@ command = Command("publish")
 
 @command.main(
     "topic",
-    opt("payload", None, "the JSON text of one event; - is --file -", nargs="?"),
-    opt("--file", "FILE", "JSON lines; - is standard input"),
+    opt("payload", "the JSON text of one event; - is --file -", nargs="?"),
+    opt("--file FILE", "JSON lines; - is standard input"),
     _FIELDS,
     opt(
-        "--dedupe-key",
-        "KEY",
+        "--dedupe-key KEY",
         "publish nothing if the topic had an event with it within its dedupe window; the "
         "lines of a file have their own",
     ),
     one_of(
-        opt("--at", "TIME", "deliver it not before that, such as 2030-01-01T09:00Z"),
-        opt("--in", "AGE", "deliver it so much later: 90s, 15m, 12h, 7d", dest="in_"),
+        opt("--at TIME", "deliver it not before that, such as 2030-01-01T09:00Z"),
+        opt("--in AGE", "deliver it so much later: 90s, 15m, 12h, 7d", dest="in_"),
     ),
     _WITH_FILE,
     _WAIT,
     opt(
-        "--timeout",
-        "S",
+        "--timeout S",
         f"with --wait: fail after S seconds (default: {_WAIT_S}); the events stay published",
         whole(1, 86_400),
     ),

@@ -50,12 +50,11 @@ def _require_group(args: Args) -> None:
 
 
 _seconds = argument(_read_seconds)
-_TOPIC = opt("place", "GROUP/TOPIC", None, group_place)
-_RECEIPT = (_TOPIC, opt("receipt", "RECEIPT"))
-_OFFSET = opt("--offset", "N", "only this event of what it holds", whole(1))
+_TOPIC = opt("place GROUP/TOPIC", None, group_place)
+_RECEIPT = (_TOPIC, opt("receipt RECEIPT"))
+_OFFSET = opt("--offset N", "only this event of what it holds", whole(1))
 _VISIBILITY = opt(
-    "--visibility",
-    "S",
+    "--visibility S",
     "others may have it in S seconds, unless it was handled (default: 60)",
     _seconds,
     default=60.0,
@@ -64,7 +63,7 @@ _VISIBILITY = opt(
 
 @command.verb(
     "how many are open, in hand, waiting, dead (default)",
-    opt("place", "GROUP", None, group_place),
+    opt("place GROUP", None, group_place),
     check=_require_group,
 )
 def _state(conn: Conn, args: Args) -> int:
@@ -73,10 +72,9 @@ def _state(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "show the oldest events; takes nothing",
-    opt("place", "GROUP[/TOPIC[/PARTITION]]", None, group_place),
+    opt("place GROUP[/TOPIC[/PARTITION]]", None, group_place),
     opt(
         "--state",
-        None,
         "only these; may be repeated (default: all but PROCESSED)",
         dest="states",
         action="append",
@@ -94,7 +92,7 @@ def _peek(conn: Conn, args: Args) -> int:
 @command.verb(
     "take events that nobody has, for a while",
     _TOPIC,
-    opt("--max", "N", "at most N events (default: 1)", whole(1), default=1),
+    opt("--max N", "at most N events (default: 1)", whole(1), default=1),
     _VISIBILITY,
     check=_require_topic,
 )
@@ -122,8 +120,8 @@ def _ack(conn: Conn, args: Args) -> int:
     "give it back: others may have it",
     *_RECEIPT,
     _OFFSET,
-    opt("--delay", "S", "in S seconds (default: 0)", _seconds, default=0.0),
-    opt("--reason", "TEXT", "why, for people"),
+    opt("--delay S", "in S seconds (default: 0)", _seconds, default=0.0),
+    opt("--reason TEXT", "why, for people"),
     check=_require_topic,
 )
 def _release(conn: Conn, args: Args) -> int:
@@ -136,7 +134,7 @@ def _release(conn: Conn, args: Args) -> int:
     "put it into the dead letter queue",
     *_RECEIPT,
     _OFFSET,
-    opt("reason", None, "why, for people"),
+    opt("reason", "why, for people"),
     check=_require_topic,
 )
 def _reject(conn: Conn, args: Args) -> int:

@@ -23,24 +23,19 @@ examples:
 """
 
 
-RETENTION = opt(
-    "--retention", "AGE", "keep events so long, at least: 90s, 15m, 12h, 7d, or forever"
-)
+RETENTION = opt("--retention AGE", "keep events so long, at least: 90s, 15m, 12h, 7d, or forever")
 RETENTION_WAITS = (
     opt(
-        "--archive",
-        "PIPELINE",
+        "--archive PIPELINE",
         "let retention wait for this pipeline, also if it never ran; none: for none",
     ),
     opt(
-        "--overrun",
-        "GROUPS",
+        "--overrun GROUPS",
         "let retention drop what these groups (commas between) have not handled; none: wait",
     ),
 )
 DEDUPE_WINDOW = opt(
-    "--dedupe-window",
-    "AGE",
+    "--dedupe-window AGE",
     "an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h (a new topic: 7d)",
 )
 command = Command("retention")

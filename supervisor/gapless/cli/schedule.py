@@ -31,25 +31,24 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "add a schedule, or change the one of that name",
-    opt("name", None, "letters, digits, dots, dashes and underscores"),
+    opt("name", "letters, digits, dots, dashes and underscores"),
     "topic",
     one_of(
-        opt("--cron", "TEXT", "minute hour day month weekday, or @daily"),
-        opt("--every", "AGE", "30s, 15m, 12h, 1d, or '1 month'"),
+        opt("--cron TEXT", "minute hour day month weekday, or @daily"),
+        opt("--every AGE", "30s, 15m, 12h, 1d, or '1 month'"),
         required=True,
     ),
-    opt("--zone", None, "whose clock, such as Europe/Berlin (default: UTC)", default="UTC"),
+    opt("--zone", "whose clock, such as Europe/Berlin (default: UTC)", default="UTC"),
     opt(
         "--missed",
-        None,
         "what becomes of due times that passed while nobody published (default: once)",
         choices=("once", "all", "skip"),
         default="once",
     ),
-    opt("--payload", "JSON", "of each event (default: its name and due time)"),
-    opt("--key", None, "same key, same partition, in order"),
-    opt("--type", "TYPE", "default: the name", dest="event_type"),
-    opt("--start", "TIME", "nothing is due before; --every counts from it"),
+    opt("--payload JSON", "of each event (default: its name and due time)"),
+    opt("--key", "same key, same partition, in order"),
+    opt("--type TYPE", "default: the name", dest="event_type"),
+    opt("--start TIME", "nothing is due before; --every counts from it"),
 )
 def _add(conn: Conn, args: Args) -> int:
     schedule = ops.Schedule(

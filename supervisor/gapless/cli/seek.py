@@ -45,19 +45,17 @@ def _point(args: Args) -> ops.Point | None:
     *RANGE,
     one_of(
         *(
-            opt(f"--{end}", None, meaning, dest="end", action="store_const", const=end)
+            opt(f"--{end}", meaning, dest="end", action="store_const", const=end)
             for end, meaning in _ENDS.items()
         ),
-        opt("--offset", "N", "this offset, as behind an @", whole(1)),
+        opt("--offset N", "this offset, as behind an @", whole(1)),
         opt(
-            "--time",
-            "TS",
+            "--time TS",
             "the first event published then or later; UTC unless it says otherwise",
             moment,
         ),
         opt(
-            "--transaction",
-            "ID",
+            "--transaction ID",
             "the first event of this transaction, in each partition that has one",
             transaction_id,
         ),
@@ -66,8 +64,7 @@ def _point(args: Args) -> ops.Point | None:
     yes(),
     flag("--pause", "pause the group meanwhile, if workers are at it"),
     opt(
-        "--timeout",
-        "S",
+        "--timeout S",
         "with --pause: wait so long for the workers to finish their batch (default: 60)",
         whole(1, 86400),
         default=60,

@@ -33,7 +33,7 @@ examples:
 
 
 command = Command("server")
-_NAME = opt("--name", None, "which one; `gapless demo` has demo", default="default")
+_NAME = opt("--name", "which one; `gapless demo` has demo", default="default")
 
 
 @command.verb(

@@ -19,6 +19,6 @@ example:
 command = Command("skip")
 
 
-@command.main(opt("place", "GROUP/TOPIC/PARTITION@OFFSET", None, event_place))
+@command.main(opt("place GROUP/TOPIC/PARTITION@OFFSET", None, event_place))
 def _skip(conn: Conn, args: Args) -> int:
     return told(args, ops.skip_hole(conn, args.place))

@@ -62,15 +62,13 @@ command = Command("status")
     flag("--json", "print JSON; with --watch one document a look and line"),
     flag("-w --watch", "stay, until q or Ctrl-C"),
     opt(
-        "--interval",
-        "S",
+        "--interval S",
         "seconds between two looks of --watch (default: 1)",
         _interval_s,
         default=1.0,
     ),
     opt(
-        "--since",
-        "AGE",
+        "--since AGE",
         "what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
         "errors, dead letters, redrives, and what people did to groups",
         _age_s,

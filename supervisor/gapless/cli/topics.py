@@ -62,7 +62,7 @@ def _tell(changes: Sequence[ops.TopicChange]) -> None:
 
 @command.verb(
     "create a topic; repeat freely",
-    opt("name", None, "letters, digits, dots, dashes and underscores"),
+    opt("name", "letters, digits, dots, dashes and underscores"),
     partitions(),
     RETENTION,
     DEDUPE_WINDOW,
@@ -134,8 +134,8 @@ def _unrouted(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "make a topic of an id that has events: they get their offsets",
-    opt("id", None, "the topic_id that producers use", whole(1, _ID_MAX)),
-    opt("name", None, "letters, digits, dots, dashes and underscores"),
+    opt("id", "the topic_id that producers use", whole(1, _ID_MAX)),
+    opt("name", "letters, digits, dots, dashes and underscores"),
     partitions(),
     RETENTION,
     connects=False,
@@ -153,7 +153,7 @@ def _adopt(args: Args) -> int:
 
 @command.verb(
     "delete the events of an id that has no topic",
-    opt("id", None, "default: all such ids", whole(1, _ID_MAX), nargs="?"),
+    opt("id", "default: all such ids", whole(1, _ID_MAX), nargs="?"),
     yes(),
 )
 def _discard(conn: Conn, args: Args) -> int:

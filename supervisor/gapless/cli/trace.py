@@ -21,7 +21,7 @@ command = Command("trace")
 
 
 @command.main(
-    opt("transaction_id", "TRANSACTION_ID", None, transaction_id),
+    opt("transaction_id TRANSACTION_ID", None, transaction_id),
     limit(200, "show at most N units, and say how many are left out", 10_000),
 )
 def _trace(conn: Conn, args: Args) -> int:

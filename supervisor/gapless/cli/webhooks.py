@@ -41,22 +41,20 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "add a webhook, or change the one of that name",
-    opt("name", None, "letters, digits, dashes and underscores"),
+    opt("name", "letters, digits, dashes and underscores"),
     "topic",
-    opt("url", None, "https://host/path"),
+    opt("url", "https://host/path"),
     opt(
-        "--secret",
-        "WHERE",
+        "--secret WHERE",
         "env:NAME or file:/PATH of whoever delivers; twice while one replaces the other",
         action="append",
         dest="secrets",
         required=True,
     ),
     *FILTER,
-    opt("--rate", "N", "at most N requests a second", float),
+    opt("--rate N", "at most N requests a second", float),
     opt(
-        "--concurrency",
-        "N",
+        "--concurrency N",
         f"at most N requests at a time (default: {CONCURRENCY})",
         int,
         default=CONCURRENCY,
@@ -65,8 +63,7 @@ def _list(conn: Conn, args: Args) -> int:
         "--keep-order", "let later events of a key wait behind one that failed", dest="keeps_order"
     ),
     opt(
-        "--retry",
-        "SECONDS",
+        "--retry SECONDS",
         "until the next attempts, such as 5,60,300 (default: nine within three days)",
         _delays,
         dest="retry_delays_s",
@@ -74,7 +71,6 @@ def _list(conn: Conn, args: Args) -> int:
     flag("--allow-http", "let the URL begin with http://"),
     opt(
         "--start",
-        None,
         "where a new one begins (default: latest, with what is published from now on)",
         choices=("latest", "earliest"),
         default="latest",
