@@ -21,7 +21,6 @@ from gapless.ops.webhooks import require_extra
 from gapless.worker.exporter.serve import open_metrics
 from gapless.worker.pid_one import as_any_process
 from gapless.worker.plan import HandlerSource, Plan, make_plan
-from gapless.worker.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from gapless.settings import Loaded, Settings
@@ -125,6 +124,8 @@ def _supervise(args: Args) -> int:
 
         return supervise_with_console(plan, _letters, metrics)
     _log_on(settings.log_format, metrics)
+    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415 - half of what --help costs
+
     return Supervisor(plan, metrics=metrics).run()
 
 
