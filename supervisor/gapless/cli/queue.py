@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapless.cli.context import open_connection, show_found
 from gapless.cli.parser import Parser, add_limit, add_verb, whole
 from gapless.cli.place import argument, group_place
-from gapless.cli.screen import answer, remark
+from gapless.cli.screen import answer, remark, say, show
 from gapless.errors import UsageError
 from gapless.ops.queue import (
     QueueJob,
@@ -23,13 +23,11 @@ from gapless.ops.queue import (
     queue_state,
     reject,
     release,
-    take,
 )
+from gapless.ops.taken import take_texts, taken_json
 from gapless.ops.text import quantity, stamp
 
 if TYPE_CHECKING:
-    from psycopg import Connection
-
     from gapless.ops.place import GroupPlace
 
 EXAMPLES = """\
@@ -144,12 +142,15 @@ def _take(args: argparse.Namespace) -> int:
     group, topic = _topic(args)
     most, visibility_s = args.max, args.visibility
 
-    def find(conn: Connection[Any]) -> list[TakenEvent]:
+    with open_connection(args, "queue") as conn:
         # A hole, of which the server speaks when nothing else is there.
         conn.add_notice_handler(lambda notice: remark(f"{notice.message_primary}"))
-        return take(conn, group, topic, max_events=most, visibility_s=visibility_s)
-
-    return show_found(args, "queue", TakenEvent, find, f"nothing of {args.place} is open")
+        taken = take_texts(conn, group, topic, max_events=most, visibility_s=visibility_s)
+    if args.json:
+        say(f"[{', '.join(taken_json(each) for each in taken)}]")
+    else:
+        show(TakenEvent, taken, as_json=False, empty=f"nothing of {args.place} is open")
+    return 0
 
 
 def _held(args: argparse.Namespace) -> Receipt:
