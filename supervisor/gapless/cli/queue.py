@@ -8,8 +8,9 @@ from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.parser import whole
 from gapless.cli.place import argument, group_place
-from gapless.cli.screen import answer, listed, remark
+from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
+from gapless.ops.taken import take_texts, taken_json
 from gapless.ops.text import quantity, stamp
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ def _take(conn: Conn, args: Args) -> int:
     conn.add_notice_handler(lambda notice: remark(f"{notice.message_primary}"))
     of = args.place
     most, visibility_s = args.max, args.visibility
-    taken = ops.take(conn, of.group, of.topic, max_events=most, visibility_s=visibility_s)
+    taken = take_texts(conn, of.group, of.topic, max_events=most, visibility_s=visibility_s)
+    if args.json:
+        say(f"[{', '.join(taken_json(each) for each in taken)}]")
+        return 0
     return listed(args, taken, f"nothing of {of} is open")
 
 
