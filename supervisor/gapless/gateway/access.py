@@ -78,12 +78,13 @@ class Access:
     async def end_of(self, request: Request) -> None:
         """Return when the key or the token of a request that was let in counts no more."""
         bearer: Bearer | None = getattr(request.state, "bearer", None)
-        key_id = getattr(request.state, "key_id", None)
+        key_id: str | None = getattr(request.state, "key_id", None)
         if bearer is not None:
             await asyncio.sleep(bearer.left_s())
             return
-        if key_id is None:
+        if key_id is None:  # nobody was asked: never
             await asyncio.Event().wait()
+            return
         found: object = key_id
         while found is not None:
             await asyncio.sleep(KNOWN_S)

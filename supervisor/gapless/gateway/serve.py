@@ -123,7 +123,7 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
     room = Room(spec.connections_per_address, networks(spec.proxies))
     config = uvicorn.Config(
         make_app(gateway),
-        http=partial(Connection, room),  # type: ignore[arg-type] - it makes one
+        http=partial(Connection, room),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,

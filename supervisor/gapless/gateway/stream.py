@@ -114,7 +114,7 @@ class EventStream(Response):
 
     async def _texts(self) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
-        while not self._gateway.is_draining:
+        while not (self._gateway.is_draining or self._is_over.is_set()):
             news = self._feed.news()  # MUST be before the look: what comes after it sets this one
             before = dict(self._place.next_offsets)
             for partition in self._place.partitions(self._feed):

@@ -78,7 +78,7 @@ class Served(Client):
 
     def _url(self) -> str | None:
         assert self.process.poll() is None, self.log()
-        found = re.search(r"gateway: (http://\S+)", self.log())
+        found = re.search(r"gateway: (https?://\S+)", self.log())
         return found[1] if found else None
 
 

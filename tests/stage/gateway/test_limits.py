@@ -96,14 +96,19 @@ def test_whoever_is_in_time_keeps_the_connection(gateway: Client, monkeypatch) -
         for _ in range(3):
             sock.sendall(request)
             sock.sendall(OK)
-            assert sock.recv(65536).startswith(b"HTTP/1.1 202")
+            found = b""
+            while b"scheduled_ids" not in found:
+                found += sock.recv(65536)
+            assert found.startswith(b"HTTP/1.1 202")
             time.sleep(0.5)
     with gateway.client.stream("GET", "/v1/topics/orders/stream", timeout=20) as stream:
         lines = stream.iter_lines()
         next(lines)
         time.sleep(0.6)
-        threading.Thread(target=gateway.publish, args=(7,), kwargs={"wait": "offset"}).start()
+        publishes = threading.Thread(target=gateway.publish, args=(7,), kwargs={"wait": "offset"})
+        publishes.start()
         assert any("payload" in line for line in lines)
+        publishes.join()
 
 
 def test_too_many_connections_of_one_address(open_gateway: Open, orders: Topic) -> None:

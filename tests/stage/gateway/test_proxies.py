@@ -139,8 +139,10 @@ def test_a_proxy(proxied: Client, conn: Connection, caplog: pytest.LogCaptureFix
         lines = stream.iter_lines()
         assert next(lines).startswith("retry:")
         time.sleep(0.2)
-        threading.Thread(target=proxied.publish, args=(7,), kwargs={"wait": "offset"}).start()
+        publishes = threading.Thread(target=proxied.publish, args=(7,), kwargs={"wait": "offset"})
+        publishes.start()
         assert any("payload" in line for line in lines)
+        publishes.join()
     # A long poll of more than a moment is waited for.
     conn.execute("select gapless.create_group('letters', 'orders', 'latest', mode => 'queue')")
     done = proxied.post("/v1/groups/letters/take", json={"topic": "orders"}, params={"wait": 3})
