@@ -18,6 +18,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 from psycopg import Connection
 
+from docs.blocks import ROOT, blocks_of
 from gapless import ops
 from gapless.errors import UsageError
 from gapless.gateway import access, tokens
@@ -383,6 +384,17 @@ def test_what_a_file_may_say(tmp_path: Path) -> None:
             read_issuer(str(path))
     with pytest.raises(UsageError, match="No such file"):
         read_issuer(str(tmp_path / "none"))
+
+
+def test_the_file_of_the_page(tmp_path: Path) -> None:
+    (text,) = [
+        block.text for block in blocks_of(ROOT / "docs" / "gateway.md") if block.language == "yaml"
+    ]
+    (tmp_path / "t.yml").write_text(text)
+    found = read_issuer(str(tmp_path / "t.yml"))
+    assert found.scopes == {"writer": ("publish:orders",), "operator": ("operate", "publish:*")}
+    assert found.algorithms == ("RS256", "ES256")
+    assert found.leeway_s == 30
 
 
 def test_scopes_are_those_of_keys(conn: Connection) -> None:
