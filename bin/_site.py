@@ -33,6 +33,7 @@ _NAV = (
     ("Testing handlers", "testing.md"),
     ("Other languages", "other-languages.md"),
     ("The gateway (HTTP)", "gateway.md"),
+    ("Behind nginx, Caddy, Traefik", "behind-a-proxy.md"),
     ("Tables as topics", "capture.md"),
     ("Outboxes that exist", "attach.md"),
     ("Operations", "operations.md"),
