@@ -102,8 +102,8 @@ class Client:
             tag, key = f"{attempt}/{number}", self._chance.choice(KEYS)
             after_s = self._chance.choice(times_s)
             if self._chance.random() < 0.3:  # by the beginning of the transaction, not by the clock
-                event = gapless.NewEvent(payload={}, key=key, event_type=tag)
-                published = gapless.publish(conn, TOPIC, [event], deliver_in=after_s)
+                event = gapless.NewEvent(payload={}, key=key, event_type=tag, deliver_in=after_s)
+                published = gapless.publish(conn, TOPIC, [event])
                 (scheduled_id,) = published.scheduled_ids or (None,)
             else:
                 due = conn.execute(

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -215,9 +216,8 @@ def populate(arena: Arena, *, with_queues: bool) -> None:
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
     for _ in range(PRODUCERS):
         scene.start_producer(PRODUCERS_LINE, arena.seed, RATE)
-    for kind in ("later", "queue") if with_queues else ("later",):
-        for number in range(CLIENTS):
-            scene.start_client(kind, PRODUCERS_LINE, arena.seed + number)
+    for kind, number in product(("later", "queue")[: 1 + with_queues], range(CLIENTS)):
+        scene.start_client(kind, PRODUCERS_LINE, arena.seed + number)
 
 
 def drain(scene: Scene, verdict: Verdict, meter: Meter) -> None:

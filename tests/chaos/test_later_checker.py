@@ -64,10 +64,10 @@ def _fired(name: str, old: float, new: float, events: int, at: float, last: floa
     before = None if last is None else last - 1
     return Fired(
         name=name,
-        old_due=old,
-        next_due=new,
-        old_last=before,
-        last_due=last,
+        old_due_s=old,
+        next_due_s=new,
+        old_last_s=before,
+        last_due_s=last,
         events=events,
         began=at,
         at=at + 0.1,
@@ -179,14 +179,14 @@ WRONG: dict[str, tuple[str, Callable[[], Later]]] = {
     "out of turn": ("S4", lambda: _log(A0, A1, A2, B0, *SCHEDULED)),
     "schedule doubled": ("S1", lambda: _log(*LOG, _due("all", 9, START + 2))),
     "schedule out of turn": ("S4", lambda: _log(A0, A1, B0, A2, *reversed(SCHEDULED))),
-    "schedule went back": ("S1", lambda: _moved(3, old_due=START)),
+    "schedule went back": ("S1", lambda: _moved(3, old_due_s=START)),
     "due time lost": ("S1", lambda: _log(*LOG[:-1])),
     "ghost of a schedule": ("S1", lambda: _log(*LOG, _due("once", 9, START + 77))),
     "schedule before its time": ("S1", lambda: _moved(1, at=START + 2.9, began=START + 2.9)),
 }
 # What was missed is published as the policy says.
 MISSED: dict[str, Callable[[], Later]] = {
-    "all leaves one out": lambda: _moved(0, next_due=START + 6),
+    "all leaves one out": lambda: _moved(0, next_due_s=START + 6),
     "once publishes what is not the newest": lambda: _moved(1, began=START + 9, at=START + 9),
     "once publishes nothing": lambda: _moved(1, events=0),
     "once publishes two": lambda: _moved(1, events=2),

@@ -42,13 +42,13 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """A schedule's next due time moved from old_due to next_due, and it published so many events."""
+    """A schedule's next due time moved from old_due_s to next_due_s, and it published so many events."""
 
     name: str
-    old_due: float
-    next_due: float
-    old_last: float | None
-    last_due: float | None
+    old_due_s: float
+    next_due_s: float
+    old_last_s: float | None
+    last_due_s: float | None
     events: int
     began: float
     at: float
@@ -127,9 +127,9 @@ select w.what, w.scheduled_id, extract(epoch from w.deliver_at)::float8 as deliv
 from chaos.wait w order by w.id
 """
 _FIRED = """
-select f.name, f.events, extract(epoch from f.old_due)::float8 as old_due,
-  extract(epoch from f.next_due)::float8 as next_due, extract(epoch from f.old_last)::float8 as old_last,
-  extract(epoch from f.last_due)::float8 as last_due,
+select f.name, f.events, extract(epoch from f.old_due)::float8 as old_due_s,
+  extract(epoch from f.next_due)::float8 as next_due_s, extract(epoch from f.old_last)::float8 as old_last_s,
+  extract(epoch from f.last_due)::float8 as last_due_s,
   extract(epoch from f.began)::float8 as began, extract(epoch from f.at)::float8 as at
 from chaos.fired f order by f.id
 """

@@ -55,13 +55,15 @@ def _doubled(rhythm: Rhythm, came: dict[float, list[Placed]]) -> Iterator[Violat
 def _forwards(rhythm: Rhythm, fired: list[Fired]) -> Iterator[Violation]:
     """What is due next is after what was due last, whatever the clock did."""
     for each in fired:
-        last = each.last_due if each.last_due is not None else each.old_due
-        if each.next_due <= each.old_due or each.next_due <= last:
-            text = f"from {each.old_due:.0f} to {each.next_due:.0f}, the last one {last:.0f}"
+        last = each.last_due_s if each.last_due_s is not None else each.old_due_s
+        if each.next_due_s <= each.old_due_s or each.next_due_s <= last:
+            text = f"from {each.old_due_s:.0f} to {each.next_due_s:.0f}, the last one {last:.0f}"
             yield _of(rhythm, "S1", "schedule went back", text)
     for one, other in pairwise(fired):
-        if other.old_due != one.next_due:
-            text = f"it was due at {one.next_due:.0f} next, and went on from {other.old_due:.0f}"
+        if other.old_due_s != one.next_due_s:
+            text = (
+                f"it was due at {one.next_due_s:.0f} next, and went on from {other.old_due_s:.0f}"
+            )
             yield _of(rhythm, "S1", "schedule went back", text)
 
 
@@ -71,11 +73,11 @@ def _told(
     """There are as many events as the schedule says, for due times that it passed."""
     known = 0
     for each in fired:
-        last = each.last_due if each.last_due is not None else each.old_due
-        found = sum(each.old_due - _TOLERANCE_S <= due <= last + _TOLERANCE_S for due in came)
+        last = each.last_due_s if each.last_due_s is not None else each.old_due_s
+        found = sum(each.old_due_s - _TOLERANCE_S <= due <= last + _TOLERANCE_S for due in came)
         known += found
         if found != each.events:
-            text = f"{each.events} published from {each.old_due:.0f} to {last:.0f}, {found} came"
+            text = f"{each.events} published from {each.old_due_s:.0f} to {last:.0f}, {found} came"
             yield _of(rhythm, "S1", "due time lost", text)
     if known < len(came):
         text = f"{len(came) - known} events are of due times that it never passed"
@@ -83,8 +85,8 @@ def _told(
 
 
 def _in_time(later: Later, rhythm: Rhythm, fired: Fired) -> Iterator[Violation]:
-    if fired.events and fired.last_due is not None:
-        early_s = fired.last_due - later.latest(fired.began, fired.at)
+    if fired.events and fired.last_due_s is not None:
+        early_s = fired.last_due_s - later.latest(fired.began, fired.at)
         if early_s > 0:
             text = f"{rhythm.name} by {early_s:.3f} s"
             yield _of(rhythm, "S1", "schedule before its time", text)
@@ -92,12 +94,12 @@ def _in_time(later: Later, rhythm: Rhythm, fired: Fired) -> Iterator[Violation]:
 
 def _as_said(later: Later, rhythm: Rhythm, fired: Fired) -> Iterator[Violation]:
     """The policy of what was missed."""
-    newest = fired.next_due - rhythm.period_s
+    newest = fired.next_due_s - rhythm.period_s
     old_s = later.earliest(fired.began, fired.at) - newest
     young_s = later.latest(fired.began, fired.at) - newest
     wrong = ""
     if rhythm.missed == "all":
-        wanted = round((fired.next_due - fired.old_due) / rhythm.period_s)
+        wanted = round((fired.next_due_s - fired.old_due_s) / rhythm.period_s)
         if fired.events != wanted:
             wrong = f"all: {wanted} were due, {fired.events} published"
     elif fired.events > 1 or (fired.events and old_s >= rhythm.period_s):

@@ -23,8 +23,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse an option that is out of its range."""
     if "unit" in options:
         raise UsageError(
-            f"handler(unit={options['unit']!r}): there is no such option: a queue hands out single events, so "
-            "publish what belongs together as one event; a group with an order has units"
+            f"handler(unit={options['unit']!r}): no such option: a queue hands out single events: "
+            "publish what belongs together as one event, or take a group that keeps an order"
         )
     for name, words in _WORDS.items():
         if (word := options.get(name)) not in (None, *words):

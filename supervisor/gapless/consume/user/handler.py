@@ -292,10 +292,7 @@ def require_queue_options(handler: Handler) -> None:
     if handler.filter is not None:
         raise UsageError(f"{name}: a queue takes every event: leave event_types and where out")
     if handler.group_by is not None:
-        raise UsageError(
-            f"{name}: in a queue one event is one unit: leave group_by out, and publish what belongs "
-            "together as one event"
-        )
+        raise UsageError(f"{name}: in a queue one event is one unit: leave group_by out")
     if handler.on_failure in NEEDS_ORDER:
         raise UsageError(
             f'{name}: a queue has no order that on_failure="{handler.on_failure}" could keep: '
