@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import psycopg
@@ -84,7 +83,7 @@ def test_a_real_history_is_good(run: _Run) -> None:
         " count(*) filter (where what = 'DELETE' and application <> 'chaos/later'),"
         " (select count(*) from chaos.fired where events > 1) from chaos.wait"
     ).fetchone()
-    assert row is not None and all(row), f"cancelled, promoted, made up for together: {row}"
+    assert all(row or [0]), f"cancelled, promoted, made up for together: {row}"
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
