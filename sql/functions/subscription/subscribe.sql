@@ -7,12 +7,14 @@
 -- subscriptions whose values match, those take the event for which it is true too. Give match, condition or both.
 -- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
 -- handlers see it.
+-- expires_after: it goes when nobody renews it for so long (renew_subscription(), or to subscribe again), 1 minute to ten
+-- years; null: never. A time in which no supervisor ran does not count (expire_subscriptions.sql).
 -- Returns whether that is a change. Raises GL400 for what is no subscription, for a queue group, and for a group
 -- with a filter; GL404 for a group that is not there.
 -- locks: the group's filter row: one at a time. The first one of a group as set_filter()
 create or replace function gapless.subscribe(
   group_id text, topic text, name text, match jsonb default '{}', params jsonb default '{}',
-  condition text default null
+  condition text default null, expires_after interval default null
 )
 returns boolean
 language plpgsql
@@ -29,7 +31,10 @@ declare
   wanted_digest uuid;
   given jsonb;
   form int;
+  reading interval := gapless.expiry_reading();
+  before interval;
 begin
+  perform gapless.check_expiry(format('subscription "%s"', subscribe.name), subscribe.expires_after);
   if not gapless.lock_subscriptions(subscribe.group_id, subscribe.topic, wanted) then
     perform gapless.begin_subscriptions(subscribe.group_id, subscribe.topic, wanted);
   end if;
@@ -39,12 +44,22 @@ begin
   from jsonb_each_text(subscribe.match) m;
   wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text)::uuid;
 
-  if exists (
-    select from gapless.subscription s
-    join gapless.subscription_form f using (form_id)
-    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
-      and f.digest = wanted_digest and s.params = subscribe.params
-  ) then
+  -- One that says the same is renewed, and keeps its number.
+  select s.expires_after into before from gapless.subscription s
+  join gapless.subscription_form f using (form_id)
+  where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
+    and f.digest = wanted_digest and s.params = subscribe.params;
+  if found then
+    update gapless.subscription s set expires_after = subscribe.expires_after, renewed_at = reading
+    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name;
+    if before is distinct from subscribe.expires_after then
+      insert into gapless.audit (action, group_id, topic_id, detail)
+      values (
+        'subscribe', subscribe.group_id, wanted,
+        jsonb_build_object('name', subscribe.name, 'expires_after', subscribe.expires_after)
+      );
+      return true;
+    end if;
     return false;
   end if;
   perform gapless.forget_subscription(subscribe.group_id, wanted, subscribe.name);
@@ -55,13 +70,18 @@ begin
     values (subscribe.group_id, wanted, wanted_digest, names, paths, path)
     returning form_id into form;
   end if;
-  insert into gapless.subscription (group_id, topic_id, name, form_id, params, match_values)
-  values (subscribe.group_id, wanted, subscribe.name, form, subscribe.params, given);
+  insert into gapless.subscription (
+    group_id, topic_id, name, form_id, params, match_values, expires_after, renewed_at
+  )
+  values (
+    subscribe.group_id, wanted, subscribe.name, form, subscribe.params, given, subscribe.expires_after, reading
+  );
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (
     'subscribe', subscribe.group_id, wanted,
     jsonb_build_object(
-      'name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params
+      'name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params,
+      'expires_after', subscribe.expires_after
     )
   );
   return true;

@@ -24,6 +24,7 @@ class SubscriptionInfo:
 
     match: which of the params have to be equal to which part of an event. where: a jsonpath
     predicate over the payload; None: none. params: what handlers see of it. set_by: a role.
+    expires_after_s: it goes when nobody renews it for so long, in left_s; None: never.
     """
 
     group: str
@@ -34,6 +35,8 @@ class SubscriptionInfo:
     params: Mapping[str, Any]
     set_by: str = field(metadata={"only_json": True})
     set_at: datetime
+    expires_after_s: float | None
+    left_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +59,7 @@ def list_subscriptions(conn: Connection[Any], place: GroupPlace) -> list[Subscri
     return rows(conn, SubscriptionInfo, query("subscriptions", "list"), **where)
 
 
-def subscribe(
+def subscribe(  # noqa: PLR0913 - what a subscription is
     conn: Connection[Any],
     place: GroupPlace,
     name: str,
@@ -64,6 +67,7 @@ def subscribe(
     match: Mapping[str, str] | None = None,
     where: str | None = None,
     params: Mapping[str, Any] | None = None,
+    expires_after_s: float | None = None,
 ) -> SubscriptionChange:
     """Let a group take the events that this subscription matches, beside those of its others.
 
@@ -72,6 +76,8 @@ def subscribe(
     payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
     with params as its variables, which has to be true as well. Give one of them or both. params: a
     JSON object of at most 10 000 characters. place: needs no topic where the group has one.
+    expires_after_s: it goes when nobody renews it, or subscribes again, for so long: 60 to ten
+    years; None: never.
     Raises UsageError for a place with a partition and for what is not JSON; RefusedError for what
     is no subscription, a group with a filter, a queue group, and a group that is not there.
     """
@@ -82,10 +88,21 @@ def subscribe(
         "match": _json("match", match or {}),
         "where": where,
         "params": _json("params", params or {}),
+        "expires_after_s": expires_after_s,
     }
     named = {"group": place.group, "topic": topic, "name": name}
     (changed,) = row(conn, query("subscriptions", "subscribe"), **named, **said)
     return SubscriptionChange(**named, changed=changed)
+
+
+def renew_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> bool:
+    """Begin the time of a subscription that expires anew; False: there is none of that name.
+
+    Raises UsageError for a place with a partition, RefusedError for a group that is not there.
+    """
+    where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
+    (found,) = row(conn, query("subscriptions", "renew_subscription"), **where)
+    return bool(found)
 
 
 def unsubscribe(conn: Connection[Any], place: GroupPlace, name: str) -> SubscriptionChange:

@@ -20,6 +20,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
+from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
 
@@ -69,6 +70,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  unasked (kept, for the filter could not be asked); the last of these:
                  unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
                  there was none
+    subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
+                 different match and where they have), may_expire, near (in the last tenth of their
+                 time), first_left_s (until the first goes; null: none may expire)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
@@ -122,6 +126,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "captures": [asdict(each) for each in snapshot.captures],
         "filters": [_renamed(each) for each in snapshot.filters],
+        "subscribed": [_renamed(each) for each in snapshot.subscribed],
         "expiring": [_renamed(each) for each in snapshot.expiring],
         "attachments": [asdict(each) for each in snapshot.attachments],
         "chunks": snapshot.chunks,
@@ -143,7 +148,7 @@ def _later(later: Later) -> dict[str, Any]:
     return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
-def _renamed(each: Filtered | Expiring) -> dict[str, Any]:
+def _renamed(each: Filtered | Expiring | Subscribed) -> dict[str, Any]:
     found = asdict(each)
     return {"group": found.pop("group_id"), **found}
 

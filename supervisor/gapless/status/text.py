@@ -59,6 +59,16 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _table(
+            ("SUBSCRIBED", "TOPIC", "SUBSCRIPTIONS", "FORMS", "SOON-GONE", "FIRST-IN"),
+            [
+                (
+                    *(each.group_id, each.topic, each.subscriptions, each.forms),
+                    *(each.near, age(each.first_left_s)),
+                )
+                for each in snapshot.subscribed
+            ],
+        ),
+        _table(
             ("ATTACHED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
         ),

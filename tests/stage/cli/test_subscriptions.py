@@ -48,9 +48,10 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
         (one,) = [each for each in every if each["name"] == "subscriptions"]
         return one["level"], one["text"]
 
-    assert found() == ("ok", "0 subscriptions in 0 groups")
+    assert found() == ("ok", "no group has subscriptions")
     gapless("subscriptions", "add", "mails", "ann", *ANN)
-    assert found() == ("ok", "1 subscription in 1 group")
+    said = "mails/orders has 1 subscription of 1 form, 0 may expire, none soon"
+    assert found() == ("ok", said)
     gapless("subscriptions", "remove", "mails", "ann")
     assert found() == ("warning", "mails/orders has none left, and takes no event")
 
@@ -70,6 +71,10 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
         (["add", "mails", "ann", "--match", "[1]"], "is not a JSON object"),
         (["add", "mails", "ann", "--match", '{"a": "b"}', "--params", '{"a": 1}'], "cannot match"),
         (["add", "mails", "", *ANN], "1 to 200 characters"),
+        (["add", "mails", "ann", *ANN, "--expires", "soon"], "is no age"),
+        (["add", "mails", "ann", *ANN, "--expires", "59s"], "1 minute to 10 years"),
+        (["renew", "mails", "nosuch"], "no subscription nosuch"),
+        (["renew", "nosuch", "ann"], 'no group "nosuch"'),
         (["add", "mails", "n" * 201, *ANN], "1 to 200 characters"),
         (["add", "mails", "ann", *MATCH, "--params", '{"customer": "\\u0000"}'], "NUL"),
     ],
