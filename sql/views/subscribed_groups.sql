@@ -1,5 +1,6 @@
 -- Groups that take what their subscriptions match (functions/subscription/subscribe.sql): how many these are, of how
--- many forms, how many may expire, how many do so soon (in the last tenth of their time), and when the first.
+-- many forms, how many may expire, how many do so soon (in the last tenth of their time), and when the first; and how many
+-- were stopped, for their SQL conditions raised or were slow.
 create or replace view gapless.subscribed_groups as
 select
   f.group_id,
@@ -11,6 +12,9 @@ select
   ) as forms,
   count(s.expires_after) as may_expire,
   count(*) filter (where s.renewed_at + s.expires_after * 0.9 <= k.reading) as near,
+  count(s.subscription_id) filter (
+    where exists (select from gapless.subscription_stop p where p.subscription_id = s.subscription_id)
+  ) as stopped,
   greatest(min(s.renewed_at + s.expires_after) - k.reading, '0') as first_left
 from gapless.group_filter f
 join gapless.topic t using (topic_id)

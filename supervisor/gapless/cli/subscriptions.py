@@ -1,4 +1,4 @@
-"""The `subscriptions` command: list those of a group, add one, renew one, remove one."""
+"""The `subscriptions` command: list those of a group, add, renew, resume or remove one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from gapless.ops.subscriptions import (
     SubscriptionInfo,
     list_subscriptions,
     renew_subscription,
+    resume_subscription,
     subscribe,
     unsubscribe,
 )
-from gapless.ops.text import whole_seconds
+from gapless.ops.text import quantity, whole_seconds
 
 EXAMPLES = """\
 A group with subscriptions takes the events that one of them matches; see docs/subscriptions.md.
@@ -28,6 +29,8 @@ examples:
   gapless subscriptions add mails ben --where '$.total > $min' --params '{"min": 1000}'
   gapless subscriptions add mails cid --where '$.total > 0' --expires 30d
   gapless subscriptions renew mails cid
+  gapless subscriptions add mails dan --condition "e.payload ->> 'to' = s.name"
+  gapless subscriptions resume mails dan
   gapless subscriptions list mails
   gapless subscriptions remove mails ann
 """
@@ -64,6 +67,16 @@ def add_arguments(parser: Parser) -> None:
         metavar="AGE",
         help="gone when nobody renews it, or adds it again, for so long: 12h, 30d (default: never)",
     )
+    adding.add_argument(
+        "--sql-condition",
+        "--condition",
+        metavar="SQL",
+        help="an expression over e and s: \"e.payload ->> 'country' = s.params ->> 'country'\"",
+    )
+    about = "ask one again that was stopped, for its condition raised or was slow"
+    resuming = add_verb(verbs, "resume", _resume, about)
+    _add_place(resuming)
+    resuming.add_argument("name")
     renewal = add_verb(verbs, "renew", _renew, "begin the time of one that expires anew")
     _add_place(renewal)
     renewal.add_argument("name")
@@ -96,6 +109,7 @@ def _add(args: argparse.Namespace) -> int:
             where=args.where,
             params=args.params,
             expires_after_s=args.expires,
+            sql_condition=args.sql_condition,
         )
     name = f"group {done.group} of topic {done.topic} takes what subscription {done.name} matches"
     answer(args, name if done.changed else f"nothing to do: {name} already", **asdict(done))
@@ -112,6 +126,19 @@ def _renew(args: argparse.Namespace) -> int:
             )
     said = {"group": place.group, "name": args.name, "renewed": True}
     answer(args, f"renewed subscription {args.name} of {place}", **said)
+    return 0
+
+
+def _resume(args: argparse.Namespace) -> int:
+    place = place_of(args)
+    with open_connection(args, "subscriptions") as conn:
+        units = resume_subscription(conn, place, args.name)
+    name = f"subscription {args.name} of {place}"
+    text = f"nothing to do: {name} is not stopped"
+    if units is not None:
+        text = f"resumed {name}: {quantity(units, 'unit')} that it missed will be handled for it"
+    said = {"group": place.group, "name": args.name, "resumed": units is not None}
+    answer(args, text, **said, units=units or 0)
     return 0
 
 

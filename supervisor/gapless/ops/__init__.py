@@ -171,6 +171,7 @@ if TYPE_CHECKING:
         SubscriptionInfo,
         list_subscriptions,
         renew_subscription,
+        resume_subscription,
         subscribe,
         unsubscribe,
     )
@@ -227,11 +228,11 @@ __all__ = [
     "plan_seek", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
     "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
     "remove_schedule", "remove_webhook", "renew_subscription", "replay_progress", "replay_terms",
-    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay",
-    "run_schedule", "search_events", "seek", "seek_paused", "set_expiry", "set_filter",
-    "show_group", "show_schedule", "show_server", "show_topic", "show_unit", "show_webhook",
-    "skip_hole", "start_server", "stop_server", "subscribe", "switch_group", "take", "trace",
-    "try_replay", "try_webhook", "unsubscribe",
+    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "resume_subscription",
+    "resume_webhook", "revoke_key", "run_replay", "run_schedule", "search_events", "seek",
+    "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
+    "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server", "stop_server",
+    "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -308,7 +309,7 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.subscriptions": (
                 "SubscriptionChange SubscriptionInfo list_subscriptions"
-                " renew_subscription subscribe unsubscribe"
+                " renew_subscription resume_subscription subscribe unsubscribe"
             ),
             "gapless.ops.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (

@@ -72,7 +72,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  there was none
     subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
                  different match and where they have), may_expire, near (in the last tenth of their
-                 time), first_left_s (until the first goes; null: none may expire)
+                 time), stopped (their events wait, for their SQL condition raised or was slow),
+                 first_left_s (until the first goes; null: none may expire)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published

@@ -107,6 +107,14 @@ def _expiring(each: Expiring) -> str:
     )
 
 
+def _stopped(each: Subscribed) -> str:
+    some_stopped = some(each.stopped, "subscription")
+    return (
+        f"{some_stopped} of group {each.name} stopped, for their SQL conditions raise or are slow, "
+        f"and their events wait: gapless subscriptions list {each.name}"
+    )
+
+
 def _leaving(each: Subscribed) -> str:
     near = some(each.near, "subscription")
     first = age(each.first_left_s or 0.0)
@@ -135,6 +143,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.captures[:1])  # gapless capture shows all
     yield from map(_expiring, snapshot.expiring)
+    yield from (_stopped(each) for each in snapshot.subscribed if each.stopped)
     yield from (_leaving(each) for each in snapshot.subscribed if each.near)
     yield from (each.trouble for each in snapshot.filters if each.is_troubled)
     yield from map(str, snapshot.attachments[:1])  # gapless attach shows all

@@ -11,7 +11,8 @@ class Subscribed:
 
     forms: how many different match and where they have. may_expire: how many go when nobody renews
     them. near: how many of these are in the last tenth of their time; the first goes in
-    first_left_s, None: none may expire.
+    first_left_s, None: none may expire. stopped: how many wait, for their SQL condition raised or
+    was slow.
     """
 
     group_id: str
@@ -20,6 +21,7 @@ class Subscribed:
     forms: int
     may_expire: int
     near: int
+    stopped: int
     first_left_s: float | None
 
     @property

@@ -59,11 +59,11 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _table(
-            ("SUBSCRIBED", "TOPIC", "SUBSCRIPTIONS", "FORMS", "SOON-GONE", "FIRST-IN"),
+            ("SUBSCRIBED", "TOPIC", "SUBSCRIPTIONS", "FORMS", "STOPPED", "SOON-GONE", "FIRST-IN"),
             [
                 (
                     *(each.group_id, each.topic, each.subscriptions, each.forms),
-                    *(each.near, age(each.first_left_s)),
+                    *(each.stopped, each.near, age(each.first_left_s)),
                 )
                 for each in snapshot.subscribed
             ],

@@ -33,7 +33,7 @@ def subscriptions(patient: Patient) -> Iterator[Finding]:
 
 
 def _is_troubled(each: Subscribed) -> bool:
-    return not each.subscriptions or each.near > 0
+    return not each.subscriptions or each.near > 0 or each.stopped > 0
 
 
 def _findings(each: Subscribed) -> Iterator[Finding]:
@@ -44,6 +44,14 @@ def _findings(each: Subscribed) -> Iterator[Finding]:
         return
     count = quantity(each.subscriptions, "subscription")
     said = f"{place} has {count} of {quantity(each.forms, 'form')}"
+    if each.stopped:
+        yield warning(
+            "subscriptions",
+            f"{said}; {each.stopped:,} stopped, for their SQL conditions raise or are slow, and "
+            "their events wait",
+            f"gapless subscriptions list {place} says why; gapless subscriptions add {place} NAME "
+            f"--condition … mends one, gapless subscriptions resume {place} NAME continues it",
+        )
     if each.near:
         left = age_text(round(each.first_left_s or 0.0))
         yield warning(
@@ -52,5 +60,5 @@ def _findings(each: Subscribed) -> Iterator[Finding]:
             f"the first in {left}",
             f"gapless subscriptions list {place}, gapless subscriptions renew {place} NAME",
         )
-        return
-    yield ok("subscriptions", f"{said}, {each.may_expire:,} may expire, none soon")
+    if not _is_troubled(each):
+        yield ok("subscriptions", f"{said}, {each.may_expire:,} may expire, none soon")
