@@ -10,11 +10,14 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from gapless.consume.drive import Driver
+from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.test_subscriptions import CUSTOMER, Seen, unsubscribe
-from stage.consume.world import Group, World
+from stage.consume.world import Group, World, make_handler
+from support.turn import turn
 
 LARGE = "(e.payload ->> 'total')::numeric > (s.params ->> 'min')::numeric"
 SLOW = "length(replace(replace(replace(replace(replace(e.payload ->> 'x', 'a', '{a}'), 'a', '{a}'), 'a', '{a}'), 'a', '{a}'), 'a', 'b')) > 0".format(
@@ -240,6 +243,41 @@ class TestStopped:
         assert stops(group)
         body = world.value("select prosrc from pg_proc where proname = 'reasons_to_keep'")
         assert "subscription_stop" in body
+
+
+class TestFailures:
+    def test_a_unit_that_fails_among_few_matches(self, world: World, group: Group) -> None:
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        totals(world, *(50 if n in (5, 15, 16) else 1 for n in range(1, 21)))
+        group.failing = {15}
+        group.drive(Seen(group).handler)
+        assert group.states() == {15: "dead"}
+        assert group.effects() == [5, 16]
+        assert group.next_offset() == 21
+
+    def test_at_least_once(self, world: World, group: Group) -> None:
+        """What was read ahead without the one that was stopped is read anew when it is resumed."""
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, 5, 50, 5, 60)
+        told: list[tuple[int, list[str]]] = []
+
+        def take(unit: Unit) -> None:
+            told.extend((e.offset, [s.name for s in e.subscriptions]) for e in unit)
+
+        outside = make_handler(take, delivery="at-least-once")
+        group.drive(outside, concurrency=1)
+        assert told == [(2, ["ann"]), (4, ["ann"])]
+        assert [row[:2] for row in stops(group)] == [("bad", 1)]
+        totals(world, 70)
+        driver = Driver(turn(group.conn, group.assignment, outside, concurrency=1))
+        subscribe(group, "bad", LARGE, params={"min": 55})
+        assert resume(group, "bad") == 1
+        assert driver.turn().outcome == "fenced"
+        taken_over(group)
+        told.clear()
+        group.drive(outside, concurrency=1)
+        assert sorted(told) == [(4, ["bad"]), (5, ["ann", "bad"])]
 
 
 REFUSED = {
