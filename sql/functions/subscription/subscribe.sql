@@ -39,7 +39,7 @@ declare
   form int;
   reading interval := gapless.expiry_reading();
   before interval;
-  compiled uuid;
+  compiled uuid := md5(subscribe.sql_condition)::uuid;
   number bigint;
   stops gapless.subscription_stop[];
 begin
@@ -51,13 +51,6 @@ begin
     coalesce(jsonb_agg(subscribe.params -> m.key), '[]')
   into names, paths, given
   from jsonb_each_text(subscribe.match) m;
-  if subscribe.sql_condition is not null then
-    begin
-      compiled := gapless.make_condition(subscribe.sql_condition);
-    exception when sqlstate 'GL400' then
-      raise exception 'the SQL condition of subscription "%" %', subscribe.name, sqlerrm using errcode = 'GL400';
-    end;
-  end if;
   wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text || coalesce(compiled::text, ''))::uuid;
 
   -- One that says the same is renewed, and keeps its number.
@@ -84,6 +77,13 @@ begin
     where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
   );
   perform gapless.forget_subscription(subscribe.group_id, wanted, subscribe.name);
+  if compiled is not null then    -- now: the last one that had it takes it away
+    begin
+      compiled := gapless.make_condition(subscribe.sql_condition);
+    exception when sqlstate 'GL400' then
+      raise exception 'the SQL condition of subscription "%" %', subscribe.name, sqlerrm using errcode = 'GL400';
+    end;
+  end if;
   select f.form_id into form from gapless.subscription_form f
   where f.group_id = subscribe.group_id and f.topic_id = wanted and f.digest = wanted_digest;
   if not found then

@@ -174,7 +174,7 @@ class Driver:
         return done
 
     def _stop_subscriptions(self, error: ConditionError) -> Step:
-        """Set subscriptions apart whose condition raised or was slow; the next turn goes on."""
+        """Set subscriptions apart whose condition raised or was slow; the next turn continues."""
         self._has_attempt = False
         with transaction(self.conn):
             stopped = stop_subscriptions(self.conn, self.assignment, error.reasons)

@@ -241,8 +241,15 @@ class TestStopped:
         totals(world, 50)
         group.drive()
         assert stops(group)
-        body = world.value("select prosrc from pg_proc where proname = 'reasons_to_keep'")
-        assert "subscription_stop" in body
+        assert group.next_offset() == 2
+        with world.conn.transaction(force_rollback=True):
+            world.conn.execute(
+                "insert into gapless.chunk_end (upto, topic_id, partition_id, next_offset, events, newest_ts)"
+                " values (1000000000000, %s, 0, 2, 1, now())",
+                [world.topic.topic_id],
+            )
+            why = world.rows("select reason from gapless.reasons_to_keep(1000000000000)")
+        assert any("subscription bad of group" in reason for (reason,) in why)
 
 
 class TestFailures:
