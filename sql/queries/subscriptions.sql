@@ -1,7 +1,9 @@
 -- name: list
 -- returns: gapless.ops.subscriptions:SubscriptionInfo
-select s.group_id as "group", s.topic, s.name, s.match, s.condition as "where", s.sql_condition, s.params, s.set_by, s.set_ts as set_at,
-  extract(epoch from s.expires_after)::float8 as expires_after_s, extract(epoch from s.time_left)::float8 as left_s,
+select s.group_id as "group", s.topic, s.name, s.match, s.condition as "where", s.sql_condition, s.params,
+  s.set_by, s.set_ts as set_at,
+  extract(epoch from s.expires_after)::float8 as expires_after_s,
+  extract(epoch from s.time_left)::float8 as left_s,
   coalesce(s.stopped_partitions, '{}') as stopped_partitions, s.stopped_why
 from gapless.subscriptions s
 where s.group_id = %(group)s and (%(topic)s::text is null or s.topic = %(topic)s)

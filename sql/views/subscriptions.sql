@@ -1,6 +1,6 @@
--- Subscriptions of groups, as they were made (functions/subscription/subscribe.sql). expires_after: null: never; else it
--- goes in time_left unless somebody renews it. stopped_partitions: in which its SQL condition raised or was slow, so its events
--- wait there (stop_subscriptions.sql); null: in none.
+-- Subscriptions of groups, as they were made (functions/subscription/subscribe.sql). expires_after: null: never; else
+-- it goes in time_left unless somebody renews it. stopped_partitions: in which its SQL condition raised or was slow,
+-- so its events wait there (stop_subscriptions.sql); null: in none.
 create or replace view gapless.subscriptions as
 select
   s.group_id,

@@ -7,8 +7,8 @@
 -- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
 --   outcome 'unfiltered' the group has no filter: ask claim_events()
 --   outcome 'filtered'   the filter was changed this moment: ask again
--- asks: the group has subscriptions with SQL conditions, so kept is what the others keep: the caller asks those about all
--- events of the range (ask_conditions.sql), reads what is kept, and counts (tally_filter.sql); a claim is
+-- asks: the group has subscriptions with SQL conditions, so kept is what the others keep: the caller asks those about
+-- all events of the range (ask_conditions.sql), reads what is kept, and counts (tally_filter.sql); a claim is
 -- batch_size events of the log then. Raises GL409 for such a group unless _asks says that the caller does that.
 -- Of a replay it looks no further than its stop_offset.
 -- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
@@ -16,7 +16,8 @@
 -- locks: as claim_at(), then the row of filter_tally. plan: as claim_events()
 create or replace function gapless.claim_kept(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
-  _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000, _asks boolean default false
+  _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000,
+  _asks boolean default false
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,

@@ -1,6 +1,6 @@
--- For which of these events and subscriptions a condition holds: all pairs, or, with offsets and ids, these pairs alone.
--- It raises what the condition raises. Owned by gapless_condition, which may read nothing (roles/condition.sql): whatever a
--- condition should ever be able to do, it does with that role's rights.
+-- For which of these events and subscriptions a condition holds: all pairs, or, with offsets and ids, these pairs
+-- alone. It raises what the condition raises. Owned by gapless_condition, which may read nothing
+-- (roles/condition.sql): whatever a condition should ever be able to do, it does with that role's rights.
 -- digest: of the condition; its function is inlined into this query, so a pair costs no call.
 create or replace function gapless.ask_condition(
   _digest uuid, _events gapless.condition_event[], _subscriptions gapless.condition_subscription[],

@@ -127,7 +127,8 @@ begin
     end loop;
     exit when slow <> '{}';
   end loop;
-  select coalesce(array_agg(h.c_offset order by h.c_offset), '{}'), coalesce(array_agg(h.numbers order by h.c_offset), '{}')
+  select coalesce(array_agg(h.c_offset order by h.c_offset), '{}'),
+    coalesce(array_agg(h.numbers order by h.c_offset), '{}')
   into offsets, matched
   from (
     select u.c_offset, string_agg(u.id::text, ',' order by u.id) as numbers

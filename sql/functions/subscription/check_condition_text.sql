@@ -1,5 +1,5 @@
--- Raise GL400 unless a text can stand in parentheses as one expression and nothing else, before anything parses it: words,
--- numbers, texts in single quotes, operators, balanced parentheses. No ";", no comments, no quoted names, no
+-- Raise GL400 unless a text can stand in parentheses as one expression and nothing else, before anything parses it:
+-- words, numbers, texts in single quotes, operators, balanced parentheses. No ";", no comments, no quoted names, no
 -- $, no E'…': what a statement could be broken out of with. What the expression means is for check_condition().
 -- MUST run with standard_conforming_strings on, as make_condition() does: else a backslash ends no text.
 create or replace function gapless.check_condition_text(_text text)

@@ -1,5 +1,6 @@
--- These events as SQL conditions see them, in offset order; the first of message_ids is at first_offset. Left out are those
--- whose payload is no jsonb (match_events() has them delivered), and those for another group (direct_headers.sql).
+-- These events as SQL conditions see them, in offset order; the first of message_ids is at first_offset. Left out are
+-- those whose payload is no jsonb (match_events() has them delivered), and those for another group
+-- (direct_headers.sql).
 create or replace function gapless.condition_events(
   _group_id text, _topic_id int, _message_ids bigint[], _first_offset bigint
 )

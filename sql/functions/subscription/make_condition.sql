@@ -1,8 +1,8 @@
 -- Compile the text of a SQL condition, unless it is, and return its digest. It becomes the body of a function of two
 -- arguments, e and s, in gapless's own schema, whose name is its digest; subscriptions of all groups with the same text
 -- share it, and drop_condition() takes it away. A part of subscribe().
--- Raises GL400, with what is wrong as a sentence that begins behind "the condition": for what is no such expression, and
--- for what it may not use (check_condition_text.sql, check_condition.sql).
+-- Raises GL400, with what is wrong as a sentence that begins behind "the condition": for what is no such expression,
+-- and for what it may not use (check_condition_text.sql, check_condition.sql).
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.make_condition(_text text)
 returns uuid

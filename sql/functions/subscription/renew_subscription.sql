@@ -1,5 +1,5 @@
--- Begin the time of a subscription that expires anew (subscribe.sql); to subscribe again does that, too. Returns whether it
--- is there: one that has gone is made again by subscribe(). Raises GL404 for a group that is not there.
+-- Begin the time of a subscription that expires anew (subscribe.sql); to subscribe again does that, too. Returns
+-- whether it is there: one that has gone is made again by subscribe(). Raises GL404 for a group that is not there.
 -- locks: the subscription's row
 create or replace function gapless.renew_subscription(group_id text, topic text, name text)
 returns boolean

@@ -1,9 +1,9 @@
 -- Ask a subscription that was stopped (stop_subscriptions.sql) again, first about what it missed: in each partition the
--- events from where it was stopped up to where the group is. Units with matches are set aside as waiting, so that workers
--- handle them soon, for this subscription alone; then it is asked like all others. Returns how many units these are; null:
--- it was not stopped. Raises GL409 when its condition raises still: it stays stopped then, and nothing was changed;
--- subscribe() by its name gives it another condition. Raises GL404 for no such subscription. Audited.
--- There is no time limit but that of the session.
+-- events from where it was stopped up to where the group is. Units with matches are set aside as waiting, so that
+-- workers handle them soon, for this subscription alone; then it is asked like all others. Returns how many units
+-- these are; null: it was not stopped. Raises GL409 when its condition raises still: it stays stopped then, and
+-- nothing was changed; subscribe() by its name gives it another condition. Raises GL404 for no such subscription.
+-- Audited. There is no time limit but that of the session.
 -- Workers of these partitions are fenced, and begin anew: an at-least-once handler has read ahead without it.
 -- locks: the group's filter row; at the end the group's offsets, so workers wait while the last events are asked about
 create or replace function gapless.resume_subscription(group_id text, topic text, name text)

@@ -1,6 +1,6 @@
--- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the units
--- with matches aside, to be handled again at once, for this subscription alone. Returns how many matched. A unit that
--- waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises.
+-- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the
+-- units with matches aside, to be handled again at once, for this subscription alone. Returns how many matched. A
+-- unit that waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises.
 -- locks: the letters of these units
 create or replace function gapless.set_missed_aside(
   _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint
@@ -70,7 +70,9 @@ begin
     end if;
     update gapless.dead_letter_event e
     set is_kept = true,
-      subscriptions = array_append(array_remove(case when e.is_kept then e.subscriptions end, _subscription_id), _subscription_id)
+      subscriptions = array_append(
+        array_remove(case when e.is_kept then e.subscriptions end, _subscription_id), _subscription_id
+      )
     where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
       and e.first_offset = unit.first_offset and e.c_offset = any (unit.hits);
   end loop;

@@ -1,5 +1,5 @@
--- Stop subscriptions of a group in a partition, for their SQL conditions raised or were slow: ids, and why (reasons). They
--- are asked no more about this partition; their events wait from where the group is, until resume_subscription().
+-- Stop subscriptions of a group in a partition, for their SQL conditions raised or were slow: ids, and why (reasons).
+-- They are asked no more about this partition; their events wait from where the group is, until resume_subscription().
 -- Returns how many were stopped now; null: (epoch, token) is no longer the partition's owner (I7). Audited.
 -- MUST commit before a claim passes the first of these events: who claims rolls back, stops, and claims again.
 -- locks: the fence

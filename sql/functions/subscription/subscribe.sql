@@ -5,14 +5,14 @@
 -- a field of the payload, or event_type, key, host_id or user_id. One that is missing counts as null.
 -- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the
 -- subscriptions whose values match, those take the event for which it is true too.
--- sql_condition: an SQL expression over e, the event (condition_event), and s, the subscription (name, params), which has to be
--- true as well, '(e.payload ->> ''total'')::numeric > (s.params ->> ''min'')::numeric': make_condition.sql says what it
--- may be. One that raises, or is slow, is stopped alone, and its events wait (stop_subscriptions.sql).
--- Give match, condition, sql_condition or several. What was stopped of one that is replaced stays so until it is resumed.
--- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
--- handlers see it.
--- expires_after: it goes when nobody renews it for so long (renew_subscription(), or to subscribe again), 1 minute to ten
--- years; null: never. A time in which no supervisor ran does not count (expire_subscriptions.sql).
+-- sql_condition: an SQL expression over e, the event (condition_event), and s, the subscription (name, params), which
+-- has to be true as well, '(e.payload ->> ''total'')::numeric > (s.params ->> ''min'')::numeric': make_condition.sql
+-- says what it may be. One that raises, or is slow, is stopped alone, and its events wait (stop_subscriptions.sql).
+-- Give match, condition, sql_condition or several. What was stopped of one that is replaced stays so until it is
+-- resumed. params: an object of at most 10000 characters, with a value for each name of match and variable of
+-- condition; handlers see it.
+-- expires_after: it goes when nobody renews it for so long (renew_subscription(), or to subscribe again), 1 minute to
+-- ten years; null: never. A time in which no supervisor ran does not count (expire_subscriptions.sql).
 -- Returns whether that is a change. Raises GL400 for what is no subscription, for a queue group, and for a group
 -- with a filter; GL404 for a group that is not there.
 -- locks: the group's filter row: one at a time. The first one of a group as set_filter()

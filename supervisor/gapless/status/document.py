@@ -16,6 +16,7 @@ from gapless.status.snapshot import (
     Eviction,
     Presence,
     RecentLetter,
+    Sequencing,
     Snapshot,
     Standing,
     TopicEnd,
@@ -85,7 +86,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
     """
-    server, sequencer = snapshot.server, snapshot.sequencer
+    server = snapshot.server
     return {
         "taken_at": _iso(server.taken_ts),
         "database": {
@@ -98,14 +99,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
             "oldest_transaction_s": server.oldest_transaction_s,
             "oldest_transaction": server.oldest_transaction,
         },
-        "sequencer": {
-            "state": sequencer.state,
-            "run": sequencer.run,
-            "ran_at": _iso(sequencer.ran_ts),
-            "run_events": sequencer.events,
-            "pid": sequencer.pid,
-            "needs_rebase": sequencer.needs_rebase,
-        },
+        "sequencer": _sequencer(snapshot.sequencer),
         "totals": {
             "events": snapshot.events,
             "pending": snapshot.pending_events,
@@ -141,6 +135,17 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+
+
+def _sequencer(sequencer: Sequencing) -> dict[str, Any]:
+    return {
+        "state": sequencer.state,
+        "run": sequencer.run,
+        "ran_at": _iso(sequencer.ran_ts),
+        "run_events": sequencer.events,
+        "pid": sequencer.pid,
+        "needs_rebase": sequencer.needs_rebase,
+    }
 
 
 def _later(later: Later) -> dict[str, Any]:

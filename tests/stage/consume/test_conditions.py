@@ -193,13 +193,13 @@ class TestStopped:
         for n in range(3):
             subscribe(group, f"ann{n}", LARGE, params={"min": 10})
         subscribe(group, "slow", SLOW)
-        world.events([NewEvent(payload={"total": 50, "x": "a" * 40})])
+        world.events([NewEvent(payload={"total": 50, "x": "a" * 20})] * 60)
         seen = Seen(group)
         group.drive(seen.handler)
-        assert seen.events == [(1, ["ann0", "ann1", "ann2"])]
+        assert seen.events == [(n, ["ann0", "ann1", "ann2"]) for n in range(1, 61)]
         ((name, offset, reason),) = stops(group)
         assert (name, offset) == ("slow", 1)
-        assert reason == "it takes longer than 1 s for 1 events"
+        assert reason == "it takes longer than 1 s for 60 events"
         assert group.conn.execute("show statement_timeout").fetchone() == ("0",)
 
     def test_what_it_missed_joins_what_waits_already(self, world: World, group: Group) -> None:

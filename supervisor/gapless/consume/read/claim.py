@@ -10,13 +10,13 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from gapless.consume.kept import Kept, kept_spans
-from gapless.consume.read.conditions import ask_conditions
-from gapless.consume.read.matches import Matches, find_matches
+from gapless.consume.read.conditions import with_conditions
+from gapless.consume.read.matches import find_matches
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
-from gapless.keys import Assignment, partition_params
+from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
@@ -137,7 +137,7 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
     matches = None if matched is None else find_matches(conn, offsets, matched)
     kept = Kept(ids=kept_ids, offsets=offsets, errors=why, matches=matches)
     if asks:
-        kept = _with_conditions(conn, assignment, whole, kept)
+        kept = with_conditions(conn, assignment, whole, kept)
     spans = kept_spans(whole, kept)
     rows: list[Row] | None = None
     if len(kept_ids) <= wanted.events_max and not asks:
@@ -153,30 +153,6 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
         place=place,
         filtered=True,
     )
-
-
-def _with_conditions(
-    conn: Connection[Any], assignment: Assignment, whole: Spans, kept: Kept
-) -> Kept:
-    """Return what is kept when the SQL conditions are asked, too; count it."""
-    known: Matches = kept.matches or {}
-    asked = ask_conditions(conn, assignment, whole)
-    offsets = sorted({*kept.offsets, *asked})
-    matches = {
-        offset: tuple(
-            sorted(
-                (*known.get(offset, ()), *asked.get(offset, ())),
-                key=lambda each: each.subscription_id,
-            )
-        )
-        for offset in offsets
-    }
-    first = whole.first_offset
-    errors = [kept.errors.get(offset) for offset in offsets] if kept.errors else None
-    counted = {"events": len(whole.ids), "kept_offsets": offsets, "filter_errors": errors}
-    run(conn, "tally_filter", {**partition_params(assignment.partition), **counted})
-    ids = [whole.ids[offset - first] for offset in offsets]
-    return replace(kept, ids=ids, offsets=offsets, matches=matches)
 
 
 def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:

@@ -8,10 +8,12 @@ nothing less. What raises, or is too slow, is found by halves, and stopped alone
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.kept import Kept
 from gapless.consume.read.matches import Matches, find_matches
 from gapless.consume.session import run, run_before
 from gapless.consume.unit import Spans
@@ -21,6 +23,33 @@ from gapless.keys import Assignment, partition_params
 LIMIT_S = 1.0
 """How long the conditions of a group may take about one claim, as long as they are asked at once;
 and one of them about one claim."""
+
+
+def with_conditions(
+    conn: Connection[Any], assignment: Assignment, whole: Spans, kept: Kept
+) -> Kept:
+    """Return what is kept of a claim when the SQL conditions are asked, too; count it.
+
+    Raises what ask_conditions() does.
+    """
+    known: Matches = kept.matches or {}
+    asked = ask_conditions(conn, assignment, whole)
+    offsets = sorted({*kept.offsets, *asked})
+    matches = {
+        offset: tuple(
+            sorted(
+                (*known.get(offset, ()), *asked.get(offset, ())),
+                key=lambda each: each.subscription_id,
+            )
+        )
+        for offset in offsets
+    }
+    first = whole.first_offset
+    errors = [kept.errors.get(offset) for offset in offsets] if kept.errors else None
+    counted = {"events": len(whole.ids), "kept_offsets": offsets, "filter_errors": errors}
+    run(conn, "tally_filter", {**partition_params(assignment.partition), **counted})
+    ids = [whole.ids[offset - first] for offset in offsets]
+    return replace(kept, ids=ids, offsets=offsets, matches=matches)
 
 
 def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: Spans) -> Matches:
