@@ -35,9 +35,9 @@ from gapless.claim_kept(
 )
 
 -- name: limit_conditions
--- A second for what the next statement asks (consume/read/conditions.py: LIMIT_S), instead of the handlers' time.
+-- So much time for what the next statement asks (consume/read/conditions.py: LIMIT_S), instead of the handlers'.
 select set_config('gapless.timeout', current_setting('statement_timeout'), true),
-  set_config('statement_timeout', '1s', true)
+  set_config('statement_timeout', %(limit)s, true)
 
 -- name: ask_conditions
 select offsets, matched, failed, reasons, slow, rest

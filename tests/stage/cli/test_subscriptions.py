@@ -128,3 +128,33 @@ def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute(ask)
+
+
+def test_sql_condition_is_stopped_named_mended_and_resumed(
+    gapless: Any, mails: None, conn: psycopg.Connection
+) -> None:
+    text = "1 / (e.payload ->> 'n')::int > 0"
+    refused = gapless("subscriptions", "add", "mails", "ann", "--condition", "pg_sleep(9) is null")
+    assert refused.code != 0
+    assert 'the SQL condition of subscription "ann" has no values of type void' in refused.err
+    gapless("subscriptions", "add", "mails", "ann", "--condition", text)
+    assert "is not stopped" in gapless("subscriptions", "resume", "mails", "ann").out
+    conn.execute(
+        "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+        " select subscription_id, 1, 1, 'division by zero' from gapless.subscription"
+    )
+    (row,) = gapless("subscriptions", "list", "mails", "--json").json
+    assert (row["sql_condition"], row["stopped_partitions"]) == (text, [1])
+    assert row["stopped_why"] == "division by zero"
+    (group,) = gapless("status", "--json").json["subscribed"]
+    assert group["stopped"] == 1
+    assert "1 subscription of group mails/orders stopped" in gapless("status").out
+    every = gapless("doctor", "--json").json["checks"]
+    (found,) = [each for each in every if each["name"] == "subscriptions"]
+    assert found["level"] == "warning"
+    assert "gapless subscriptions resume mails/orders NAME" in found["remedy"]
+    gapless("subscriptions", "add", "mails", "ann", "--condition", "true")
+    done = gapless("subscriptions", "resume", "mails", "ann", "--json")
+    assert done.json == {"group": "mails", "name": "ann", "resumed": True, "units": 0}
+    (row,) = gapless("subscriptions", "list", "mails", "--json").json
+    assert row["stopped_partitions"] == []

@@ -20,7 +20,7 @@ from gapless.consume.unit import Spans
 from gapless.errors import ConditionError
 from gapless.keys import Assignment, partition_params
 
-LIMIT_S = 1.0
+LIMIT_S = 5.0
 """How long the conditions of a group may take about one claim, as long as they are asked at once;
 and one of them about one claim."""
 
@@ -70,7 +70,7 @@ def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: Spans) 
     }
     while left:
         only = left.pop()
-        run_before(conn, "limit_conditions")
+        run_before(conn, "limit_conditions", {"limit": f"{round(LIMIT_S * 1000)}ms"})
         asked = run(conn, "ask_conditions", {**params, "only": only})[0]
         run_before(conn, "put_timeout_back")
         offsets, matched, failed, why, slow, rest = asked
