@@ -191,6 +191,7 @@ class TestStopped:
         assert [name for name, *_ in stops(group)] == [f"s{n:02}" for n in range(3, 40, 7)]
         assert seen.events == [(1, [f"s{n:02}" for n in range(40) if n % 7 != 3])]
 
+    @pytest.mark.long
     def test_one_that_is_slow_is_stopped_alone(
         self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch
     ) -> None:
