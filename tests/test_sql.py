@@ -178,7 +178,7 @@ CALLED_BY_PEOPLE = {
     *"create_topic adopt_topic discard_unrouted set_partitions set_retention".split(),
     *"set_dedupe_window create_group drop_group restore_offsets pause resume seek seek_plan".split(),
     *"skip_hole redrive_letter discard_letter mend_letter forget_letters remove_pipeline".split(),
-    *"set_filter clear_filter subscribe unsubscribe set_direct set_expiry request reply wait_reply".split(),
+    *"set_filter clear_filter subscribe unsubscribe renew_subscription resume_subscription set_direct set_expiry request reply wait_reply".split(),
     *"publish_later cancel promote scheduled_until cron_next add_schedule pause_schedule".split(),
     *"resume_schedule remove_schedule run_schedule".split(),
     *"read ends locate trace chain_state transaction_state wait_for wait_through may_lease".split(),

@@ -257,6 +257,14 @@ join gapless.consumer_group g on g.group_id = f.group_id and g.topic_id = t.topi
 where not g.is_scratch
 order by f.group_id, f.topic
 
+-- name: subscribed
+-- Groups with subscriptions, and those whose last one has gone.
+-- returns: gapless.status.subscribed:Subscribed
+select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.stopped,
+  extract(epoch from v.first_left)::float8 as first_left_s
+from gapless.subscribed_groups v
+order by v.group_id, v.topic
+
 -- name: expiring
 -- Groups that go soon, for nobody uses them.
 -- returns: gapless.status.expiring:Expiring

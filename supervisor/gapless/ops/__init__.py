@@ -172,6 +172,8 @@ if TYPE_CHECKING:
         SubscriptionChange,
         SubscriptionInfo,
         list_subscriptions,
+        renew_subscription,
+        resume_subscription,
         subscribe,
         unsubscribe,
     )
@@ -229,12 +231,12 @@ __all__ = [
     "pause_schedule", "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay",
     "plan_seek", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
     "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
-    "remove_schedule", "remove_webhook", "replay_progress", "replay_terms", "republish_unit",
-    "reset_pipeline", "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay",
-    "run_schedule", "search_events", "seek", "seek_paused", "set_expiry", "set_filter",
-    "show_group", "show_schedule", "show_server", "show_topic", "show_unit", "show_webhook",
-    "skip_hole", "start_server", "stop_server", "subscribe", "switch_group", "take", "trace",
-    "try_replay", "try_webhook", "unsubscribe",
+    "remove_schedule", "remove_webhook", "renew_subscription", "replay_progress", "replay_terms",
+    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "resume_subscription",
+    "resume_webhook", "revoke_key", "run_replay", "run_schedule", "search_events", "seek",
+    "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
+    "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server", "stop_server",
+    "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -311,7 +313,8 @@ if not TYPE_CHECKING:
                 "run_schedule show_schedule"
             ),
             "gapless.ops.subscriptions": (
-                "SubscriptionChange SubscriptionInfo list_subscriptions subscribe unsubscribe"
+                "SubscriptionChange SubscriptionInfo list_subscriptions"
+                " renew_subscription resume_subscription subscribe unsubscribe"
             ),
             "gapless.ops.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (

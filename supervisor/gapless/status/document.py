@@ -16,10 +16,12 @@ from gapless.status.snapshot import (
     Eviction,
     Presence,
     RecentLetter,
+    Sequencing,
     Snapshot,
     Standing,
     TopicEnd,
 )
+from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
 
@@ -69,6 +71,10 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  unasked (kept, for the filter could not be asked); the last of these:
                  unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
                  there was none
+    subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
+                 different match and where they have), may_expire, near (in the last tenth of their
+                 time), stopped (their events wait, for their SQL condition raised or was slow),
+                 first_left_s (until the first goes; null: none may expire)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
@@ -80,7 +86,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
     """
-    server, sequencer = snapshot.server, snapshot.sequencer
+    server = snapshot.server
     return {
         "taken_at": _iso(server.taken_ts),
         "database": {
@@ -93,14 +99,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
             "oldest_transaction_s": server.oldest_transaction_s,
             "oldest_transaction": server.oldest_transaction,
         },
-        "sequencer": {
-            "state": sequencer.state,
-            "run": sequencer.run,
-            "ran_at": _iso(sequencer.ran_ts),
-            "run_events": sequencer.events,
-            "pid": sequencer.pid,
-            "needs_rebase": sequencer.needs_rebase,
-        },
+        "sequencer": _sequencer(snapshot.sequencer),
         "totals": {
             "events": snapshot.events,
             "pending": snapshot.pending_events,
@@ -122,6 +121,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "captures": [asdict(each) for each in snapshot.captures],
         "filters": [_renamed(each) for each in snapshot.filters],
+        "subscribed": [_renamed(each) for each in snapshot.subscribed],
         "expiring": [_renamed(each) for each in snapshot.expiring],
         "attachments": [asdict(each) for each in snapshot.attachments],
         "chunks": snapshot.chunks,
@@ -137,13 +137,24 @@ def happening(news: Happening) -> dict[str, Any]:
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
 
 
+def _sequencer(sequencer: Sequencing) -> dict[str, Any]:
+    return {
+        "state": sequencer.state,
+        "run": sequencer.run,
+        "ran_at": _iso(sequencer.ran_ts),
+        "run_events": sequencer.events,
+        "pid": sequencer.pid,
+        "needs_rebase": sequencer.needs_rebase,
+    }
+
+
 def _later(later: Later) -> dict[str, Any]:
     found = {**asdict(later), "stopped": list(later.stopped)}
     next_ts = found.pop("next_ts")
     return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
-def _renamed(each: Filtered | Expiring) -> dict[str, Any]:
+def _renamed(each: Filtered | Expiring | Subscribed) -> dict[str, Any]:
     found = asdict(each)
     return {"group": found.pop("group_id"), **found}
 

@@ -24,6 +24,7 @@ from gapless.status.snapshot import (
     TopicEnd,
 )
 from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
+from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
 R = TypeVar("R")
@@ -52,6 +53,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         unrouted = _ask(conn, "unrouted", Unrouted)
         captures = _ask(conn, "captures", FaultyCapture)
         filters = _ask(conn, "filters", Filtered)
+        subscribed = _ask(conn, "subscribed", Subscribed)
         expiring = _ask(conn, "expiring", Expiring)
         attachments = _ask(conn, "attachments", FaultyAttachment)
         later = _ask(conn, "later", Later)
@@ -73,6 +75,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             unrouted=tuple(unrouted),
             captures=tuple(captures),
             filters=tuple(filters),
+            subscribed=tuple(subscribed),
             expiring=tuple(expiring),
             attachments=tuple(attachments),
             later=_one(later),
