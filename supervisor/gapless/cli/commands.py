@@ -63,6 +63,10 @@ COMMANDS = {
         "gapless.cli.subscriptions",
         "many subscriptions in one group, whose events it takes: list, add, remove",
     ),
+    "schemas": Command(
+        "gapless.cli.schemas",
+        "what payloads have to be, by topic and type: add, check, list, show, remove",
+    ),
     "attach": Command(
         "gapless.cli.attach",
         "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
