@@ -1,7 +1,8 @@
 -- Schemas of payloads (functions/topic_schema/set_schema.sql): versions of a JSON Schema for a topic and a type of
 -- events. The server does not read them: publish() of Python, the gateway and groups that say so check by them.
 -- topic.schemas_no is another one after each change of a topic's schemas, and in a schema that was made anew, so that
--- who has read them sees with one row that nothing changed. A number of a version is used once, so what was removed stays, with removed_ts.
+-- who has read them sees with one row that nothing changed.
+-- A number of a version is used once, so what was removed stays, with removed_ts.
 
 create table gapless.topic_schema (
   topic_id int not null references gapless.topic,
@@ -21,4 +22,5 @@ comment on table gapless.topic_schema is
 
 alter table gapless.topic add column schemas_no bigint not null default 0;
 
-comment on column gapless.topic.schemas_no is 'Another number after each change of the schemas of the topic; 0: it never had any.';
+comment on column gapless.topic.schemas_no is
+  'Another number after each change of the schemas of the topic; 0: it never had any.';

@@ -24,7 +24,8 @@ from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
 -- name: schemas_of
--- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. One row always.
+-- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. There is
+-- always one row.
 select t.schemas_no, case when t.schemas_no is distinct from %(known)s::bigint then (
   select coalesce(json_agg(
     json_build_object('event_type', s.event_type, 'version', s.version, 'schema', s.schema::text)

@@ -2,7 +2,8 @@
 -- returns: gapless.ops.schemas:SchemaInfo
 select s.topic, s.event_type, s.version, s.compatibility, s.is_newest, s.set_by, s.set_ts as set_at, s.schema::text
 from gapless.schemas s
-where (%(topic)s::text is null or s.topic = %(topic)s) and (%(event_type)s::text is null or s.event_type = %(event_type)s)
+where (%(topic)s::text is null or s.topic = %(topic)s)
+  and (%(event_type)s::text is null or s.event_type = %(event_type)s)
 order by s.topic, s.event_type, s.version
 
 -- name: set_schema
@@ -26,7 +27,7 @@ order by e.partition_id, r.c_offset
 
 -- name: invalid_letters
 -- returns: gapless.ops.doctor.schemas:InvalidLetters
-select l.group_id as "group", t.name as topic, count(*) as units, max(l.created_ts) as newest_at
+select l.group_id as "group", t.name as topic, count(*) as units, max(l.last_failed_ts) as newest_at
 from gapless.dead_letter l
 join gapless.topic t using (topic_id)
 where l.exception_class like '%%.InvalidEventError' and l.state = 'dead'

@@ -149,7 +149,9 @@ OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
                      None, None, id="another draft"),
     ],
 )  # fmt: skip
-def test_what_a_change_is(before: dict, after: dict, backward: bool | None, forward: bool | None) -> None:
+def test_what_a_change_is(
+    before: dict, after: dict, backward: bool | None, forward: bool | None
+) -> None:
     old, new = json.dumps(before), json.dumps(after)
     assert (covers(new, old), covers(old, new)) == (backward, forward)
     assert covers(old, old) is True

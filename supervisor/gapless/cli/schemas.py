@@ -35,7 +35,7 @@ examples:
   gapless schemas add orders order.json --type order.placed
   gapless schemas check orders order-2.json --type order.placed --last 5000
   gapless schemas
-  gapless schemas show orders --type order.placed --version 1
+  gapless schemas show orders --type order.placed --number 1
   gapless schemas remove orders --type order.placed
 """
 
@@ -75,7 +75,9 @@ def add_arguments(parser: Parser) -> None:
         verb = add_verb(verbs, name, act, about)
         verb.add_argument("topic")
         _add_type(verb)
-        verb.add_argument("--version", type=whole(1, 2**31 - 1), metavar="N")
+        verb.add_argument(
+            "--number", type=whole(1, 2**31 - 1), metavar="N", help="the number of the version"
+        )
 
 
 def _add_type(verb: Parser) -> None:
@@ -143,14 +145,14 @@ def _say_check(found: SchemaCheck) -> None:
 
 def _show(args: argparse.Namespace) -> int:
     with open_connection(args, "schemas") as conn:
-        found = show_schema(conn, args.topic, args.event_type, args.version)
+        found = show_schema(conn, args.topic, args.event_type, args.number)
     say(json_text(asdict(found)) if args.json else found.schema)
     return 0
 
 
 def _remove(args: argparse.Namespace) -> int:
     with open_connection(args, "schemas") as conn:
-        done = remove_schema(conn, args.topic, args.event_type, args.version)
+        done = remove_schema(conn, args.topic, args.event_type, args.number)
     left = "none is left" if done.version is None else f"version {done.version} counts"
     answer(args, f"removed from {done.topic}/{done.event_type}: {left}", **asdict(done))
     return 0

@@ -18,7 +18,7 @@ from gapless.errors import UsageError
 
 SCHEMA_BYTES_MAX = 1_000_000  # as in sql/functions/topic_schema/check_schema.sql
 DEPTH_MAX = 200
-_REASON_LENGTH_MAX = 300
+_REASON_CHARACTERS_MAX = 300
 NEEDED = "needs jsonschema-rs: pip install 'gapless[schema]'"
 
 
@@ -55,13 +55,13 @@ class JsonSchema:
                 return Mismatch("", "", f"nested more than {DEPTH_MAX} levels deep")
             if self._validator.is_valid(value):
                 return None
-            error = next(iter(self._validator.iter_errors(value)))
+            found = next(iter(self._validator.iter_errors(value)))
         except RecursionError:
             return Mismatch("", "", f"nested more than {DEPTH_MAX} levels deep")
         except ValueError as error:  # no JSON, or a number of more digits than Python takes
             return Mismatch("", "", _short(str(error)))
         return Mismatch(
-            _pointer(error.instance_path), _pointer(error.schema_path), _short(error.message)
+            _pointer(found.instance_path), _pointer(found.schema_path), _short(found.message)
         )
 
 
@@ -162,4 +162,4 @@ def _pointer(path: Iterable[str | int]) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.partition("\n")[0].split())
-    return line if len(line) <= _REASON_LENGTH_MAX else f"{line[: _REASON_LENGTH_MAX - 1]}…"
+    return line if len(line) <= _REASON_CHARACTERS_MAX else f"{line[: _REASON_CHARACTERS_MAX - 1]}…"

@@ -123,7 +123,7 @@ def asked(place: Place) -> dict[str, Any]:
     return {"topic": place[-1], "known": None if known is None else known.schemas_no}
 
 
-def learn(place: Place, row: tuple[Any, ...]) -> TopicSchemas:
+def remember(place: Place, row: tuple[Any, ...]) -> TopicSchemas:
     """Remember what schemas_of returned, and return what is known now."""
     if len(_known) >= _KNOWN_MAX:
         _known.clear()
@@ -153,7 +153,7 @@ def checked_by(cursor: Cursor[Any], topic: str, events: Events) -> Events:
     if known is None:
         row = cursor.execute(query("log", "schemas_of"), asked(place)).fetchone()
         assert row is not None
-        known = learn(place, row)
+        known = remember(place, row)
     return known.checked(topic, events)
 
 
@@ -165,5 +165,5 @@ async def checked_by_async(cursor: AsyncCursor[Any], topic: str, events: Events)
         await cursor.execute(query("log", "schemas_of"), asked(place))
         row = await cursor.fetchone()
         assert row is not None
-        known = learn(place, row)
+        known = remember(place, row)
     return known.checked(topic, events)

@@ -64,11 +64,12 @@ class SchemaProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaCheck:
-    """What a schema would be to the version before, None if there is none, and to the log.
+    """What a schema would be to the version before, and to the log.
 
     backward: whether it takes all that the version before took; forward: the other way round.
-    compatible: whether that is what `compatibility` asks for. events: those of the type that were
-    looked at; misfits: those that do not fit, of which at most 20 are in `problems`.
+    compatible: whether that is what `compatibility` asks for. compared_with: number of the version
+    before, None: there is none. events: those of the type that were looked at. misfits: events that
+    do not fit, of which at most 20 are in `problems`.
     """
 
     topic: str

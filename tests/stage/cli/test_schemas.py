@@ -31,7 +31,9 @@ def test_the_life_of_a_schema(gapless: Any, files: Any) -> None:
     one = files(OPEN)
     done = gapless("schemas", "add", "orders", one, "--type", "placed")
     assert done.out == "added version 1 of the schema of orders/placed\n"
-    assert gapless("schemas", "add", "orders", one, "--type", "placed").out.startswith("nothing to do")
+    assert gapless("schemas", "add", "orders", one, "--type", "placed").out.startswith(
+        "nothing to do"
+    )
     assert gapless("publish", "orders", '{"total": 5}', "--type", "placed").code == 0
     bad = gapless("publish", "orders", '{"total": "x"}', "--type", "placed").complaint()
     assert '/total: "x" is not of type "integer" (schema 1 of orders/placed)' in bad
@@ -46,9 +48,9 @@ def test_the_life_of_a_schema(gapless: Any, files: Any) -> None:
     assert forced.json["version"] == 2
     rows = gapless("schemas", "list", "orders", "--json").json
     assert [(row["version"], row["is_newest"]) for row in rows] == [(1, False), (2, True)]
-    shown = gapless("schemas", "show", "orders", "--type", "placed", "--version", "1")
+    shown = gapless("schemas", "show", "orders", "--type", "placed", "--number", "1")
     assert json.loads(shown.out) == OPEN
-    removed = gapless("schemas", "remove", "orders", "--type", "placed", "--version", "2")
+    removed = gapless("schemas", "remove", "orders", "--type", "placed", "--number", "2")
     assert removed.out == "removed from orders/placed: version 1 counts\n"
     assert gapless("schemas", "remove", "orders", "--type", "placed").out.endswith("none is left\n")
     assert gapless("schemas", "show", "orders").complaint().endswith("gapless schemas list orders")
@@ -89,5 +91,5 @@ def test_bad_input(gapless: Any, files: Any, tmp_path: Path) -> None:
     assert gapless("schemas", "add", "orders", str(tmp_path / "none")).complaint()
     wild = gapless("schemas", "add", "orders", good, "--type", "order.*").complaint()
     assert "no * among them" in wild
-    none = gapless("schemas", "remove", "orders", "--version", "7").complaint()
+    none = gapless("schemas", "remove", "orders", "--number", "7").complaint()
     assert "there is no version 7 of a schema of orders/*" in none

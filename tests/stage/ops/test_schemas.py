@@ -105,5 +105,20 @@ def test_doctor_names_what_cannot_be_read(conn: Connection) -> None:
     assert [each.text for each in schemas(patient)] == ["no topic has one"]
     conn.execute("""select gapless.set_schema('orders', '{"type": "objekt"}')""")
     (found,) = schemas(patient)
-    assert found.level == "fail"
+    assert found.level == "FAIL"
     assert "version 1 of the schema of orders/*: no JSON Schema" in found.text
+
+
+def test_doctor_counts_what_groups_set_aside(dsn: str, conn: Connection) -> None:
+    from gapless import testing
+    from gapless.consume.user.handler import handler
+
+    ops.add_schema(conn, "orders", INTEGER)
+
+    @handler(topic="orders", group="g", on_invalid="dead-letter")
+    def bill(unit: Any, conn: Connection) -> None: ...
+
+    conn.execute("""select gapless.publish('orders', '"x"')""")
+    assert testing.drain(dsn, bill).dead == 1
+    (found,) = schemas(Patient(conn=conn, second=conn))
+    assert found.text.startswith("g/orders set 1 unit aside that fit no schema")

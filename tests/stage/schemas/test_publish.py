@@ -39,7 +39,7 @@ def test_one_event_of_the_type_is_checked_and_no_other(conn: Connection) -> None
     gapless.publish(conn, "outbox", GOOD, event_type="order")
     gapless.publish(conn, "outbox", BAD, event_type="another")
     gapless.publish(conn, "outbox", BAD)
-    with pytest.raises(InvalidPayloadError, match="^/total: ") as refused:
+    with pytest.raises(InvalidPayloadError, match=r"^/total: ") as refused:
         gapless.publish(conn, "outbox", BAD, event_type="order")
     assert str(refused.value).endswith('is not of type "integer" (schema 1 of outbox/order)')
     assert refused.value.mismatch.pointer == "/total"
@@ -76,7 +76,9 @@ def test_of_many_the_one_that_does_not_fit_is_named_and_none_is_stored(
 ) -> None:
     ops.add_schema(conn, "outbox", ORDER)
     many = [NewEvent(payload=GOOD) for _ in range(events)]
-    with pytest.raises(InvalidPayloadError, match=f"^event {events + 1} of many: /total") as refused:
+    with pytest.raises(
+        InvalidPayloadError, match=f"^event {events + 1} of many: /total"
+    ) as refused:
         gapless.publish(conn, "outbox", [*many, NewEvent(payload=BAD)])
     assert refused.value.event == events
     assert stored(conn) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
@@ -19,7 +20,7 @@ from gapless.consume.verdict.wish import InvalidEventError
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.log.conform import NEEDED, is_at_hand
-from gapless.log.schemas import LOOK_S, TopicSchemas, learned, monotonic
+from gapless.log.schemas import LOOK_S, TopicSchemas, learned
 
 
 class Guard:
