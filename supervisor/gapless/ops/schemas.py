@@ -67,8 +67,8 @@ class SchemaCheck:
     """What a schema would be to the version before, and to the log.
 
     backward: whether it takes all that the version before took; forward: the other way round.
-    compatible: whether that is what `compatibility` asks for. compared_with: the version before, its
-    number; None: there is none. events: those of the type that were looked at. misfits: events that
+    compatible: whether that is what `compatibility` asks for. compared_with: number of the version
+    before; None: there is none. events: those of the type that were looked at. misfits: events that
     do not fit, of which at most 20 are in `problems`.
     """
 
