@@ -25,6 +25,7 @@ _NAV = (
     ("When something fails", "when-something-fails.md"),
     ("Queues", "queues.md"),
     ("Filters", "filters.md"),
+    ("Schemas", "schemas.md"),
     ("Subscriptions", "subscriptions.md"),
     ("Direct messages", "direct.md"),
     ("Later", "later.md"),

@@ -23,6 +23,20 @@ select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
+-- name: schemas_of
+-- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. There is
+-- always one row.
+select t.schemas_no, case when t.schemas_no is distinct from %(known)s::bigint then (
+  select coalesce(json_agg(
+    json_build_object('event_type', s.event_type, 'version', s.version, 'schema', s.schema::text)
+    order by s.event_type, s.version desc
+  ), '[]')::text
+  from gapless.topic_schema s
+  where s.topic_id = t.topic_id and s.removed_ts is null
+) end as schemas
+from (select %(topic)s::text as name) wanted
+left join gapless.topic t using (name)
+
 -- name: publish_one
 select gapless.publish(
   %(topic)s, %(payload)s::json, %(key)s, %(event_type)s, %(headers)s::jsonb, %(host_id)s,

@@ -26,7 +26,7 @@ begin
     cause, correlation)
     on gapless.outbox_message_t to gapless_producer;
   grant usage on sequence gapless.outbox_message_id_seq to gapless_producer;
-  grant select on gapless.topic, gapless.migration to gapless_producer, gapless_consumer;
+  grant select on gapless.topic, gapless.topic_schema, gapless.migration to gapless_producer, gapless_consumer;
   grant execute on function
     gapless.publish, gapless.publish_once, gapless.publish_each, gapless.publish_request, gapless.publish_from,
     gapless.publish_some_from, gapless.topic_id, gapless.transaction_uuid, gapless.wake_sequencer,
@@ -68,7 +68,8 @@ begin
     gapless.subscribe, gapless.unsubscribe, gapless.renew_subscription, gapless.lock_subscriptions,
     gapless.begin_subscriptions, gapless.forget_subscription, gapless.resume_subscription,
     gapless.set_missed_aside, gapless.make_condition,
-    gapless.drop_condition
+    gapless.drop_condition,
+    gapless.set_schema, gapless.remove_schema
     from gapless_consumer;
   -- An attachment reads and writes with an operator's own rights, on other tables too.
   grant insert, update, delete

@@ -7,6 +7,7 @@ traceback and exits with `exit_code`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 class GaplessError(Exception):
@@ -62,6 +63,20 @@ class RefusedError(UsageError):
 
 class PublishError(UsageError):
     """An event cannot be stored as it is, or there is no such topic; nothing was written for it."""
+
+
+class InvalidPayloadError(PublishError):
+    """A payload does not fit the schema of its topic and type; nothing was written for it.
+
+    mismatch: what it is: `pointer` to the value, `keyword` into the schema (JSON pointers), reason.
+    event: which of many, from 0; None: the only one. schema: the version and what it is of.
+    """
+
+    def __init__(self, message: str, mismatch: Any, *, event: int | None, schema: str) -> None:
+        super().__init__(message if event is None else f"event {event + 1} of many: {message}")
+        self.mismatch = mismatch
+        self.event = event
+        self.schema = schema
 
 
 class WaitError(GaplessError):

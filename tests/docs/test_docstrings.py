@@ -25,6 +25,7 @@ _UNIT_IN_NAME = re.compile(
 )
 # Numbers that count nothing: they say which one.
 _WHICH = {
+    "compared_with",
     "offset",
     "status",
     "version",

@@ -10,7 +10,14 @@ import psycopg
 from starlette.responses import JSONResponse
 
 from gapless.db.connect import is_transient
-from gapless.errors import GaplessError, PublishError, ReceiptError, UsageError, one_line
+from gapless.errors import (
+    GaplessError,
+    InvalidPayloadError,
+    PublishError,
+    ReceiptError,
+    UsageError,
+    one_line,
+)
 
 log = logging.getLogger("gapless.gateway")
 
@@ -66,6 +73,8 @@ def problem_of(error: Exception) -> Problem:
     """Return what an error means to whoever asked; what nobody expected is logged."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, InvalidPayloadError):
+        return _unfit(error)
     state = _state(error)
     if state in _BY_STATE:
         return Problem(_BY_STATE[state], _TEXTS.get(state, one_line(error)))
@@ -76,6 +85,20 @@ def problem_of(error: Exception) -> Problem:
             return Problem(status, one_line(error))
     log.error("a request failed", exc_info=error)
     return Problem(500, "the gateway failed: its log says why")
+
+
+def _unfit(error: InvalidPayloadError) -> Problem:
+    """Say where in a payload, by JSON pointers, what its schema does not take."""
+    found = error.mismatch
+    return Problem(
+        400,
+        one_line(error),
+        pointer=found.pointer,
+        keyword=found.keyword,
+        reason=found.reason,
+        schema=error.schema,
+        event=error.event,
+    )
 
 
 def _state(error: BaseException) -> str:

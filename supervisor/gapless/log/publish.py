@@ -22,7 +22,7 @@ from psycopg.rows import tuple_row
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
-from gapless.log import keyed
+from gapless.log import keyed, schemas
 from gapless.log.borrowed import AsyncHost, borrow
 from gapless.log.cause import Origin, Told, current_origin, told_of
 from gapless.log.foreign import Trouble, play, play_async
@@ -95,7 +95,8 @@ def publish(
     follows from the unit, the same at every attempt. On an autocommit connection outside a
     transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored, for an unknown topic or to_group (nothing was
-    written); UsageError for what is no connection; the driver's own error for what is the
+    written), and as InvalidPayloadError for a payload that the topic's schema does not take
+    (docs/schemas.md); UsageError for what is no connection; the driver's own error for what is the
     database's trouble. What the server refused has aborted the caller's transaction, as any
     failed statement does.
     """
@@ -126,6 +127,7 @@ def _publish_sync(conn: Connection[Any], topic: str, events: Events, told: Told)
 
 
 def _store(cursor: Cursor[Any], topic: str, events: Events, told: Told) -> UUID:
+    events = schemas.checked_by(cursor, topic, events)
     name, params, rest = statement_of(topic, events, told)
     if name in AT_ONCE:
         return transaction_id(cursor.execute(query("log", name), params).fetchone())
@@ -169,6 +171,7 @@ async def _store_async(cursor: AsyncCursor[Any], topic: str, events: Events, tol
         await cursor.execute(query("log", name), params)
         return row_of(await cursor.fetchone())
 
+    events = await schemas.checked_by_async(cursor, topic, events)
     name, params, rest = statement_of(topic, events, told)
     if name in AT_ONCE:
         return transaction_id(await ask(name, params))
@@ -197,7 +200,7 @@ def _publish_foreign(conn: Any, topic: str, events: Events, told: Told) -> UUID:
     hit("publish.before")
     try:
         with sent(topic, events):
-            script = script_of(topic, events, told)
+            script = script_of(conn, topic, events, told)
             published = play(conn, script, whole=not isinstance(events, list))
     except (Trouble, UnicodeEncodeError) as error:
         raise publish_error(error) from error.__cause__
@@ -212,7 +215,7 @@ async def _publish_awaited(found: Awaitable[Any], topic: str, events: Events, to
     hit("publish.before")
     try:
         with sent(topic, events):
-            script = script_of(topic, events, told)
+            script = script_of(conn, topic, events, told)
             published = await play_async(conn, script, whole=not isinstance(events, list))
     except (Trouble, UnicodeEncodeError) as error:
         raise publish_error(error) from error.__cause__

@@ -17,6 +17,7 @@ from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.errors import PublishError
 from gapless.failpoints import hit
+from gapless.log import schemas
 from gapless.log.event import NewEvent
 from gapless.log.keyed import Published, block_of, key_text
 from gapless.log.outgoing import outgoing, sent
@@ -37,10 +38,11 @@ def publish_request(
     if key_text(key) is None or any(e.dedupe_key or e.transaction_id for e in events):
         raise PublishError("a request has one key, and its events no dedupe_key or transaction_id")
     traced = list(outgoing(iter(events)))
-    params = block_of(topic, traced, columns(traced))
     hit("publish.before")
     try:
         with sent(topic, iter(traced)), refused(), conn.cursor(row_factory=tuple_row) as cursor:
+            fit = list(schemas.checked_by(cursor, topic, iter(traced)))
+            params = block_of(topic, fit, columns(fit))
             cursor.execute(
                 query("log", "publish_request"), {**params, "request_key": key, "digest": digest}
             )

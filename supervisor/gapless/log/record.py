@@ -23,10 +23,10 @@ def record(event: object) -> Record:
     if not isinstance(event, NewEvent):
         raise PublishError(f"many events must all be NewEvents, not {type(event).__name__}")
     return (
-        _json(event.payload, "payload"),
+        json_text(event.payload, "payload"),
         _text(event.key, "key"),
         _text(event.event_type, "event_type"),
-        None if event.headers is None else _json(event.headers, "headers"),
+        None if event.headers is None else json_text(event.headers, "headers"),
         _host(event.host_id),
         _text(event.user_id, "user_id"),
         _uuid(event.transaction_id),
@@ -61,7 +61,8 @@ def _text(value: object, name: str) -> str | None:
     return text
 
 
-def _json(value: object, name: str) -> str:
+def json_text(value: object, name: str) -> str:
+    """Return a value as JSON text. Raises PublishError that begins with `name`."""
     if isinstance(value, _JSON_TEXT):
         try:
             return value.decode()

@@ -21,6 +21,7 @@ from gapless.log.codec import decode
 from gapless.log.event import GIVEN, Event, NewEvent
 from gapless.log.keyed import group_text
 from gapless.log.record import record
+from gapless.log.schemas import checked_by, checked_by_async
 
 TIMEOUT_S_MAX = 86_400.0
 _CALL_S_MAX = 0.5
@@ -59,7 +60,8 @@ def request(
     comes later is not published. fields: to_group, key, event_type, headers, host_id, user_id, as
     of publish(). The topic has to take direct messages.
     Raises ReplyError when nobody has replied in time (the request may be handled all the same),
-    PublishError for what cannot be stored, UsageError for a connection that is in a transaction.
+    PublishError for what cannot be stored or does not fit the schema, UsageError for a connection
+    that is in a transaction.
     """
     if not isinstance(conn, Connection | AsyncConnection):
         raise UsageError(f"request() needs a connection of psycopg, not {type(conn).__name__}")
@@ -111,6 +113,8 @@ def _asked(topic: str, payload: object, timeout_s: float, fields: dict[str, Any]
 
 
 def _request_sync(conn: Connection[Any], topic: str, first: Ask, give_up_s: float) -> Any:
+    with Cursor(conn, row_factory=tuple_row) as cursor:
+        checked_by(cursor, topic, [_event_of(first)])
     request_id = _one(conn, first)
     while True:
         found = _one(conn, _waited(topic, request_id, give_up_s))
@@ -122,12 +126,20 @@ def _request_sync(conn: Connection[Any], topic: str, first: Ask, give_up_s: floa
 async def _request_async(
     conn: AsyncConnection[Any], topic: str, first: Ask, give_up_s: float
 ) -> Any:
+    async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
+        await checked_by_async(cursor, topic, [_event_of(first)])
     request_id = await _one_async(conn, first)
     while True:
         found = await _one_async(conn, _waited(topic, request_id, give_up_s))
         if found is not None:
             return decode(found)
         _require_time(request_id, give_up_s)
+
+
+def _event_of(first: Ask) -> NewEvent:
+    """Return what the schema of the topic has to take."""
+    _, params = first
+    return NewEvent(payload=params["payload"].encode(), event_type=params["event_type"])
 
 
 async def _reply_async(conn: AsyncConnection[Any], ask: Ask) -> bool:

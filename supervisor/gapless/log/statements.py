@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from gapless.log import keyed
+from gapless.log import keyed, schemas
 from gapless.log.cause import Told
 from gapless.log.event import GIVEN
 from gapless.log.foreign import Script
@@ -53,8 +53,13 @@ def copied(topic_id: Any, caused: Any, event: object) -> tuple[Any, ...]:
     return (topic_id, *made[:-1], caused)
 
 
-def script_of(topic: str, events: Events, told: Told) -> Script[UUID]:
-    """Store the events without a COPY; nothing is asked before all of them are known to be good."""
+def script_of(conn: object, topic: str, events: Events, told: Told) -> Script[UUID]:
+    """Store the events without a COPY; nothing is, before all of them are known to be good."""
+    place = schemas.place_of(conn, topic)
+    known = schemas.fresh(place)
+    if known is None:
+        known = schemas.remember(place, (yield "schemas_of", schemas.asked(place)))
+    events = known.checked(topic, events)
     calls = [statement_of(topic, block, told)[:2] for block in _blocks(events)]
     is_keyed = any(name in keyed.NAMES for name, _ in calls)
     before = (yield "tell", told) if told and is_keyed else None

@@ -167,6 +167,17 @@ if TYPE_CHECKING:
         run_schedule,
         show_schedule,
     )
+    from gapless.ops.schemas import (
+        SchemaChange,
+        SchemaCheck,
+        SchemaInfo,
+        SchemaProblem,
+        add_schema,
+        check_schema,
+        list_schemas,
+        remove_schema,
+        show_schema,
+    )
     from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
     from gapless.ops.subscriptions import (
         SubscriptionChange,
@@ -209,34 +220,35 @@ __all__ = [
     "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch", "ExpiryChange",
     "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents", "GroupExpiry",
     "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened", "ImportedEvent",
-    "ImportedUnit", "Installed", "InstalledAsConfigured",
-    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape",
-    "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point",
-    "PublishedLines", "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup",
-    "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult",
-    "ReplaySlice", "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule",
-    "ScheduleInfo", "ServerInfo", "Skipped", "SubscriptionChange", "SubscriptionInfo", "TakenEvent",
-    "Topic", "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId", "WebhookInfo",
-    "WebhookTrial", "Wish", "acknowledge", "add_schedule", "add_webhook", "adopt_topic",
-    "alter_topic", "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table",
-    "clear_filter", "count_later", "create_group", "create_key", "create_replay", "create_topic",
-    "detach_table", "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks",
-    "drop_schema", "explain", "export_units", "extend", "find_losses", "find_replay",
-    "find_retention", "find_topic", "hand_back", "happened_since", "import_unit",
-    "install_as_configured", "install_schema",
-    "is_installed", "list_attachments", "list_captures", "list_changes", "list_chunks",
-    "list_expiries", "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines",
-    "list_replays", "list_schedules", "list_subscriptions", "list_topics", "list_units",
+    "ImportedUnit", "Installed", "InstalledAsConfigured", "JsonLines", "KeyInfo", "LaterEvent",
+    "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused",
+    "PipelineStanding", "Point", "PublishedLines", "QueueJob", "QueuePartition", "Receipt",
+    "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress",
+    "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed", "Retention",
+    "SameTransaction", "Schedule", "ScheduleInfo", "SchemaChange", "SchemaCheck", "SchemaInfo",
+    "SchemaProblem", "ServerInfo", "Skipped", "SubscriptionChange", "SubscriptionInfo",
+    "TakenEvent", "Topic", "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId",
+    "WebhookInfo", "WebhookTrial", "Wish", "acknowledge", "add_schedule", "add_schema",
+    "add_webhook", "adopt_topic", "alter_topic", "apply_schedule", "attach_table", "cancel",
+    "cancel_later", "capture_table", "check_schema", "clear_filter", "count_later", "create_group",
+    "create_key", "create_replay", "create_topic", "detach_table", "diagnose", "discard_unit",
+    "discard_units", "discard_unrouted", "drop_chunks", "drop_schema", "explain", "export_units",
+    "extend", "find_losses", "find_replay", "find_retention", "find_topic", "hand_back",
+    "happened_since", "import_unit", "install_as_configured", "install_schema", "is_installed",
+    "list_attachments", "list_captures", "list_changes", "list_chunks", "list_expiries",
+    "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines", "list_replays",
+    "list_schedules", "list_schemas", "list_subscriptions", "list_topics", "list_units",
     "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture", "parse_units", "pause",
     "pause_schedule", "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay",
     "plan_seek", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
     "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
-    "remove_schedule", "remove_webhook", "renew_subscription", "replay_progress", "replay_terms",
-    "republish_unit", "reset_pipeline", "resume", "resume_schedule", "resume_subscription",
-    "resume_webhook", "revoke_key", "run_replay", "run_schedule", "search_events", "seek",
-    "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_server",
-    "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server", "stop_server",
-    "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
+    "remove_schedule", "remove_schema", "remove_webhook", "renew_subscription", "replay_progress",
+    "replay_terms", "republish_unit", "reset_pipeline", "resume", "resume_schedule",
+    "resume_subscription", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
+    "search_events", "seek", "seek_paused", "set_expiry", "set_filter", "show_group",
+    "show_schedule", "show_schema", "show_server", "show_topic", "show_unit", "show_webhook",
+    "skip_hole", "start_server", "stop_server", "subscribe", "switch_group", "take", "trace",
+    "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -311,6 +323,10 @@ if not TYPE_CHECKING:
             "gapless.ops.schedules": (
                 "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
                 "run_schedule show_schedule"
+            ),
+            "gapless.ops.schemas": (
+                "SchemaChange SchemaCheck SchemaInfo SchemaProblem add_schema check_schema "
+                "list_schemas remove_schema show_schema"
             ),
             "gapless.ops.subscriptions": (
                 "SubscriptionChange SubscriptionInfo list_subscriptions"

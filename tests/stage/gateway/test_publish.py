@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from gapless import ops
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open, problem
 
@@ -256,4 +257,22 @@ def test_sizes_are_bounded_while_reading(
     chunk = b"2000\r\n" + b"a" * 0x2000 + b"\r\n"
     endless = gateway.raw(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode(), chunk, chunk)
     assert endless.startswith(b"HTTP/1.1 413"), "it is refused before the body ends"
+    assert len(stored(conn)) == 1
+
+
+def test_a_payload_that_does_not_fit_its_schema_is_a_400_with_pointers(
+    gateway: Client, conn: Connection
+) -> None:
+    text = '{"type": "object", "properties": {"total": {"type": "integer"}}}'
+    ops.add_schema(conn, "orders", text, event_type="order")
+    good = {"payload": {"total": 5}, "event_type": "order"}
+    assert gateway.post(EVENTS, json=good).status_code == 202
+    bad = {"payload": {"total": "x"}, "event_type": "order"}
+    for headers in ({}, {"Idempotency-Key": "k1"}):
+        refused = gateway.post(EVENTS, json=[good, bad], headers=headers)
+        assert refused.status_code == 400
+        said = refused.json()
+        assert (said["pointer"], said["event"]) == ("/total", 1)
+        assert said["keyword"] == "/properties/total/type"
+        assert said["schema"] == "schema 1 of orders/order"
     assert len(stored(conn)) == 1

@@ -148,6 +148,8 @@ def _try_outside(job: Job, first_offset: int) -> Outcome:
     if claimed.outcome != "claimed":
         return claimed.outcome
     assert unit is not None
+    if job.handler.guard is not None:
+        job.handler.guard.look(job.conn, unit.topic)
     failure = call_outside(job.handler, unit)
     hit("letter.handled")
     if failure is None:

@@ -12,8 +12,10 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
+from typing import Any
 
 import psycopg
+from psycopg import Connection
 
 from gapless import loops
 from gapless.consume.unit import Fetch, Unit
@@ -52,12 +54,15 @@ class Calls:
         """When (time.monotonic) the oldest call that is under way began."""
         return min(self._began_s.values(), default=None)
 
-    def begin(self, unit: Unit, number: int | None = None) -> None:
+    def begin(self, unit: Unit, conn: Connection[Any], number: int | None = None) -> None:
         """Call the handler, on another thread, or as a task of the loop.
 
+        conn: to look at schemas with, if the handler says on_invalid.
         number: what names the unit here, where units of several partitions are in hand; else its
         first offset does.
         """
+        if self._handler.guard is not None:
+            self._handler.guard.look(conn, unit.topic)
         number = unit.first_offset if number is None else number
         self._began_s[number] = monotonic()
         if self._handler.coroutine is None:

@@ -271,7 +271,7 @@ class Outside:
                     attempt=attempt,
                     through=self._calls.elsewhere,
                 )
+                self._calls.begin(unit, job.conn)
             except (psycopg.Error, HoleError) as error:  # raised when it is noted that none began
                 self._ended.update((each.first_offset, error) for each in begun[at:])
                 return
-            self._calls.begin(unit)

@@ -252,8 +252,8 @@ class QueueCalls:
 
     def _call(self, reserved: Reserved) -> int:
         self._numbers += 1
+        self._calls.begin(reserved.unit, self._queue.conn, self._numbers)
         self._in_hand[self._numbers] = reserved
-        self._calls.begin(reserved.unit, self._numbers)
         return self._numbers
 
     def _give_up(self, reserved: Reserved, aside: Counter[str]) -> None:

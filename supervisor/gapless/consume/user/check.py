@@ -117,6 +117,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "start": ("earliest", "latest"),
     "on_failure": get_args(OnFailure),
     "delivery": get_args(DeliveryMode),
+    "on_invalid": ("dead-letter",),
 }
 _MOST = {"batch_size": 100_000, "concurrency": 1000}  # as in the configuration
 _NEVER_RUN: dict[str, Callable[[object], bool]] = {

@@ -8,9 +8,9 @@ def bill(unit: Unit, conn: Connection) -> None:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from psycopg import AsyncConnection, Connection
 
@@ -29,6 +29,8 @@ from gapless.consume.user.check import (
     visibility_of,
     weights_of,
 )
+from gapless.consume.user.guard import Guard, unguarded
+from gapless.consume.user.signature import BatchFunction, CallFunction, Payload, T, UnitFunction
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
@@ -36,29 +38,6 @@ from gapless.log.filters import Filter, filter_of
 from gapless.log.schedules import Schedule
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
-
-T = TypeVar("T")
-W_co = TypeVar("W_co", covariant=True)
-
-
-class _Validates(Protocol[W_co]):
-    """A TypeAdapter of pydantic."""
-
-    def validate_json(self, data: bytes, /) -> W_co: ...
-
-
-class _Decodes(Protocol[W_co]):
-    """A Decoder of msgspec."""
-
-    def decode(self, buf: bytes, /) -> W_co: ...
-
-
-Payload = type[T] | _Validates[T] | _Decodes[T]
-_Writes = Callable[[T, Connection[Any]], object]
-_WritesAsync = Callable[[T, AsyncConnection[Any]], Awaitable[object]]
-UnitFunction = _Writes[Unit[T]] | _WritesAsync[Unit[T]]
-BatchFunction = _Writes[Batch[T]] | _WritesAsync[Batch[T]]
-CallFunction = Callable[[Unit[T]], object]
 
 
 @dataclass(slots=True)
@@ -91,7 +70,7 @@ class Handler:
     retry_delays_s: seconds until the second, third, … attempt.
     resources: opened in each worker before its first unit, closed at its end.
     schedule: what calls it when it is due, of @gapless.schedule.
-    filter: which events its group takes.
+    filter: which events its group takes. guard: keeps what fits no schema from the function.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
@@ -114,6 +93,7 @@ class Handler:
     coroutine: Callable[..., Any] | None = None
     schedule: Schedule | None = None
     filter: Filter | None = None
+    guard: Guard | None = field(default=None, compare=False, repr=False)
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
@@ -146,6 +126,7 @@ class Options(TypedDict, total=False):
     event_types: Sequence[str] | None
     where: str | None
     params: Mapping[str, Any] | None
+    on_invalid: Literal["dead-letter"] | None
 
 
 @overload
@@ -235,6 +216,8 @@ def handler(
     event_types, where, params: which events the group takes; of others its offset passes, and they
     are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
     jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
+    on_invalid "dead-letter": a unit with an event that fits no version of its schema goes to the
+    dead letters, and the function does not see it (docs/schemas.md).
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
@@ -248,20 +231,23 @@ def handler(
     takes = filter_of(*(said.pop(name, None) for name in ("event_types", "where", "params")))
     topics = topics_of(topic, options.get("mode", "ordered"))
     decoder = None if payload is None else decoder_of(payload)
+    guard = None if said.pop("on_invalid", None) is None else Guard()
+    before = unguarded if guard is None else guard.before
 
     def decorate(function: Callable[..., Any]) -> Handler:
         check_function(function, delivery)
         called = function if decoder is None else typed(function, decoder)
         waits = is_async(function)
         made = Handler(
-            function=in_loop(called) if waits else called,
-            coroutine=called if waits else None,
+            function=before(in_loop(called) if waits else called),
+            coroutine=before(called) if waits else None,
             topic=topics[0] if topics else None,
             topics=topics if len(topics) > 1 else (),
             weights=weights_of(topic, topics),
             batch=batch,
             delivery=delivery,
             filter=takes,
+            guard=guard,
             **said,
         )
         if made.delivery == "at-least-once":

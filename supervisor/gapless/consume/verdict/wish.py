@@ -46,6 +46,10 @@ class PayloadError(DeadLetter):
     """
 
 
+class InvalidEventError(PayloadError):
+    """The payload of an event fits no version of its schema: the handler does not see its unit."""
+
+
 class Skip(Exception):  # noqa: N818
     """Undo what I wrote, and continue as if I had handled this unit; nothing is kept of it."""
 
