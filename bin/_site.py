@@ -35,6 +35,7 @@ _NAV = (
     ("The gateway (HTTP)", "gateway.md"),
     ("Tables as topics", "capture.md"),
     ("Outboxes that exist", "attach.md"),
+    ("Classic names", "classic.md"),
     ("Operations", "operations.md"),
     ("Deployment", "deployment.md"),
     ("The console", "console.md"),

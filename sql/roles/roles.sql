@@ -66,7 +66,9 @@ begin
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
     gapless.subscribe, gapless.unsubscribe, gapless.lock_subscriptions, gapless.begin_subscriptions,
-    gapless.forget_subscription
+    gapless.forget_subscription,
+    gapless.show_classic, gapless.hide_classic, gapless.note_classic_group,
+    gapless.notify_classic, gapless.silence_classic
     from gapless_consumer;
   -- An attachment reads and writes with an operator's own rights, on other tables too.
   grant insert, update, delete

@@ -67,6 +67,10 @@ COMMANDS = {
         "gapless.cli.attach",
         "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
     ),
+    "classic": Command(
+        "gapless.cli.classic",
+        "what programs that watch the classic tables still see: show, hide, notify, silence, list",
+    ),
     "webhooks": Command(
         "gapless.cli.webhooks",
         "endpoints that are called with events: add, list, test, pause, resume, remove",

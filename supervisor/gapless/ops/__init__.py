@@ -42,6 +42,14 @@ if TYPE_CHECKING:
         release_capture,
     )
     from gapless.ops.chains import Chain, ChainUnit, trace
+    from gapless.ops.classic import (
+        ClassicInfo,
+        hide_classic,
+        list_classic,
+        notify_classic,
+        show_classic,
+        silence_classic,
+    )
     from gapless.ops.control import (
         Move,
         Paused,
@@ -201,36 +209,37 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
-    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "CreatedGroup", "CreatedKey", "DlqDetails",
-    "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch", "ExpiryChange",
-    "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents", "GroupExpiry",
-    "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened", "ImportedEvent",
-    "ImportedUnit", "Installed", "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape",
-    "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point",
-    "PublishedLines", "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup",
-    "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult",
-    "ReplaySlice", "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule",
-    "ScheduleInfo", "ServerInfo", "Skipped", "SubscriptionChange", "SubscriptionInfo", "TakenEvent",
-    "Topic", "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId", "WebhookInfo",
-    "WebhookTrial", "Wish", "acknowledge", "add_schedule", "add_webhook", "adopt_topic",
-    "alter_topic", "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table",
-    "clear_filter", "count_later", "create_group", "create_key", "create_replay", "create_topic",
-    "detach_table", "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks",
-    "drop_schema", "explain", "export_units", "extend", "find_losses", "find_replay",
-    "find_retention", "find_topic", "hand_back", "happened_since", "import_unit", "install_schema",
-    "is_installed", "list_attachments", "list_captures", "list_changes", "list_chunks",
-    "list_expiries", "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines",
-    "list_replays", "list_schedules", "list_subscriptions", "list_topics", "list_units",
-    "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture", "parse_units", "pause",
-    "pause_schedule", "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay",
-    "plan_seek", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
-    "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
-    "remove_schedule", "remove_webhook", "replay_progress", "replay_terms", "republish_unit",
-    "reset_pipeline", "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay",
-    "run_schedule", "search_events", "seek", "seek_paused", "set_expiry", "set_filter",
+    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "ClassicInfo", "CreatedGroup", "CreatedKey",
+    "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch",
+    "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents",
+    "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
+    "ImportedEvent", "ImportedUnit", "Installed", "JsonLines", "KeyInfo", "LaterEvent",
+    "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused",
+    "PipelineStanding", "Point", "PublishedLines", "QueueJob", "QueuePartition", "Receipt",
+    "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress",
+    "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed", "Retention",
+    "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped", "SubscriptionChange",
+    "SubscriptionInfo", "TakenEvent", "Topic", "TopicChange", "TopicInfo", "TopicPartition",
+    "UnroutedId", "WebhookInfo", "WebhookTrial", "Wish", "acknowledge", "add_schedule",
+    "add_webhook", "adopt_topic", "alter_topic", "apply_schedule", "attach_table", "cancel",
+    "cancel_later", "capture_table", "clear_filter", "count_later", "create_group", "create_key",
+    "create_replay", "create_topic", "detach_table", "diagnose", "discard_unit", "discard_units",
+    "discard_unrouted", "drop_chunks", "drop_schema", "explain", "export_units", "extend",
+    "find_losses", "find_replay", "find_retention", "find_topic", "hand_back", "happened_since",
+    "hide_classic", "import_unit", "install_schema", "is_installed", "list_attachments",
+    "list_captures", "list_changes", "list_chunks", "list_classic", "list_expiries", "list_filters",
+    "list_groups", "list_keys", "list_later", "list_pipelines", "list_replays", "list_schedules",
+    "list_subscriptions", "list_topics", "list_units", "list_unrouted", "list_webhooks",
+    "mend_attachment", "mend_capture", "notify_classic", "parse_units", "pause", "pause_schedule",
+    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
+    "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject", "release",
+    "release_capture", "remove_group", "remove_pipeline", "remove_replay", "remove_schedule",
+    "remove_webhook", "replay_progress", "replay_terms", "republish_unit", "reset_pipeline",
+    "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
+    "search_events", "seek", "seek_paused", "set_expiry", "set_filter", "show_classic",
     "show_group", "show_schedule", "show_server", "show_topic", "show_unit", "show_webhook",
-    "skip_hole", "start_server", "stop_server", "subscribe", "switch_group", "take", "trace",
-    "try_replay", "try_webhook", "unsubscribe",
+    "silence_classic", "skip_hole", "start_server", "stop_server", "subscribe", "switch_group",
+    "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -251,6 +260,9 @@ if not TYPE_CHECKING:
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
             ),
             "gapless.ops.chains": "Chain ChainUnit trace",
+            "gapless.ops.classic": (
+                "ClassicInfo hide_classic list_classic notify_classic show_classic silence_classic"
+            ),
             "gapless.ops.control": (
                 "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"
             ),

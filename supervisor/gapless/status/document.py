@@ -72,6 +72,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
+    classic      name, problem, remedy: classic names that show or announce nothing, though asked to
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -124,6 +125,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "filters": [_renamed(each) for each in snapshot.filters],
         "expiring": [_renamed(each) for each in snapshot.expiring],
         "attachments": [asdict(each) for each in snapshot.attachments],
+        "classic": [asdict(each) for each in snapshot.classics],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],

@@ -15,7 +15,13 @@ from uuid import UUID
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import (
+    FaultyAttachment,
+    FaultyCapture,
+    FaultyClassic,
+    Squatting,
+    Unrouted,
+)
 from gapless.status.waiting import NOTHING_WAITS, Later
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
@@ -187,6 +193,7 @@ class Snapshot:
     filters: tuple[Filtered, ...] = ()
     expiring: tuple[Expiring, ...] = ()
     attachments: tuple[FaultyAttachment, ...] = ()
+    classics: tuple[FaultyClassic, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0
