@@ -1,5 +1,6 @@
 -- What the classic tables showed, for programs that still watch them: groups whose offsets are shown under the classic
--- name, topics that notify the classic channel. Two new tables; none that is there is touched.
+-- name, topics that notify the classic channel. Two new tables, which refer to topic and
+-- consumer_group: these are locked against writers for a moment.
 
 create table gapless.classic_group (
   group_id text not null,

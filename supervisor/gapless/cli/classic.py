@@ -95,5 +95,5 @@ def _place(text: str) -> tuple[str, str | None]:
     return group, topic or None
 
 
-def _or_nothing(changed: bool, text: str) -> str:
+def _or_nothing(changed: object, text: str) -> str:
     return text if changed else f"nothing to do: {text}"

@@ -34,11 +34,13 @@ def main(args: argparse.Namespace) -> int:
         if not args.yes:
             _ask(dbname)
         try:
-            drop_schema(conn)
+            left = drop_schema(conn)
         except InsufficientPrivilege as error:
             raise UsageError(needs_owner(error)) from error
-    text = f'removed schema {schema()} from database "{dbname}"; the roles gapless_* stay'
-    answer(args, text, database=dbname, removed=True)
+    text = f'removed schema {schema()} from database "{dbname}"'
+    if left:
+        text += f"; roles that others use stay: {', '.join(left)}"
+    answer(args, text, database=dbname, removed=True, roles_left=left)
     return 0
 
 

@@ -89,6 +89,23 @@ def _due(conn: Connection) -> list[_File]:
         return _pending({})
 
 
+def pending(conn: Connection) -> list[SchemaChange]:
+    """Return what migrate() would apply, in its order; changes nothing, waits for nobody.
+
+    Raises SchemaError as migrate() does, but not for an encoding.
+    """
+    return [SchemaChange(kind=file.kind, name=file.name) for file in _due(conn)]
+
+
+def newest(conn: Connection) -> str | None:
+    """Return the last migration that a database has; None: it has no schema."""
+    try:
+        applied = _applied(conn)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return None
+    return max((name for kind, name in applied if kind == "migrations"), default=None)
+
+
 def script(conn: Connection) -> str:
     """Return what migrate() would run now as one transaction for psql; "" when nothing."""
     changes = _due(conn)
@@ -124,13 +141,18 @@ def require_schema(conn: Connection) -> None:
         )
 
 
-def uninstall(conn: Connection) -> None:
-    """Drop the schema with all events, groups and dead letters in it.
+def uninstall(conn: Connection) -> list[str]:
+    """Drop the schema with all that is in it, and the roles; return the roles that stay.
 
-    Raises SchemaError, and drops nothing, if the schema is not one of ours.
+    Those stay that have other members, or something elsewhere that depends on them, or that the
+    caller may not drop. One transaction. Raises SchemaError, and drops nothing, if the schema is
+    not one of ours.
     """
     refuse_stranger(conn)
-    conn.execute(query("schema", "drop_schema"))
+    with conn.transaction():
+        conn.execute(query("schema", "drop_schema"))
+        conn.execute(query("schema", "drop_roles"))
+        return [name for (name,) in conn.execute(query("schema", "roles_left")).fetchall()]
 
 
 def _files() -> list[_File]:

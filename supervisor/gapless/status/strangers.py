@@ -1,4 +1,4 @@
-"""What others left in the way: no topic, locks without a right (I11), captured, attached, classic tables."""
+"""What others left in the way: no topic, locks without a right (I11), tables that others see."""
 
 from __future__ import annotations
 

@@ -1,0 +1,131 @@
+"""What an upgrade would do to a database, before it is done: files, locks, rows, time.
+
+`sql/locks.json` says of each file which locks it takes on tables that are there, and what it does to
+their rows. It was measured by applying the files, and a test compares (tests/migration/test_plan.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.migrate import SchemaChange, newest, pending
+from gapless.db.queries import query, sql_root
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+# Measured by `python tests/migration/test_plan.py` on 2 cores: docs/decisions/0032-classic-names.md.
+FILE_MS = 2.0
+READ_ROWS_PER_S = 400_000
+WRITTEN_ROWS_PER_S = 100_000
+_BLOCKED = {
+    "AccessExclusiveLock": "readers and writers",
+    "RowExclusiveLock": "writers of the same rows",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """A table with its chunks. rows: as the server's statistics know them; bytes: of the rows."""
+
+    table: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLock:
+    """What a file does to a table that is there.
+
+    mode: of the lock, as pg_locks says; it is held until the whole upgrade commits. blocks: who
+    waits, `readers and writers`, `writers` or `writers of the same rows`. work: `none`, `read` (all
+    rows are read once) or `written` (rows are written, at most all). rows, bytes: that it has now.
+    """
+
+    file: str
+    table: str
+    mode: str
+    blocks: str
+    work: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradePlan:
+    """What install_schema() would do.
+
+    installed: the last migration of the database; None: it has no schema. migrations: that it
+    lacks. functions, views: how many files are new or other ones. locks: on tables that are there.
+    gone: functions that will be no more: programs that call them have to be changed before.
+    seconds: about how long, reckoned from rows_per_s_read, rows_per_s_written and file_ms; without
+    the time that it waits for locks.
+    """
+
+    installed: str | None
+    migrations: Sequence[str]
+    functions: int
+    views: int
+    locks: Sequence[PlannedLock]
+    gone: Sequence[str]
+    seconds: float
+    rows_per_s_read: int = READ_ROWS_PER_S
+    rows_per_s_written: int = WRITTEN_ROWS_PER_S
+    file_ms: float = FILE_MS
+
+
+def plan_upgrade(conn: Connection[Any]) -> UpgradePlan:
+    """Return what install_schema() would do to a database; change nothing, wait for nobody.
+
+    It needs the right to read the table of migrations, which gapless_consumer and gapless_producer
+    have. Raises SchemaError for a database of a newer gapless, or a schema of somebody else.
+    """
+    changes = pending(conn)
+    before = newest(conn)
+    sizes = {each.table: each for each in rows(conn, TableSize, query("schema", "sizes"))}
+    (there,) = row(conn, query("schema", "function_names"))
+    facts = json.loads((sql_root() / "locks.json").read_text())
+    locks = [] if before is None else list(_locks(changes, facts["files"], sizes))
+    gone = sorted(set(there) & set(facts["gone"])) if changes else []
+    kinds = [change.kind for change in changes]
+    return UpgradePlan(
+        installed=before,
+        migrations=[change.name for change in changes if change.kind == "migrations"],
+        functions=kinds.count("functions"),
+        views=kinds.count("views"),
+        locks=locks,
+        gone=gone,
+        seconds=_seconds(len(changes), locks),
+    )
+
+
+def _locks(
+    changes: Sequence[SchemaChange],
+    files: Mapping[str, Mapping[str, Mapping[str, str]]],
+    sizes: Mapping[str, TableSize],
+) -> Iterator[PlannedLock]:
+    """Say what each file does to tables that are there; those that an earlier one makes are not."""
+    for change in changes:
+        for table, fact in files.get(f"{change.kind}/{change.name}", {}).items():
+            size = sizes.get(table)
+            if size is not None:
+                yield PlannedLock(
+                    file=change.name,
+                    table=table,
+                    mode=fact["mode"],
+                    blocks=_BLOCKED.get(fact["mode"], "writers"),
+                    work=fact.get("work", "none"),
+                    rows=size.rows,
+                    bytes=size.bytes,
+                )
+
+
+def _seconds(files: int, locks: Sequence[PlannedLock]) -> float:
+    read = sum(each.rows for each in locks if each.work == "read")
+    written = sum(each.rows for each in locks if each.work == "written")
+    work_s = read / READ_ROWS_PER_S + written / WRITTEN_ROWS_PER_S
+    return round(files * FILE_MS / 1000 + work_s, 3)
