@@ -47,6 +47,9 @@ on conflict (kind, name) do update set digest = excluded.digest, applied_ts = no
 -- name: drop_schema
 drop schema if exists gapless cascade;
 
+-- name: has_table
+select to_regclass('gapless.' || quote_ident(%(table)s)) is not null
+
 -- name: sizes
 -- Tables of the schema with their chunks: rows as the server's statistics know them, and bytes of the rows.
 -- returns: gapless.ops.upgrade:TableSize
@@ -67,8 +70,9 @@ select coalesce(array_agg(distinct p.proname::text order by p.proname::text), '{
 from pg_proc p where p.pronamespace = to_regnamespace('gapless')
 
 -- name: drop_roles
--- Roles belong to the cluster: one that has members of others, or that something elsewhere depends on (another database,
--- another schema, a grant of a person's), stays. Whoever made a role is its member by that alone (PostgreSQL 16).
+-- Roles belong to the cluster: one that others are members of, or that something elsewhere depends on (another
+-- database, another schema, a grant of a person's), stays. Whoever made a role is its member by that alone
+-- (PostgreSQL 16).
 do $$
 declare
   known constant text[] := array['gapless_operator', 'gapless_consumer', 'gapless_producer'];

@@ -34,7 +34,9 @@ join pg_class t on t.oid = coalesce(pg_partition_root(r.oid), r.oid)
 where l.pid = pg_backend_pid() and l.locktype = 'relation' and l.granted
   and t.relnamespace = 'gapless'::regnamespace and t.relkind in ('r', 'p')
 """
-_FUNCTION = re.compile(r"create (?:or replace )?function.*?as \$\$.*?\$\$", re.DOTALL | re.IGNORECASE)
+_FUNCTION = re.compile(
+    r"create (?:or replace )?function.*?as \$\$.*?\$\$", re.DOTALL | re.IGNORECASE
+)
 _WRITES = re.compile(r"\b(?:update|delete from) gapless\.(\w+)")
 _NAMES = (
     "select array_agg(distinct p.proname::text) from pg_proc p"

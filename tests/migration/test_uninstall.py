@@ -73,7 +73,7 @@ def use_everything(conn: Connection[Any], dsn: str) -> None:
     add_webhook(
         conn, "hook", "outbox", "https://example.com/in", secrets=["env:SECRET"], event_types=["a"]
     )
-    subscribe(conn, GroupPlace.parse("many/outbox"), "one", match={"$.a": "b"})
+    subscribe(conn, GroupPlace.parse("many/outbox"), "one", match={"a": "$.a"}, params={"a": "b"})
     add_schedule(conn, Schedule(name="tick", topic="outbox", every="1h", payload="1"))
     create_key(conn, "key", ["read:outbox"])
     show_classic(conn, "billing")

@@ -13,7 +13,7 @@ declare
 begin
   if cardinality(found_ids) = 0 then
     raise exception 'there is no group "%"%: gapless groups lists them', _group_id,
-      coalesce(format(' of topic "%s"', _topic), '')
+      case when _topic is null then '' else format(' of topic "%s"', _topic) end
       using errcode = 'GL404';
   elsif cardinality(found_ids) > 1 then
     raise exception 'group "%" has several topics: say which, as GROUP/TOPIC', _group_id using errcode = 'GL400';

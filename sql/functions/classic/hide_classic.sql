@@ -1,4 +1,5 @@
--- Show a group's offsets under the classic name no more; with the last group the view goes, too. False: it was not shown.
+-- Show a group's offsets under the classic name no more; with the last group the view goes, too. False: it was not
+-- shown.
 --   select gapless.hide_classic('billing', 'orders');
 -- Raises GL400, GL404. The view of another role stays, and shows nothing.
 create or replace function gapless.hide_classic(group_id text, topic text default null)

@@ -1,7 +1,8 @@
--- Show a group's offsets as the classic consumer_offsets did, from now on: in a view with its three keys and next_offset.
+-- Show a group's offsets as the classic consumer_offsets did, from now on: in a view with its three keys and
+-- next_offset.
 --   select gapless.show_classic('billing', 'orders');
--- topic: default, the group's only one. view: its name, as SQL spells it; all groups are shown in the same. False: it was
--- shown before. The view reads where the offsets are, so it is never behind, and no group pays for it.
+-- topic: default, the group's only one. view: its name, as SQL spells it; all groups are shown in the same. False:
+-- it was shown before. The view reads where the offsets are, so it is never behind, and no group pays for it.
 -- Raises GL400, GL404; GL409 where something else has that name: nothing of anybody's is replaced.
 -- With the rights of whoever calls: CREATE on the schema of the view.
 create or replace function gapless.show_classic(

@@ -27,7 +27,9 @@ def show_plan(conn: Connection[Any], args: argparse.Namespace) -> int:
         raise UsageError(
             f'role "{conn.info.user}" may not read {schema()}.migration: grant it gapless_consumer'
         ) from error
-    answer(args, "\n".join(_lines(plan, conn.info.dbname)), database=conn.info.dbname, **asdict(plan))
+    answer(
+        args, "\n".join(_lines(plan, conn.info.dbname)), database=conn.info.dbname, **asdict(plan)
+    )
     return 0
 
 
@@ -40,7 +42,8 @@ def _lines(plan: UpgradePlan, dbname: str) -> Iterator[str]:
     files = [(plan.functions, "function"), (plan.views, "view")]
     parts = [quantity(len(plan.migrations), "migration")]
     parts += [quantity(number, noun) for number, noun in files if number]
-    yield f"would apply {', '.join(parts)}, roles, in one transaction, in about {plan.seconds:.1f} s"
+    what = ", ".join([*parts, "roles"])
+    yield f"would apply {what}, in one transaction, in about {plan.seconds:.1f} s"
     yield from (f"  {name}" for name in plan.migrations)
     if plan.installed is None:
         return

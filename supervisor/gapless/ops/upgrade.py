@@ -1,24 +1,23 @@
 """What an upgrade would do to a database, before it is done: files, locks, rows, time.
 
-`sql/locks.json` says of each file which locks it takes on tables that are there, and what it does to
-their rows. It was measured by applying the files, and a test compares (tests/migration/test_plan.py).
+`sql/locks.json` says of each file which locks it takes on tables that are there, and what it does
+to their rows: measured by applying the files; tests/migration/test_plan.py compares.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gapless.db.migrate import SchemaChange, newest, pending
-from gapless.db.queries import query, sql_root
+from gapless.db.migrate import SchemaChange, functions_gone, locks, newest, pending
+from gapless.db.queries import query
 from gapless.ops.rows import row, rows
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-# Measured by `python tests/migration/test_plan.py` on 2 cores: docs/decisions/0032-classic-names.md.
+# Measured on 2 cores, rows of 1 KB: docs/decisions/0032-classic-names.md.
 FILE_MS = 2.0
 READ_ROWS_PER_S = 400_000
 WRITTEN_ROWS_PER_S = 100_000
@@ -30,7 +29,10 @@ _BLOCKED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """A table with its chunks. rows: as the server's statistics know them; bytes: of the rows."""
+    """A table with its chunks.
+
+    rows: how many rows the server's statistics know of. bytes: that its rows have on disk.
+    """
 
     table: str
     rows: int
@@ -60,10 +62,12 @@ class UpgradePlan:
     """What install_schema() would do.
 
     installed: the last migration of the database; None: it has no schema. migrations: that it
-    lacks. functions, views: how many files are new or other ones. locks: on tables that are there.
-    gone: functions that will be no more: programs that call them have to be changed before.
-    seconds: about how long, reckoned from rows_per_s_read, rows_per_s_written and file_ms; without
-    the time that it waits for locks.
+    lacks. functions: how many files of functions are new or other ones. views: how many files of
+    views are new or other ones. locks: on tables that are there. gone: functions that will be no
+    more: programs that call them have to be changed before. seconds: about how many seconds it
+    takes, without those in which it waits for locks. rows_per_s_read: rows that are taken to be
+    read in a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
+    milliseconds that each file is taken to need.
     """
 
     installed: str | None
@@ -88,18 +92,17 @@ def plan_upgrade(conn: Connection[Any]) -> UpgradePlan:
     before = newest(conn)
     sizes = {each.table: each for each in rows(conn, TableSize, query("schema", "sizes"))}
     (there,) = row(conn, query("schema", "function_names"))
-    facts = json.loads((sql_root() / "locks.json").read_text())
-    locks = [] if before is None else list(_locks(changes, facts["files"], sizes))
-    gone = sorted(set(there) & set(facts["gone"])) if changes else []
+    found = [] if before is None else list(_locks(changes, locks(), sizes))
+    gone = sorted(set(there) & set(functions_gone())) if changes else []
     kinds = [change.kind for change in changes]
     return UpgradePlan(
         installed=before,
         migrations=[change.name for change in changes if change.kind == "migrations"],
         functions=kinds.count("functions"),
         views=kinds.count("views"),
-        locks=locks,
+        locks=found,
         gone=gone,
-        seconds=_seconds(len(changes), locks),
+        seconds=_seconds(len(changes), found),
     )
 
 

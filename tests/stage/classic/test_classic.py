@@ -32,7 +32,9 @@ from gapless.ops.groups import create_group, remove_group
 from gapless.ops.switch import hand_back, switch_group
 from gapless.testing import drain
 
-VIEW = "select group_id, topic_id, partition_id, next_offset from public.consumer_offsets order by 3"
+VIEW = (
+    "select group_id, topic_id, partition_id, next_offset from public.consumer_offsets order by 3"
+)
 # As light-portal's consumer claims, by the names of the classic tables.
 CLAIM = (
     "with to_claim as (select group_id, partition_id, next_offset from public.consumer_offsets"
