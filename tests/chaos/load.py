@@ -292,14 +292,67 @@ COMMON = [*("raise", "mend", "again", "dead", "skip", "flaky", "cut") * 2, *["sl
 COMMONLY = 0.15  # of orders
 
 
+class Brake:
+    """Slows a producer down while some group is far behind.
+
+    A machine on which producers are faster than handlers collects a backlog for as long as a run lasts, and a
+    soak of half an hour then ends without a verdict: what is not handled in time counts neither way.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._look_again_s = 0.0
+        self._behind = 0
+
+    def rest_s(self) -> float:
+        """Return for how many seconds to rest before the next order."""
+        if time.monotonic() >= self._look_again_s:
+            self._behind = self._look()
+            self._look_again_s = time.monotonic() + LOOK_S
+        return SLOWED_S if self._behind > BEHIND_MAX else 0.0
+
+    def _look(self) -> int:
+        """Return by how many events the slowest group is behind; what it was, if nobody can say."""
+        with (
+            suppress(psycopg.Error),
+            psycopg.connect(
+                self._dsn,
+                autocommit=True,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                application_name="chaos/brake",
+            ) as conn,
+        ):
+            row = conn.execute(_BEHIND).fetchone()
+            return int(row[0]) if row else 0
+        return self._behind
+
+
+_BEHIND = """
+select coalesce(max(g.behind), 0)
+from (
+  select sum(greatest(0, n.last + 1 - c.next_offset)) as behind
+  from gapless.consumer_offsets c
+  cross join lateral (
+    select coalesce(max(s.last_offset), 0) as last from gapless.log_segment s
+    where (s.topic_id, s.partition_id) = (c.topic_id, c.partition_id)
+  ) n
+  group by c.group_id
+) g
+"""
+BEHIND_MAX = 3000  # events of the slowest group; more than a restart of the server leaves behind
+LOOK_S = 5.0
+SLOWED_S = 2.0  # not for ever: a partition that stands still is found by what waits for it
+
+
 def main(dsn: str, folder: str, name: str, seed: str, rate: str) -> None:
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
     producer = Producer(dsn, Path(folder), name, int(seed))
+    brake = Brake(dsn)
     pace = Random(seed)
     while not stopping:
         producer.publish_one()
-        time.sleep(pace.uniform(0, 2 / float(rate)))
+        time.sleep(pace.uniform(0, 2 / float(rate)) + brake.rest_s())
 
 
 if __name__ == "__main__":
