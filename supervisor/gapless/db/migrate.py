@@ -119,12 +119,14 @@ def _strongest(changes: list[_File]) -> dict[str, str]:
 
 def locks() -> dict[str, dict[str, dict[str, str]]]:
     """Return which locks each file takes on tables that are there: `kind/name`, table, facts."""
-    return _facts().get("files", {})
+    found: dict[str, dict[str, dict[str, str]]] = _facts().get("files", {})
+    return found
 
 
 def functions_gone() -> list[str]:
     """Return the names of functions that older programs had, and this one has not."""
-    return _facts().get("gone", [])
+    found: list[str] = _facts().get("gone", [])
+    return found
 
 
 def _facts() -> dict[str, Any]:

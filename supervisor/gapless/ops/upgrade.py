@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # Measured on 2 cores, rows of 1 KB: docs/decisions/0032-classic-names.md.
 FILE_MS = 2.0
-READ_ROWS_PER_S = 400_000
-WRITTEN_ROWS_PER_S = 100_000
+READ_ROWS_PER_S = 140_000
+WRITTEN_ROWS_PER_S = 75_000
 _BLOCKED = {
     "AccessExclusiveLock": "readers and writers",
     "RowExclusiveLock": "writers of the same rows",
