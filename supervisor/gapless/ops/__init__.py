@@ -6,7 +6,8 @@
 
 Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
 has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
-They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0.
+They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0. What
+says that something was done says it in words, too: str(record) is what a command prints.
 What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
 is one, for what the database refuses, with its SQLSTATE. What is psycopg's own error stays that.
 Functions that commit step by step say so. Each name is imported where it is first asked for.
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         show_classic,
         silence_classic,
     )
+    from gapless.ops.configured import InstalledAsConfigured, install_as_configured
     from gapless.ops.control import (
         Move,
         Paused,
@@ -214,12 +216,12 @@ __all__ = [
     "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch",
     "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents",
     "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
-    "ImportedEvent", "ImportedUnit", "Installed", "JsonLines", "KeyInfo", "LaterEvent",
-    "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused",
-    "PipelineStanding", "PlannedLock", "Point", "PublishedLines", "QueueJob", "QueuePartition",
-    "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo", "ReplayPlan",
-    "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial", "Resumed",
-    "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
+    "ImportedEvent", "ImportedUnit", "Installed", "InstalledAsConfigured", "JsonLines", "KeyInfo",
+    "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind",
+    "Paused", "PipelineStanding", "PlannedLock", "Point", "PublishedLines", "QueueJob",
+    "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo",
+    "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial",
+    "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "ServerInfo", "Skipped",
     "SubscriptionChange", "SubscriptionInfo", "TableSize", "TakenEvent", "Topic", "TopicChange",
     "TopicInfo", "TopicPartition", "UnroutedId", "UpgradePlan", "WebhookInfo", "WebhookTrial",
     "Wish", "acknowledge", "add_schedule", "add_webhook", "adopt_topic", "alter_topic",
@@ -227,21 +229,21 @@ __all__ = [
     "count_later", "create_group", "create_key", "create_replay", "create_topic", "detach_table",
     "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks", "drop_schema",
     "explain", "export_units", "extend", "find_losses", "find_replay", "find_retention",
-    "find_topic", "hand_back", "happened_since", "hide_classic", "import_unit", "install_schema",
-    "is_installed", "list_attachments", "list_captures", "list_changes", "list_chunks",
-    "list_classic", "list_expiries", "list_filters", "list_groups", "list_keys", "list_later",
-    "list_pipelines", "list_replays", "list_schedules", "list_subscriptions", "list_topics",
-    "list_units", "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture",
-    "notify_classic", "parse_units", "pause", "pause_schedule", "pause_webhook", "peek",
-    "place_group", "plan_attachment", "plan_replay", "plan_seek", "plan_upgrade", "publish_lines",
-    "queue_state", "redrive_unit", "redrive_units", "reject", "release", "release_capture",
-    "remove_group", "remove_pipeline", "remove_replay", "remove_schedule", "remove_webhook",
-    "replay_progress", "replay_terms", "republish_unit", "reset_pipeline", "resume",
-    "resume_schedule", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
-    "search_events", "seek", "seek_paused", "set_expiry", "set_filter", "show_classic",
-    "show_group", "show_schedule", "show_server", "show_topic", "show_unit", "show_webhook",
-    "silence_classic", "skip_hole", "start_server", "stop_server", "subscribe", "switch_group",
-    "take", "trace", "try_replay", "try_webhook", "unsubscribe",
+    "find_topic", "hand_back", "happened_since", "hide_classic", "import_unit",
+    "install_as_configured", "install_schema", "is_installed", "list_attachments", "list_captures",
+    "list_changes", "list_chunks", "list_classic", "list_expiries", "list_filters", "list_groups",
+    "list_keys", "list_later", "list_pipelines", "list_replays", "list_schedules",
+    "list_subscriptions", "list_topics", "list_units", "list_unrouted", "list_webhooks",
+    "mend_attachment", "mend_capture", "notify_classic", "parse_units", "pause", "pause_schedule",
+    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
+    "plan_upgrade", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
+    "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
+    "remove_schedule", "remove_webhook", "replay_progress", "replay_terms", "republish_unit",
+    "reset_pipeline", "resume", "resume_schedule", "resume_webhook", "revoke_key", "run_replay",
+    "run_schedule", "search_events", "seek", "seek_paused", "set_expiry", "set_filter",
+    "show_classic", "show_group", "show_schedule", "show_server", "show_topic", "show_unit",
+    "show_webhook", "silence_classic", "skip_hole", "start_server", "stop_server", "subscribe",
+    "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -265,6 +267,7 @@ if not TYPE_CHECKING:
             "gapless.ops.classic": (
                 "ClassicInfo hide_classic list_classic notify_classic show_classic silence_classic"
             ),
+            "gapless.ops.configured": "InstalledAsConfigured install_as_configured",
             "gapless.ops.control": (
                 "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"
             ),
