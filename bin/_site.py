@@ -37,6 +37,7 @@ _NAV = (
     ("Behind nginx, Caddy, Traefik", "behind-a-proxy.md"),
     ("Tables as topics", "capture.md"),
     ("Outboxes that exist", "attach.md"),
+    ("Classic names", "classic.md"),
     ("Operations", "operations.md"),
     ("Deployment", "deployment.md"),
     ("The console", "console.md"),

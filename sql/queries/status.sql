@@ -282,6 +282,14 @@ from gapless.attachments a
 where a.problem is not null
 order by 1
 
+-- name: classics
+-- Classic names that show or announce nothing, though somebody asked for it.
+-- returns: gapless.status.strangers:FaultyClassic
+select distinct c.name, c.problem, c.remedy
+from gapless.classics c
+where c.problem is not null
+order by 1, 3
+
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.
 -- returns: gapless.status.snapshot:HeldLog

@@ -69,7 +69,9 @@ begin
     gapless.begin_subscriptions, gapless.forget_subscription, gapless.resume_subscription,
     gapless.set_missed_aside, gapless.make_condition,
     gapless.drop_condition,
-    gapless.set_schema, gapless.remove_schema
+    gapless.set_schema, gapless.remove_schema,
+    gapless.show_classic, gapless.hide_classic, gapless.note_classic_group,
+    gapless.notify_classic, gapless.silence_classic
     from gapless_consumer;
   -- An attachment reads and writes with an operator's own rights, on other tables too.
   grant insert, update, delete

@@ -26,6 +26,9 @@ COMMANDS = {
     "subscriptions": "many subscriptions in one group, whose events it takes: list, add, remove",
     "schemas": "what payloads have to be, by topic and type: add, check, list, show, remove",
     "attach": "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
+    "classic": (
+        "what programs that watch the classic tables still see: show, hide, notify, silence, list"
+    ),
     "webhooks": "endpoints that are called with events: add, list, test, pause, resume, remove",
     "tail": "look at the events of a topic, also as they come",
     "trace": (

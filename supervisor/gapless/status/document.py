@@ -78,6 +78,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
+    classic      name, problem, remedy: classic names that show or announce nothing, though asked to
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -117,18 +118,26 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "groups": [_group(line) for line in group_lines(snapshot, history)],
         "partitions": [_partition(row, history) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
-        "squatters": [asdict(each) for each in snapshot.squatters],
-        "unrouted": [asdict(each) for each in snapshot.unrouted],
-        "captures": [asdict(each) for each in snapshot.captures],
+        **_strangers(snapshot),
         "filters": [_renamed(each) for each in snapshot.filters],
         "subscribed": [_renamed(each) for each in snapshot.subscribed],
         "expiring": [_renamed(each) for each in snapshot.expiring],
-        "attachments": [asdict(each) for each in snapshot.attachments],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],
         "evictions": [_eviction(gone) for gone in snapshot.evictions],
+    }
+
+
+def _strangers(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what others left in the way, and what is not as they were promised."""
+    return {
+        "squatters": [asdict(each) for each in snapshot.squatters],
+        "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "captures": [asdict(each) for each in snapshot.captures],
+        "attachments": [asdict(each) for each in snapshot.attachments],
+        "classic": [asdict(each) for each in snapshot.classics],
     }
 
 

@@ -147,6 +147,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from (_leaving(each) for each in snapshot.subscribed if each.near)
     yield from (each.trouble for each in snapshot.filters if each.is_troubled)
     yield from map(str, snapshot.attachments[:1])  # gapless attach shows all
+    yield from map(str, snapshot.classics[:1])
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"

@@ -23,7 +23,13 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import (
+    FaultyAttachment,
+    FaultyCapture,
+    FaultyClassic,
+    Squatting,
+    Unrouted,
+)
 from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
@@ -56,6 +62,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         subscribed = _ask(conn, "subscribed", Subscribed)
         expiring = _ask(conn, "expiring", Expiring)
         attachments = _ask(conn, "attachments", FaultyAttachment)
+        classics = _ask(conn, "classics", FaultyClassic)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
@@ -78,6 +85,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             subscribed=tuple(subscribed),
             expiring=tuple(expiring),
             attachments=tuple(attachments),
+            classics=tuple(classics),
             later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),

@@ -15,7 +15,13 @@ from uuid import UUID
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import (
+    FaultyAttachment,
+    FaultyCapture,
+    FaultyClassic,
+    Squatting,
+    Unrouted,
+)
 from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import NOTHING_WAITS, Later
 
@@ -189,6 +195,7 @@ class Snapshot:
     subscribed: tuple[Subscribed, ...] = ()
     expiring: tuple[Expiring, ...] = ()
     attachments: tuple[FaultyAttachment, ...] = ()
+    classics: tuple[FaultyClassic, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

@@ -64,6 +64,10 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
         ),
         _table(
+            ("CLASSIC", "PROBLEM", "REMEDY"),
+            [(each.name, each.problem, each.remedy) for each in snapshot.classics],
+        ),
+        _table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
                 *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),
