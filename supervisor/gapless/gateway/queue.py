@@ -7,7 +7,6 @@ events are anybody's again when their time is over.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from gapless.gateway.params import seconds_in, text_in
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.ranges import bounds_of
 from gapless.ops import queue as ops
+from gapless.ops.taken import take_texts, taken_json
 from gapless.ops.text import json_text
 
 WAIT_S_MAX = 30.0
@@ -52,7 +52,10 @@ async def take(gateway: Gateway, request: Request) -> Response:
         if taken or left_s <= 0 or gateway.is_draining or await request.is_disconnected():
             break
         await gateway.either(news, min(LOOK_EVERY_S, left_s))
-    return _answer({"events": [_event(each) for each in taken]}) if taken else Response(None, 204)
+    if not taken:
+        return Response(None, 204)
+    events = ", ".join(taken_json(each, "group", "topic") for each in taken)
+    return Response(f'{{"events": [{events}]}}', media_type="application/json")
 
 
 async def acknowledge(gateway: Gateway, request: Request) -> Response:
@@ -89,11 +92,7 @@ async def extend(gateway: Gateway, request: Request) -> Response:
 
 def _taken(conn: Connection[Any], *, group: str, topic: str, **how: Any) -> list[ops.TakenEvent]:
     sequence_if_alone(conn)
-    return ops.take(conn, group, topic, **how)
-
-
-def _event(taken: ops.TakenEvent) -> dict[str, Any]:
-    return {name: value for name, value in asdict(taken).items() if name not in ("group", "topic")}
+    return take_texts(conn, group, topic, **how)
 
 
 def _held(request: Request, fields: Fields) -> ops.Receipt:

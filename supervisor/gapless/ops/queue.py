@@ -117,15 +117,18 @@ def take(
     Raises UsageError for a time above 366 days; RefusedError for what is out of range (GL400), not
     there (GL404), or an ordered group (GL409).
     """
-    where = {"group": group, "topic": topic}
-    return rows(
-        conn,
-        TakenEvent,
-        query("queue", "take"),
-        **where,
-        max_events=max_events,
-        visibility_s=_seconds("visibility", visibility_s),
-    )
+    params = take_params(group, topic, max_events, visibility_s)
+    return rows(conn, TakenEvent, query("queue", "take"), **params)
+
+
+def take_params(group: str, topic: str, max_events: int, visibility_s: float) -> dict[str, object]:
+    """Return what the query of take() needs. Raises UsageError as take() does."""
+    return {
+        "group": group,
+        "topic": topic,
+        "max_events": max_events,
+        "visibility_s": _seconds("visibility", visibility_s),
+    }
 
 
 def acknowledge(conn: Connection[Any], held: Receipt) -> int:

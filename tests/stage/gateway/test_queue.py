@@ -52,6 +52,30 @@ def test_each_event_is_taken_once_and_acknowledged(mails: Client, conn: Connecti
     assert "receipt" in problem_one["detail"]
 
 
+AS_WRITTEN = (
+    "1.10",
+    "1e400",
+    "-0.0",
+    "123456789012345678901234567890",
+    "9" * 5000,  # more digits than Python reads
+    '{"a": 1, "a": 2}',
+    '{"price": 1.10,  "spaced" : [ ]}',
+    r'"\u0000 \ud83d\ude00"',
+)
+
+
+def test_a_payload_is_given_as_it_was_written(mails: Client, conn: Connection) -> None:
+    insert = "insert into gapless.outbox_message_t (topic_id, key, payload, headers) "
+    insert += "select topic_id, 'k', %s::text::json, '{\"rate\": 1.10}' from gapless.topic "
+    for text in AS_WRITTEN:
+        conn.execute(insert + "where name = 'orders'", [text])
+    found = mails.post(f"{MAILS}/take", json={"topic": "orders", "max_events": 100})
+    assert found.status_code == 200, found.text
+    for text in AS_WRITTEN:
+        assert f'"payload": {text}, "headers": {{"rate": 1.10}}}}' in found.text
+    assert found.text.count('"receipt"') == len(AS_WRITTEN)
+
+
 def test_an_event_comes_back(mails: Client, conn: Connection) -> None:
     mails.publish("a")
     (first,) = take(mails)
