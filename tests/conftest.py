@@ -139,34 +139,40 @@ def server_dsn(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def template(server_dsn: str) -> Iterator[str]:
+def admin(server_dsn: str) -> Iterator[Connection]:
+    """A session in the server's database `postgres`, for all databases that are made and dropped."""
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def template(admin: Connection, server_dsn: str) -> Iterator[str]:
     """The name of a database in which migrate() and create_chunks() ran once."""
     name = f"gapless_template_{uuid4().hex[:12]}"
-    with psycopg.connect(server_dsn, autocommit=True) as admin:
-        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        with connect(make_conninfo(server_dsn, dbname=name), role="template") as conn:
-            migrate(conn)
-            create_chunks(conn)
-        yield name
-        _drop(admin, name)
+    admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    with connect(make_conninfo(server_dsn, dbname=name), role="template") as conn:
+        migrate(conn)
+        create_chunks(conn)
+    yield name
+    _drop(admin, name)
 
 
 @pytest.fixture
-def empty_dsn(server_dsn: str) -> Iterator[str]:
+def empty_dsn(admin: Connection, server_dsn: str) -> Iterator[str]:
     """A fresh database without the gapless schema."""
-    yield from _database(server_dsn, "template1")
+    yield from _database(admin, server_dsn, "template1")
 
 
 @pytest.fixture
-def dsn(server_dsn: str, template: str) -> Iterator[str]:
+def dsn(admin: Connection, server_dsn: str, template: str) -> Iterator[str]:
     """A fresh database with the schema and its first chunks."""
-    yield from _database(server_dsn, template)
+    yield from _database(admin, server_dsn, template)
 
 
 @pytest.fixture(scope="module")
-def module_dsn(server_dsn: str, template: str) -> Iterator[str]:
+def module_dsn(admin: Connection, server_dsn: str, template: str) -> Iterator[str]:
     """The same, one for all tests of a file."""
-    yield from _database(server_dsn, template)
+    yield from _database(admin, server_dsn, template)
 
 
 @pytest.fixture
@@ -245,24 +251,21 @@ def _memory_folder() -> Path | None:
     return memory / f"gapless-test-{uuid4().hex[:12]}"
 
 
-def _database(server_dsn: str, template: str) -> Iterator[str]:
+def _database(admin: Connection, server_dsn: str, template: str) -> Iterator[str]:
     name = f"gapless_test_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server_dsn, autocommit=True) as admin:
-        # To copy files is three times as fast as to log pages; up to PostgreSQL 14 it is the only way.
-        by = "strategy file_copy" if admin.info.server_version >= 150000 else ""
-        admin.execute(
-            sql.SQL("create database {} template {} {}").format(
-                sql.Identifier(name), sql.Identifier(template), sql.SQL(by)
-            )
+    # To copy files is three times as fast as to log pages; up to PostgreSQL 14 it is the only way.
+    by = "strategy file_copy" if admin.info.server_version >= 150000 else ""
+    admin.execute(
+        sql.SQL("create database {} template {} {}").format(
+            sql.Identifier(name), sql.Identifier(template), sql.SQL(by)
         )
-        # Transactions can be prepared on this server, and yet publishers notify, as on most.
-        admin.execute(
-            sql.SQL("alter database {} set gapless.wake = 'on'").format(sql.Identifier(name))
-        )
-        try:
-            yield make_conninfo(server_dsn, dbname=name)
-        finally:
-            _drop(admin, name)
+    )
+    # Transactions can be prepared on this server, and yet publishers notify, as on most.
+    admin.execute(sql.SQL("alter database {} set gapless.wake = 'on'").format(sql.Identifier(name)))
+    try:
+        yield make_conninfo(server_dsn, dbname=name)
+    finally:
+        _drop(admin, name)
 
 
 def _drop(admin: Connection, name: str) -> None:

@@ -55,6 +55,7 @@ def run(folder: Path, *skips: tuple[str, str]) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.long
 def test_an_unexpected_skip_is_a_failure_and_says_so(tmp_path: Path) -> None:
     code, said = run(tmp_path, ("test_it.py::test_three", "no *"))
     assert code == 1
@@ -69,6 +70,7 @@ def test_expected_skips_are_none(tmp_path: Path) -> None:
     assert (code, said.count("UNEXPECTED")) == (0, 0), said
 
 
+@pytest.mark.long
 def test_another_reason_or_test_is_unexpected(tmp_path: Path) -> None:
     assert run(tmp_path, ("test_it.py::test_[23]*", "*"))[0] == 1
     assert run(tmp_path, ("*", "no reason"), ("*", "the moon"))[0] == 1

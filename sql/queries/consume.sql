@@ -27,12 +27,35 @@ from gapless.claim_events(
 
 -- name: claim_kept
 select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
-  timeline, kept, kept_offsets, filter_errors, lost_id, matched, id, key, event_type, payload, headers, host_id,
+  timeline, kept, kept_offsets, filter_errors, lost_id, matched, asks, id, key, event_type, payload, headers, host_id,
   user_id, transaction_id, xid, created_ts, cause, correlation
 from gapless.claim_kept(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(batch_size)s,
-  %(events_max)s, %(place)s, %(group_by)s, %(scan_max)s
+  %(events_max)s, %(place)s, %(group_by)s, %(scan_max)s, true
 )
+
+-- name: limit_conditions
+-- So much time for what the next statement asks (consume/read/conditions.py: LIMIT_S), instead of the handlers'.
+select set_config('gapless.timeout', current_setting('statement_timeout'), true),
+  set_config('statement_timeout', %(limit)s, true)
+
+-- name: ask_conditions
+select offsets, matched, failed, reasons, slow, rest
+from gapless.ask_conditions(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(message_ids)s, %(first_offset)s, %(only)s
+)
+
+-- name: stop_subscriptions
+select gapless.stop_subscriptions(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(ids)s, %(reasons)s
+)
+
+-- name: tally_filter
+select gapless.tally_filter(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, c.filter_no, %(events)s, %(kept_offsets)s, %(filter_errors)s
+)
+from gapless.consumer_offsets c
+where c.group_id = %(group_id)s and c.topic_id = %(topic_id)s and c.partition_id = %(partition_id)s
 
 -- name: claim_ahead
 select claim_xid, place_after

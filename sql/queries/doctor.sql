@@ -221,13 +221,3 @@ left join lateral (
   limit 1
 ) w on true
 order by 1, 2, 3
-
--- name: subscribed
--- returns: gapless.ops.doctor.subscriptions:Subscribed
-select f.group_id as "group", t.name as topic, count(s.subscription_id) as subscriptions
-from gapless.group_filter f
-join gapless.topic t using (topic_id)
-left join gapless.subscription s on s.group_id = f.group_id and s.topic_id = f.topic_id
-where f.subscribed
-group by f.group_id, t.name
-order by 1, 2

@@ -223,6 +223,10 @@ select gapless.close_chunks()
 -- returns: gapless.log.expiry:Expired
 select e.group_id, e.set_aside from gapless.expire_groups(%(gap_s)s) e
 
+-- name: expire_subscriptions
+-- returns: gapless.log.expiry:ExpiredSubscriptions
+select e.group_id, e.topic, e.subscriptions from gapless.expire_subscriptions(%(gap_s)s) e
+
 -- name: drop_chunk
 select gapless.drop_chunk()
 

@@ -46,3 +46,56 @@ on conflict (kind, name) do update set digest = excluded.digest, applied_ts = no
 
 -- name: drop_schema
 drop schema if exists gapless cascade;
+
+-- name: has_table
+select to_regclass('gapless.' || quote_ident(%(table)s)) is not null
+
+-- name: sizes
+-- Tables of the schema with their chunks: rows as the server's statistics know them, and bytes of the rows.
+-- returns: gapless.ops.upgrade:TableSize
+select w.name as "table",
+  coalesce(
+    sum(case when r.reltuples >= 0 then r.reltuples::bigint else pg_stat_get_live_tuples(r.oid) end), 0
+  )::bigint as rows,
+  coalesce(sum(pg_relation_size(r.oid)), 0)::bigint as bytes
+from pg_class r
+cross join lateral (select coalesce(pg_partition_root(r.oid), r.oid) as id) x
+join pg_class t on t.oid = x.id
+cross join lateral (select t.relname::text as name) w
+where t.relnamespace = to_regnamespace('gapless') and r.relkind = 'r'
+group by w.name
+
+-- name: function_names
+select coalesce(array_agg(distinct p.proname::text order by p.proname::text), '{}')
+from pg_proc p where p.pronamespace = to_regnamespace('gapless')
+
+-- name: drop_roles
+-- Roles belong to the cluster: one that others are members of, or that something elsewhere depends on (another
+-- database, another schema, a grant of a person's), stays. Whoever made a role is its member by that alone
+-- (PostgreSQL 16).
+do $$
+declare
+  known constant text[] := array['gapless_operator', 'gapless_consumer', 'gapless_producer'];
+  each text;
+begin
+  foreach each in array known loop
+    if exists (
+      select from pg_auth_members m join pg_roles r on r.oid = m.roleid join pg_roles w on w.oid = m.member
+      where r.rolname = each and w.rolname <> all (known) and not m.admin_option
+    ) then
+      continue;
+    end if;
+    begin
+      execute format('drop role if exists %I', each);
+    exception
+      when insufficient_privilege or dependent_objects_still_exist then
+        continue;
+    end;
+  end loop;
+end
+$$;
+
+-- name: roles_left
+select r.rolname::text from pg_roles r
+where r.rolname in ('gapless_operator', 'gapless_consumer', 'gapless_producer')
+order by 1

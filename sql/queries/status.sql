@@ -257,6 +257,14 @@ join gapless.consumer_group g on g.group_id = f.group_id and g.topic_id = t.topi
 where not g.is_scratch
 order by f.group_id, f.topic
 
+-- name: subscribed
+-- Groups with subscriptions, and those whose last one has gone.
+-- returns: gapless.status.subscribed:Subscribed
+select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.stopped,
+  extract(epoch from v.first_left)::float8 as first_left_s
+from gapless.subscribed_groups v
+order by v.group_id, v.topic
+
 -- name: expiring
 -- Groups that go soon, for nobody uses them.
 -- returns: gapless.status.expiring:Expiring
@@ -273,6 +281,14 @@ select a.table_name as table, a.problem, a.remedy
 from gapless.attachments a
 where a.problem is not null
 order by 1
+
+-- name: classics
+-- Classic names that show or announce nothing, though somebody asked for it.
+-- returns: gapless.status.strangers:FaultyClassic
+select distinct c.name, c.problem, c.remedy
+from gapless.classics c
+where c.problem is not null
+order by 1, 3
 
 -- name: held
 -- For whom the oldest chunk stays, when nothing else keeps it.

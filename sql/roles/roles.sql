@@ -65,8 +65,13 @@ begin
     gapless.add_webhook, gapless.remove_webhook, gapless.pause_webhook, gapless.resume_webhook,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
-    gapless.subscribe, gapless.unsubscribe, gapless.lock_subscriptions, gapless.begin_subscriptions,
-    gapless.forget_subscription, gapless.set_schema, gapless.remove_schema
+    gapless.subscribe, gapless.unsubscribe, gapless.renew_subscription, gapless.lock_subscriptions,
+    gapless.begin_subscriptions, gapless.forget_subscription, gapless.resume_subscription,
+    gapless.set_missed_aside, gapless.make_condition,
+    gapless.drop_condition,
+    gapless.set_schema, gapless.remove_schema,
+    gapless.show_classic, gapless.hide_classic, gapless.note_classic_group,
+    gapless.notify_classic, gapless.silence_classic
     from gapless_consumer;
   -- An attachment reads and writes with an operator's own rights, on other tables too.
   grant insert, update, delete

@@ -18,6 +18,7 @@ from chaos.chain_coverage import chains
 from chaos.checker.queue_rows import names
 from chaos.deeds import KILLERS
 from chaos.history import Fault, Handling, Outcome, Record, select
+from chaos.later_coverage import later
 from chaos.policies import policies
 from chaos.queue_coverage import queues
 
@@ -84,6 +85,7 @@ def coverage(
         **dict(zip(_COUNTED, row, strict=True)),
         **policies(conn, records),
         **chains(conn, records),
+        **later(conn, records),
         **(queues(conn, records) if names(records) else {}),
     }
 

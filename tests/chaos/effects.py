@@ -21,7 +21,10 @@ from chaos.history import digest
 from gapless.consume.unit import Unit
 from gapless.log.event import Event
 
-TABLES = [Path(__file__).with_name(name) for name in ("tables.sql", "queue_tables.sql")]
+TABLES = [
+    Path(__file__).with_name(name)
+    for name in ("tables.sql", "queue_tables.sql", "later_tables.sql")
+]
 
 _WRITE = """
 insert into chaos.effect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from chaos.arena import RATE, SHORT_S, Arena, fault, kill
+from chaos.arena import SHORT_S, Arena, fault, kill
 from chaos.process import Process, running, title
 
 # -- processes end --------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def kill_sequencers(arena: Arena) -> Iterator[float]:
 
 @fault
 def kill_producer(arena: Arena) -> Iterator[float]:
-    """kill -9 of a producer, wherever it is in its transaction."""
+    """kill -9 of a producer or a client, wherever it is in its transaction."""
     scene = arena.scene
     alive = running(scene.producers)
     if alive:
@@ -63,7 +63,7 @@ def kill_producer(arena: Arena) -> Iterator[float]:
         arena.note("kill_producer", victim.pid)
         victim.signal_all(signal.SIGKILL)
         scene.producers.remove(victim)
-        scene.start_producer(victim.line, arena.seed, RATE)
+        scene.again[victim.name]()
     yield 0
 
 

@@ -198,6 +198,30 @@ class Answered:
     at_ns: int = field(default_factory=monotonic_ns)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """An attempt published one event for later; scheduled_id None: its time had come, so at once."""
+
+    attempt: str
+    tag: str
+    scheduled_id: int | None
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """What a client was told when it cancelled an event for later; None: it got no answer.
+
+    ended: of the transaction it did so in: ok; fail (rolled back); info: no answer to COMMIT came.
+    """
+
+    client: str
+    tag: str
+    told: bool | None
+    ended: Ended
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
 Record = (
     Grouped
     | Linked
@@ -209,6 +233,8 @@ Record = (
     | Fault
     | Asked
     | Answered
+    | Waiting
+    | Cancelled
     | Note
 )
 _KINDS: dict[str, type[Any]] = {kind.__name__.lower(): kind for kind in get_args(Record)}

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 
+import chaos.clock
 import chaos.faults
 import chaos.network
 import chaos.operators
 import chaos.server
-import chaos.strangers  # noqa: F401 - the faults of all five are in FAULTS then
+import chaos.strangers  # noqa: F401 - the faults of all six are in FAULTS then
 from chaos.arena import FAULTS, Arena
 
 AT_ONCE_MAX = 3

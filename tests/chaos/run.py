@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ from chaos.checker import Violation, check
 from chaos.coverage import coverage, missing
 from chaos.history import Note, Writer, read
 from chaos.hygiene import leftovers
+from chaos.later_shop import due, make_schedules, rest
 from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
 from chaos.progress import Ended, Mark, Meter, Watch, await_end
@@ -54,7 +56,14 @@ LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the ne
 # What of a wrong end is no more than an end that was not waited for.
 UNFINISHED = frozenset(
     {
-        *("not delivered", "not sequenced", "left waiting", "hanging", "idle in transaction"),
+        *(
+            "not delivered",
+            "not promoted",
+            "not sequenced",
+            "left waiting",
+            "hanging",
+            "idle in transaction",
+        ),
         *("unserved", "unbalanced", "parked behind nobody"),
     }
 )
@@ -198,6 +207,7 @@ def populate(arena: Arena, *, with_queues: bool) -> None:
         if link.into is not None:
             ensure_topic(conn, link.into, partitions=BELOW)
             scene.topics.append(link.into)
+    make_schedules(conn)
     if with_queues:
         make_groups(conn)
     arena.replace()
@@ -206,8 +216,8 @@ def populate(arena: Arena, *, with_queues: bool) -> None:
         raise RuntimeError(f"the supervisors do not get going:\n{logs}")
     for _ in range(PRODUCERS):
         scene.start_producer(PRODUCERS_LINE, arena.seed, RATE)
-    for number in range(CLIENTS if with_queues else 0):
-        scene.start_client(PRODUCERS_LINE, arena.seed + number)
+    for kind, number in product(("later", "queue")[: 1 + with_queues], range(CLIENTS)):
+        scene.start_client(kind, PRODUCERS_LINE, arena.seed + number)
 
 
 def drain(scene: Scene, verdict: Verdict, meter: Meter) -> None:
@@ -220,6 +230,7 @@ def drain(scene: Scene, verdict: Verdict, meter: Meter) -> None:
     steps: list[tuple[str, Callable[[], list[str]]]] = [
         ("until all was balanced", lambda: _until_settled(conn, verdict, meter)),
         ("", lambda: _end(scene.producers, verdict, meter)),
+        ("until nothing was due", lambda: _until_rest(conn, verdict, meter)),
         ("until all was handled", lambda: _until_handled(conn, verdict, meter)),
         ("", lambda: _until_up(scene)),
         ("", lambda: _end(scene.supervisors, verdict, meter)),
@@ -274,6 +285,16 @@ def _until_settled(conn: Connection[Any], verdict: Verdict, meter: Meter) -> lis
 
     ended = await_end(meter, Watch(STILL_S, DRAIN_S_MAX), look)
     return _told(ended, verdict, lambda: "not balanced")
+
+
+def _until_rest(conn: Connection[Any], verdict: Verdict, meter: Meter) -> list[str]:
+    def look() -> tuple[bool, Mark]:
+        is_due, mark = due(conn)
+        return not is_due, mark
+
+    ended = await_end(meter, Watch(STILL_S, DRAIN_S_MAX), look)
+    rest(conn)
+    return _told(ended, verdict, lambda: "events for later or schedules are due")
 
 
 def _until_handled(conn: Connection[Any], verdict: Verdict, meter: Meter) -> list[str]:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +58,8 @@ class Scene:
     topics: list[str] = field(default_factory=lambda: [TOPIC])
     supervisors: list[Process] = field(default_factory=list)  # in no order; ended ones are removed
     leaving: list[Process] = field(default_factory=list)  # supervisors that were asked to
-    producers: list[Process] = field(default_factory=list)
+    producers: list[Process] = field(default_factory=list)  # and clients
+    again: dict[str, Callable[[], Process]] = field(default_factory=dict)  # starts another such one
     started: list[Process] = field(default_factory=list)  # all that ever were
     _conn: Connection | None = None
 
@@ -135,14 +136,16 @@ class Scene:
             {},
         )
         self.producers.append(process)
+        self.again[name] = lambda: self.start_producer(line, seed, rate)
         return process
 
-    def start_client(self, line: int, seed: int) -> Process:
-        """Start a SQL client of the queue groups, which is ended as producers are."""
+    def start_client(self, kind: str, line: int, seed: int) -> Process:
+        """Start a client, of the queue groups or of what is for later; it is ended as producers are."""
         name = f"p{len(self.started)}"
-        words = ["-m", "chaos.queue_client", self.dsn(line), str(self.folder), name, str(seed)]
+        words = ["-m", f"chaos.{kind}_client", self.dsn(line), str(self.folder), name, str(seed)]
         process = self._python(name, line, words, {})
         self.producers.append(process)
+        self.again[name] = lambda: self.start_client(kind, line, seed)
         return process
 
     def start_steady(self, line: int, partitions: int) -> Process:
@@ -249,6 +252,7 @@ def _furnish(cluster: Cluster, partitions: int) -> None:
             "grant insert, select on chaos.effect, chaos.business, chaos.order_done,"
             f" chaos.call, chaos.parcel, chaos.job to {ROLE}"
         )
+        conn.execute(f"grant select on chaos.clock_step to {ROLE}")
 
 
 def eventually_connect(dsn: str, timeout_s: float = 60.0) -> Connection:

@@ -20,6 +20,7 @@ from support.standby import follow, promote
 
 PARTITIONS = (2, 6)
 FOLLOWED_S = (0.5, 2.0)  # so long the standby follows before it is needed
+TRIES, AGAIN_S = 5, 0.4
 ALSO = 0.5  # of the changes: as often each topic of the chain changes, too
 
 
@@ -174,9 +175,12 @@ def repartition(arena: Arena) -> Iterator[float]:
     for topic in (TOPIC, *also):
         partitions = arena.random.randint(*PARTITIONS)
         arena.note("repartition", f"{topic} {partitions}")
-        with suppress(psycopg.Error), _stranger(arena) as conn:
-            conn.autocommit = True
-            conn.execute("select gapless.set_partitions(%s, %s)", [topic, partitions])
+        for _ in range(TRIES):  # on a busy machine its locks are not free in half a second
+            with suppress(psycopg.Error), _stranger(arena) as conn:
+                conn.autocommit = True
+                conn.execute("select gapless.set_partitions(%s, %s)", [topic, partitions])
+                break
+            yield AGAIN_S
     yield 0
 
 

@@ -73,6 +73,7 @@ def terminal(folder: Path) -> Iterator[Callable[..., Terminal]]:
         each.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_readme_runs(terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,14 @@ def test_every_invariant_has_a_fast_test() -> None:
     assert marked == set(PROMISED)
 
 
+def test_none_of_them_is_left_to_long() -> None:
+    for path in (ROOT / "tests" / "stage").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
+            if any(mark.startswith("pytest.mark.invariant(") for mark in marks):
+                assert "pytest.mark.long" not in marks, f"{path}:{node.lineno}"
+
+
 def test_every_invariant_has_its_guards_and_is_promised() -> None:
     page = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")
     assert set(PROMISED) <= set(re.findall(r"^\| \*\*(I\d+)\*\*", page, re.MULTILINE))

@@ -16,6 +16,7 @@ from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.run import run_pipeline
 from gapless.spark.session import sentence
+from support.long import long_but
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,10 +54,7 @@ def few(conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload={"n": n}, key="k") for n in range(4)])
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=pytest.mark.long if case == "in a task" else ()) for case in WRONG],
-)
+@pytest.mark.parametrize("case", long_but(WRONG, "raises", "twice", "json"))
 def test_a_pipeline_that_is_wrong(
     spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path, case: str
 ) -> None:
@@ -71,6 +69,7 @@ def test_a_pipeline_that_is_wrong(
     assert moved == (0,)
 
 
+@pytest.mark.long
 def test_a_role_without_rights(
     spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path
 ) -> None:
@@ -116,6 +115,7 @@ def test_what_py4j_says_is_found_below_its_own_words() -> None:
     assert sentence(RuntimeError(said)) == "java.lang.IllegalStateException: stopped"
 
 
+@pytest.mark.long
 def test_executors_that_cannot_reach_the_database(
     spark: SparkSession, few: None, dsn: str, tmp_path: Path
 ) -> None:

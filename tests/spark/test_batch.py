@@ -47,6 +47,7 @@ def test_found_by_its_name_and_complete(spark: SparkSession, dsn: str, published
     assert df.rdd.getNumPartitions() >= 7
 
 
+@pytest.mark.long
 def test_a_filter_of_one_query_never_reaches_another(
     spark: SparkSession, dsn: str, published: int
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_filter_of_one_query_never_reaches_another(
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+@pytest.mark.long
 def test_a_dataframe_is_a_fixed_range(
     spark: SparkSession, dsn: str, conn: Connection, published: int
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_dataframe_is_a_fixed_range(
     assert _load(spark, dsn, columns="offset").count() == EVENTS + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -97,6 +100,7 @@ def test_bad_input_is_one_sentence_at_load(
     assert "\n" not in sentence(refused.value)
 
 
+@pytest.mark.long
 def test_offsets_beyond_the_log_are_refused(spark: SparkSession, dsn: str, published: int) -> None:
     with pytest.raises(Exception, match="gapless") as refused:
         _load(spark, dsn, startingOffsets='{"outbox": {"0": 5000}}').count()

@@ -89,6 +89,7 @@ def test_values_of_partitions_come_back_as_they_were(lake: Lake) -> None:
     assert lake.table().metadata().partition_columns == ["kind"]
 
 
+@pytest.mark.long
 def test_what_lost_attempts_left_is_not_read(lake: Lake) -> None:
     for point in ("pipeline.staged", "pipeline.staged", "pipeline.applied"):
         failpoints.arm({point: "raise"})
@@ -115,6 +116,7 @@ def test_a_batch_that_is_committed_is_not_committed_again(lake: Lake) -> None:
     assert lake.places() == []
 
 
+@pytest.mark.long
 def test_files_that_were_removed_before_their_commit_are_missed(lake: Lake) -> None:
     failpoints.arm({"pipeline.written": "raise"})
     with pytest.raises(GaplessError):
@@ -126,6 +128,7 @@ def test_files_that_were_removed_before_their_commit_are_missed(lake: Lake) -> N
     assert lake.places() == []
 
 
+@pytest.mark.long
 def test_of_two_that_commit_a_batch_at_once_one_does(lake: Lake) -> None:
     """A run that was stopped before its commit, and goes on when another has done it."""
 
@@ -152,6 +155,7 @@ def test_of_two_that_commit_a_batch_at_once_one_does(lake: Lake) -> None:
     assert len(lake.places()) == EVENTS
 
 
+@pytest.mark.long
 def test_a_database_that_was_put_back_is_noticed(lake: Lake, conn: Connection) -> None:
     lake.run()
     conn.execute("update gapless.pipeline set batch = 0")
@@ -222,13 +226,8 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=() if case == "another type" else pytest.mark.long)
-        for case in WRONG
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("case", WRONG)
 def test_rows_that_do_not_fit(lake: Lake, case: str) -> None:
     lake.run()
     lake.publish()
@@ -241,6 +240,7 @@ def test_rows_that_do_not_fit(lake: Lake, case: str) -> None:
     assert len(lake.places()) == 2 * EVENTS
 
 
+@pytest.mark.long
 def test_a_folder_that_holds_something_else(lake: Lake) -> None:
     lake.path.mkdir()
     (lake.path / "notes.txt").write_text("mine")

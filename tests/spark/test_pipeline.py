@@ -21,6 +21,7 @@ from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.position import reset, standings
 from gapless.spark.pipeline.run import run_pipeline
+from support.long import long_but
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +150,7 @@ def world(spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_pat
     return World(conn, dsn, tmp_path)
 
 
-@pytest.mark.parametrize("name", list(POINTS))
+@pytest.mark.parametrize("name", long_but(POINTS, "totals"))
 def test_cut_off_anywhere_every_event_arrives_once(
     world: World, conn: Connection, name: str
 ) -> None:
@@ -221,6 +222,7 @@ def _run_killed(world: World, dsn: str, name: str, point: str) -> subprocess.Com
     )
 
 
+@pytest.mark.long
 def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -> None:
     world.run("totals")
     conn.execute("select pg_advisory_lock(7427005, hashtext('totals'))")
@@ -234,6 +236,7 @@ def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -
     assert world.numbers("totals") == world.all_of("totals", EVENTS)
 
 
+@pytest.mark.long
 def test_only_what_its_where_keeps_and_its_position_passes_the_rest(
     world: World, conn: Connection
 ) -> None:
@@ -242,6 +245,7 @@ def test_only_what_its_where_keeps_and_its_position_passes_the_rest(
     assert {each.name: each.lag for each in standings(conn)}["some"] == 0
 
 
+@pytest.mark.long
 def test_a_file_of_another_database_does_not_pass_for_ours(world: World, conn: Connection) -> None:
     """Restored to an earlier state, a database has the numbers of batches before it again."""
     world.run("archive")
@@ -267,6 +271,7 @@ def test_rows_that_a_lost_attempt_sent_are_not_taken(world: World, conn: Connect
     assert world.numbers("totals") == world.all_of("totals", EVENTS)
 
 
+@pytest.mark.long
 def test_a_transform_that_fails_is_one_sentence(world: World, conn: Connection) -> None:
     conn.execute("drop table totals")
     with pytest.raises(UsageError, match="table totals does not exist"):

@@ -79,6 +79,7 @@ def _group(conn: Connection, group_id: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 @needs_limits
 def test_all_of_it_in_whole_transactions_and_again_after_a_restart(
     spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
@@ -99,6 +100,7 @@ def test_all_of_it_in_whole_transactions_and_again_after_a_restart(
     assert sum(offset - 1 for offset in _offsets(source.endOffset)) == 40
 
 
+@pytest.mark.long
 def test_all_of_it_without_a_limit_and_again_after_a_restart(
     spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
 ) -> None:
@@ -128,6 +130,7 @@ def _offsets(text: str) -> list[int]:
     return list(json.loads(text)["outbox"].values())
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_another_topic_is_refused(
     spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
 ) -> None:

@@ -36,6 +36,8 @@ def outside(**options: Any) -> Handler:
         ({"mode": "quue"}, 'handler(mode=\'quue\'): "ordered" or "queue"'),
         ({"batch": True}, "called with one event, without batch=True"),
         ({"group_by": "user"}, "one event is one unit: leave group_by out"),
+        ({"group_by": "transaction"}, "one event is one unit: leave group_by out"),
+        ({"unit": "transaction"}, "publish what belongs together as one event"),
         ({"on_failure": "park-key"}, 'no order that on_failure="park-key" could keep'),
         ({"on_failure": "block"}, 'no order that on_failure="block" could keep'),
         ({"visibility_s": 0}, "handler(visibility_s=0): 0.1 to 86400 seconds"),

@@ -44,6 +44,8 @@ begin
   perform gapless.set_old_places(made, _group_id, places);
   update gapless.attached_group g set state = 'ready', changed_ts = clock_timestamp()
   where g.attachment_id = _attachment_id and g.group_id = _group_id;
+  -- Who watches the old consumer looks at its own table again.
+  perform gapless.hide_classic(_group_id, (select t.name from gapless.topic t where t.topic_id = made.topic_id));
   perform gapless.note_attach('hand-back', made.topic_id, made.table_name, _group_id);
   return places;
 end

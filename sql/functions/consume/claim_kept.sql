@@ -7,18 +7,22 @@
 -- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
 --   outcome 'unfiltered' the group has no filter: ask claim_events()
 --   outcome 'filtered'   the filter was changed this moment: ask again
+-- asks: the group has subscriptions with SQL conditions, so kept is what the others keep: the caller asks those about
+-- all events of the range (ask_conditions.sql), reads what is kept, and counts (tally_filter.sql); a claim is
+-- batch_size events of the log then. Raises GL409 for such a group unless _asks says that the caller does that.
 -- Of a replay it looks no further than its stop_offset.
 -- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
 -- It counts what it keeps and passes (tally_filter.sql).
 -- locks: as claim_at(), then the row of filter_tally. plan: as claim_events()
 create or replace function gapless.claim_kept(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
-  _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000
+  _events_max int, _place tid, _group_by text default 'transaction', _scan_max int default 10000,
+  _asks boolean default false
 )
 returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
-  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint, matched text[],
+  kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint, matched text[], asks boolean,
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
@@ -41,6 +45,7 @@ declare
   numbers text[] := '{}';
   begun bigint;
   ended bigint;
+  is_asking boolean := false;
 begin
   -- One statement: the filter and its number are of one moment.
   select c.next_offset, c.filter_no, c.stop_offset, f as filter,
@@ -65,6 +70,15 @@ begin
 
   if (here.filter).subscribed then    -- a look-up each: hours of them would be one claim
     _scan_max := least(_scan_max, greatest(_batch_size, 1000));
+    if gapless.has_conditions(_group_id, _topic_id) then
+      if not _asks then
+        raise exception
+          'group "%" has subscriptions with SQL conditions, of which this program knows nothing: bring it up to date',
+          _group_id
+          using errcode = 'GL409';
+      end if;
+      _scan_max := least(_batch_size, 1000);
+    end if;
   end if;
   if exists (
     select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
@@ -134,25 +148,30 @@ begin
       kept_offsets := offsets[1 : size];
       if (here.filter).subscribed then
         matched := numbers[1 : size];
+        -- After the events were read: of a condition that is younger they are none of its.
+        is_asking := gapless.has_conditions(_group_id, _topic_id);
+        asks := is_asking;
       end if;
       if exists (select from unnest(errors[1 : size]) e where e is not null) then
         filter_errors := errors[1 : size];
       end if;
-      perform gapless.tally_filter(
-        _group_id, _topic_id, _partition_id, here.filter_no, ended - begun + 1, kept_offsets, filter_errors
-      );
+      if not is_asking then
+        perform gapless.tally_filter(
+          _group_id, _topic_id, _partition_id, here.filter_no, ended - begun + 1, kept_offsets, filter_errors
+        );
+      end if;
     end if;
     return next;
-    kept := null; kept_offsets := null; filter_errors := null; lost_id := null; matched := null;
+    kept := null; kept_offsets := null; filter_errors := null; lost_id := null; matched := null; asks := null;
   end loop;
-  if begun is null or size = 0 or size > _events_max then
+  if begun is null or size = 0 or size > _events_max or is_asking then
     return;
   end if;
   ids := ids[1 : size];
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,
-    null::text[],
+    null::text[], null::boolean,
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
     o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
   from gapless.outbox_message_t o

@@ -9,6 +9,7 @@ as $$
 declare
   part record;
   letters bigint;
+  digests uuid[];    -- SQL conditions of its subscriptions
 begin
   perform from gapless.group_partitions(drop_group.group_id);
   for part in
@@ -43,7 +44,12 @@ begin
   delete from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
   delete from gapless.lease l where l.group_id = drop_group.group_id;
   delete from gapless.group_expiry e where e.group_id = drop_group.group_id;
+  digests := array(
+    select distinct f.condition_digest from gapless.subscription_form f
+    where f.group_id = drop_group.group_id and f.condition_digest is not null
+  );
   delete from gapless.consumer_group g where g.group_id = drop_group.group_id;
+  perform gapless.drop_condition(d) from unnest(digests) d;
   return letters;
 end
 $$;

@@ -2,8 +2,7 @@
 -- housekeeper calls it now and then. Returns those it dropped, and how many units they had set aside. Each is
 -- audited (action expire, then drop).
 -- A group is in use while it has a member, is paused, or has other traces (group_traces.sql) than at the look before.
--- Its idle time grows by the time since then, by at most gap_s seconds: a time in which nobody looked, for no
--- supervisor ran, counts for next to nothing, and so does a clock that was set.
+-- Its idle time grows by what of the time since then counts (counted_time.sql): at most gap_s seconds.
 -- locks: the rows of group_expiry, by try; then as drop_group()
 create or replace function gapless.expire_groups(_gap_s double precision)
 returns table (group_id text, set_aside bigint)
@@ -31,9 +30,7 @@ begin
     then
       each.idle := '0';
     else
-      each.idle := each.idle + make_interval(secs => least(
-        greatest(extract(epoch from now_ts - each.looked_ts), 0), greatest(_gap_s, 0), 3600
-      ));
+      each.idle := each.idle + gapless.counted_time(each.looked_ts, now_ts, _gap_s);
     end if;
     update gapless.group_expiry e set idle = each.idle, looked_ts = now_ts, seen = traces
     where e.group_id = each.group_id;

@@ -13,10 +13,7 @@ declare
   before interval;
 begin
   perform from gapless.group_partitions(set_expiry.group_id);
-  if seconds is not null and (seconds between 60 and 315576000) is not true then
-    raise exception 'a group expires after 1 minute to 10 years, not %', set_expiry.expires_after
-      using errcode = 'GL400';
-  end if;
+  perform gapless.check_expiry('a group', set_expiry.expires_after);
   if seconds is not null and exists (
     select from gapless.pipeline p where 'pipeline.' || p.name = set_expiry.group_id
   ) then

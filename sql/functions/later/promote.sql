@@ -26,22 +26,27 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 as $$
 declare
-  now_ts timestamptz := gapless.clock();
+  now_ts timestamptz;
   next_due timestamptz;
+  is_due boolean;
   left_out xid8[] := '{}';
   part record;
 begin
-  promoted := 0;
-  low_at := (
-    select s.deliver_at from gapless.scheduled s where s.deliver_at >= low order by s.deliver_at limit 1
-  );
-  next_due := (
-    select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
-  );
-  if low_at <= now_ts or next_due <= now_ts then
+  -- MUST stay one statement: each of PL/pgSQL's own is set up anew in each transaction, and most looks find nothing.
+  select 0, x.low_at, x.next_due, x.now_ts, least(x.low_at, x.next_due) <= x.now_ts,
+    extract(epoch from least(x.low_at, x.next_due) - x.now_ts)
+  into promoted, low_at, next_due, now_ts, is_due, wait_s
+  from (
+    select gapless.clock() as now_ts, (
+        select s.deliver_at from gapless.scheduled s where s.deliver_at >= low order by s.deliver_at limit 1
+      ) as low_at, (
+        select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
+      ) as next_due
+    offset 0
+  ) x;
+  if is_due then
     begin
       lock table gapless.guard_promoting in exclusive mode nowait;
     exception
@@ -68,8 +73,8 @@ begin
         order by s.deliver_at limit 1
       );
     end if;
+    wait_s := extract(epoch from least(low_at, next_due) - now_ts);
   end if;
-  wait_s := extract(epoch from least(low_at, next_due) - now_ts);
   low_at := coalesce(low_at, greatest(low, now_ts));
 end
 $$;

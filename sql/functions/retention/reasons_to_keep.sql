@@ -55,6 +55,15 @@ as $$
     and coalesce(c.next_offset, 1) < e.next_offset
   group by g.group_id, t.topic_id, p.name
   union all
+  select 'subscription ' || s.name || ' of group ' || s.group_id || ' was stopped, and its events of ' || t.name
+      || ' wait: gapless subscriptions resume ' || s.group_id || '/' || t.name || ' ' || s.name,
+    true
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  join gapless.subscription s using (topic_id)
+  join gapless.subscription_stop p on p.subscription_id = s.subscription_id and p.partition_id = e.partition_id
+  where e.upto = _upto and s.group_id <> all (t.overrun) and p.from_offset < e.next_offset
+  union all
   select distinct 'topic ' || t.name || ' waits for pipeline ' || t.archive
     || ', which has never run: gapless pipeline run ' || t.archive
     || ', or gapless topics alter ' || t.name || ' --archive none',

@@ -25,6 +25,10 @@ begin
     attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null
   where c.group_id = _group_id and c.topic_id = of_topic
     and c.partition_id = _partition_id;
+  update gapless.subscription_stop p set from_offset = _new_offset    -- what waits for its subscription waits again
+  from gapless.subscription s
+  where s.group_id = _group_id and s.topic_id = of_topic and s.subscription_id = p.subscription_id
+    and p.partition_id = _partition_id and p.from_offset > _new_offset;
   perform gapless.move_floor(_group_id, of_topic, _partition_id, _new_offset);
   -- First of all: nobody discards one meanwhile.
   perform gapless.lock_keys(_group_id, of_topic, _partition_id);

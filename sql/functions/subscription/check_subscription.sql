@@ -1,5 +1,8 @@
--- Return the condition of a subscription; raise GL400 unless it may be called this and say this (subscribe.sql).
-create or replace function gapless.check_subscription(_name text, _match jsonb, _params jsonb, _condition text)
+-- Return the jsonpath condition of a subscription; raise GL400 unless it may be called this and say this
+-- (subscribe.sql). asks: it has an SQL condition, too.
+create or replace function gapless.check_subscription(
+  _name text, _match jsonb, _params jsonb, _condition text, _asks boolean
+)
 returns jsonpath
 language plpgsql
 stable
@@ -23,7 +26,7 @@ begin
       _name, coalesce(left(_match::text, 100), 'null')
       using errcode = 'GL400';
   end if;
-  if _match = '{}' and _condition is null then
+  if _match = '{}' and _condition is null and not _asks then
     raise exception 'subscription "%" matches by values, {"param": "$.field"}, a condition, or both, not by nothing',
       _name
       using errcode = 'GL400';

@@ -8,6 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   form int;
+  digest uuid;
 begin
   delete from gapless.subscription s
   where s.group_id = _group_id and s.topic_id = _topic_id and s.name = _name
@@ -16,7 +17,11 @@ begin
     return false;
   end if;
   delete from gapless.subscription_form f
-  where f.form_id = form and not exists (select from gapless.subscription s where s.form_id = form);
+  where f.form_id = form and not exists (select from gapless.subscription s where s.form_id = form)
+  returning f.condition_digest into digest;
+  if digest is not null then
+    perform gapless.drop_condition(digest);
+  end if;
   return true;
 end
 $$;

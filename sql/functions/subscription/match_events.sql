@@ -3,6 +3,7 @@
 -- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
 -- The forms are read after the caller has read which events there are: what was published after subscribe() committed
 -- finds the subscription.
+-- Of SQL conditions it knows nothing: those are asked by the worker, under a time limit (ask_conditions.sql).
 -- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
 create or replace function gapless.match_events(_group_id text, _topic_id int, _message_ids bigint[])
 returns table (n int, matched bigint[], error text)
@@ -16,7 +17,8 @@ as $$
 #variable_conflict use_column
 declare
   forms gapless.subscription_form[] := array(
-    select f from gapless.subscription_form f where f.group_id = _group_id and f.topic_id = _topic_id
+    select f from gapless.subscription_form f
+    where f.group_id = _group_id and f.topic_id = _topic_id and f.condition_digest is null
   );
   form gapless.subscription_form;
   event record;

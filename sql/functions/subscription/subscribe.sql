@@ -4,15 +4,22 @@
 -- match: which of the params have to be equal to which part of an event, '{"customer": "$.customer_id"}'. A part is
 -- a field of the payload, or event_type, key, host_id or user_id. One that is missing counts as null.
 -- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the
--- subscriptions whose values match, those take the event for which it is true too. Give match, condition or both.
--- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
--- handlers see it.
+-- subscriptions whose values match, those take the event for which it is true too.
+-- sql_condition: an SQL expression over e, the event (condition_event), and s, the subscription (name, params), which
+-- has to be true as well, '(e.payload ->> ''total'')::numeric > (s.params ->> ''min'')::numeric': make_condition.sql
+-- says what it may be. One that raises, or is slow, is stopped alone, and its events wait (stop_subscriptions.sql).
+-- Give match, condition, sql_condition or several. What was stopped of one that is replaced stays so until it is
+-- resumed. params: an object of at most 10000 characters, with a value for each name of match and variable of
+-- condition; handlers see it.
+-- expires_after: it goes when nobody renews it for so long (renew_subscription(), or to subscribe again), 1 minute to
+-- ten years; null: never. A time in which no supervisor ran does not count (expire_subscriptions.sql).
 -- Returns whether that is a change. Raises GL400 for what is no subscription, for a queue group, and for a group
 -- with a filter; GL404 for a group that is not there.
 -- locks: the group's filter row: one at a time. The first one of a group as set_filter()
 create or replace function gapless.subscribe(
   group_id text, topic text, name text, match jsonb default '{}', params jsonb default '{}',
-  condition text default null
+  condition text default null, expires_after interval default null,
+  sql_condition text default null
 )
 returns boolean
 language plpgsql
@@ -24,12 +31,19 @@ declare
   names text[];
   paths text[];
   path jsonpath := gapless.check_subscription(
-    subscribe.name, subscribe.match, subscribe.params, subscribe.condition
+    subscribe.name, subscribe.match, subscribe.params, subscribe.condition,
+    subscribe.sql_condition is not null
   );
   wanted_digest uuid;
   given jsonb;
   form int;
+  reading interval := gapless.expiry_reading();
+  before interval;
+  compiled uuid := md5(subscribe.sql_condition)::uuid;
+  number bigint;
+  stops gapless.subscription_stop[];
 begin
+  perform gapless.check_expiry(format('subscription "%s"', subscribe.name), subscribe.expires_after);
   if not gapless.lock_subscriptions(subscribe.group_id, subscribe.topic, wanted) then
     perform gapless.begin_subscriptions(subscribe.group_id, subscribe.topic, wanted);
   end if;
@@ -37,31 +51,63 @@ begin
     coalesce(jsonb_agg(subscribe.params -> m.key), '[]')
   into names, paths, given
   from jsonb_each_text(subscribe.match) m;
-  wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text)::uuid;
+  wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text || coalesce(compiled::text, ''))::uuid;
 
-  if exists (
-    select from gapless.subscription s
-    join gapless.subscription_form f using (form_id)
-    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
-      and f.digest = wanted_digest and s.params = subscribe.params
-  ) then
+  -- One that says the same is renewed, and keeps its number.
+  select s.expires_after into before from gapless.subscription s
+  join gapless.subscription_form f using (form_id)
+  where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
+    and f.digest = wanted_digest and s.params = subscribe.params;
+  if found then
+    update gapless.subscription s set expires_after = subscribe.expires_after, renewed_at = reading
+    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name;
+    if before is distinct from subscribe.expires_after then
+      insert into gapless.audit (action, group_id, topic_id, detail)
+      values (
+        'subscribe', subscribe.group_id, wanted,
+        jsonb_build_object('name', subscribe.name, 'expires_after', subscribe.expires_after)
+      );
+      return true;
+    end if;
     return false;
   end if;
+  stops := array(
+    select p from gapless.subscription_stop p
+    join gapless.subscription s using (subscription_id)
+    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
+  );
   perform gapless.forget_subscription(subscribe.group_id, wanted, subscribe.name);
+  if compiled is not null then    -- now: the last one that had it takes it away
+    begin
+      compiled := gapless.make_condition(subscribe.sql_condition);
+    exception when sqlstate 'GL400' then
+      raise exception 'the SQL condition of subscription "%" %', subscribe.name, sqlerrm using errcode = 'GL400';
+    end;
+  end if;
   select f.form_id into form from gapless.subscription_form f
   where f.group_id = subscribe.group_id and f.topic_id = wanted and f.digest = wanted_digest;
   if not found then
-    insert into gapless.subscription_form (group_id, topic_id, digest, match_names, match_paths, condition)
-    values (subscribe.group_id, wanted, wanted_digest, names, paths, path)
+    insert into gapless.subscription_form (
+      group_id, topic_id, digest, match_names, match_paths, condition, condition_digest
+    )
+    values (subscribe.group_id, wanted, wanted_digest, names, paths, path, compiled)
     returning form_id into form;
   end if;
-  insert into gapless.subscription (group_id, topic_id, name, form_id, params, match_values)
-  values (subscribe.group_id, wanted, subscribe.name, form, subscribe.params, given);
+  insert into gapless.subscription (
+    group_id, topic_id, name, form_id, params, match_values, expires_after, renewed_at
+  )
+  values (
+    subscribe.group_id, wanted, subscribe.name, form, subscribe.params, given, subscribe.expires_after, reading
+  )
+  returning subscription_id into number;
+  insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason, stopped_ts)
+  select number, p.partition_id, p.from_offset, p.reason, p.stopped_ts from unnest(stops) p;
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (
     'subscribe', subscribe.group_id, wanted,
     jsonb_build_object(
-      'name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params
+      'name', subscribe.name, 'match', subscribe.match, 'where', path::text, 'params', subscribe.params,
+      'expires_after', subscribe.expires_after, 'sql_condition', subscribe.sql_condition
     )
   );
   return true;

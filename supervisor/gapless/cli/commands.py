@@ -24,8 +24,11 @@ COMMANDS = {
     "schedule": "publish again and again: add, list, pause, resume, remove, run schedules",
     "capture": "tables whose changes are published: add, list, mend, remove",
     "subscriptions": "many subscriptions in one group, whose events it takes: list, add, remove",
-    "schemas": "what payloads have to be, by topic and type: list, add, check, show, remove",
+    "schemas": "what payloads have to be, by topic and type: add, check, list, show, remove",
     "attach": "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
+    "classic": (
+        "what programs that watch the classic tables still see: show, hide, notify, silence, list"
+    ),
     "webhooks": "endpoints that are called with events: add, list, test, pause, resume, remove",
     "tail": "look at the events of a topic, also as they come",
     "trace": (

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_settings, open_connection, server_dsn
+
+if TYPE_CHECKING:
+    from gapless.gateway.tls import Certificate
 
 EXAMPLES = """\
 It keeps nothing: start as many as you like behind any balancer. SIGTERM lets requests finish.
@@ -41,7 +45,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask everybody for a key (gapless keys); without it only this machine is listened to",
     )
     parser.add_argument(
+        "--tokens",
+        metavar="FILE",
+        help="ask for a token (JWT) of the issuer that the file describes (docs/gateway.md)",
+    )
+    parser.add_argument(
         "--operate", action="store_true", help="have the routes for what an operator does, too"
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="speak TLS: certificate and chain, PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key, PEM; SIGHUP reads both again")
+    parser.add_argument(
+        "--behind-proxy",
+        metavar="ADDRESSES",
+        help="what speaks TLS in front of it: X-Forwarded-For counts from there, and only there",
+    )
+    parser.add_argument(
+        "--connections-per-address",
+        type=int,
+        default=1_000,
+        metavar="N",
+        help="of a client at a time; a proxy has any number (default: 1000)",
     )
     parser.add_argument(
         "--log-format", choices=("auto", "text", "json"), help="text or JSON lines (default: text)"
@@ -70,28 +93,39 @@ def _serve(args: argparse.Namespace) -> int:
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise UsageError('a gateway needs starlette and uvicorn: pip install "gapless[http]"')
     from gapless.gateway.gateway import Limits  # noqa: PLC0415 - an extra
-    from gapless.gateway.serve import ServeSpec, require_loopback, serve  # noqa: PLC0415 - as above
+    from gapless.gateway.serve import ServeSpec, require_safe, serve  # noqa: PLC0415 - as above
 
     flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
     settings = load_settings(args, flags)
-    dsn = server_dsn(args, settings)
+    spec = ServeSpec(
+        dsn=server_dsn(args, settings),
+        sessions=settings.gateway_sessions,
+        connect_timeout_s=settings.connect_timeout_s,
+        drain_timeout_s=settings.drain_timeout_ms / 1000,
+        limits=Limits(
+            event_bytes_max=settings.max_event_bytes, batch_bytes_max=settings.max_batch_bytes
+        ),
+        asks_keys=args.keys,
+        tokens=args.tokens,
+        operates=args.operate,
+        certificate=_certificate(args),
+        proxies=tuple((args.behind_proxy or "").replace(",", " ").split()),
+        connections_per_address=args.connections_per_address,
+    )
     with open_connection(args, "gateway", settings):
         pass  # what waiting does not mend is said at once
     listening = open_socket(settings.gateway or _LISTEN, "a gateway cannot listen")
-    if not args.keys:
-        require_loopback(listening)
+    require_safe(listening, spec)
     set_up_logs(settings.log_format)
-    return serve(
-        listening,
-        ServeSpec(
-            dsn=dsn,
-            sessions=settings.gateway_sessions,
-            connect_timeout_s=settings.connect_timeout_s,
-            drain_timeout_s=settings.drain_timeout_ms / 1000,
-            limits=Limits(
-                event_bytes_max=settings.max_event_bytes, batch_bytes_max=settings.max_batch_bytes
-            ),
-            asks_keys=args.keys,
-            operates=args.operate,
-        ),
-    )
+    return serve(listening, spec)
+
+
+def _certificate(args: argparse.Namespace) -> Certificate | None:
+    from gapless.errors import UsageError  # noqa: PLC0415 - as above
+    from gapless.gateway.tls import Certificate  # noqa: PLC0415 - as above
+
+    if args.connections_per_address < 1:
+        raise UsageError("--connections-per-address: at least 1")
+    if bool(args.tls_cert) != bool(args.tls_key):
+        raise UsageError("--tls-cert and --tls-key go together")
+    return Certificate(args.tls_cert, args.tls_key) if args.tls_cert else None

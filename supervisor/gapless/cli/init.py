@@ -8,6 +8,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.parser import add_json, add_partitions
+from gapless.cli.plan import show_plan
 from gapless.cli.screen import answer, remark, say
 from gapless.db.migrate import script
 from gapless.errors import UsageError
@@ -23,6 +24,7 @@ examples:
   gapless init --config db-event-consumer.yml
   gapless init --partitions 16
   gapless init --schema audit          another one, apart from the first, in the same database
+  gapless init --plan                  what an upgrade would do: locks, rows, time
   gapless init --sql | psql
 """
 
@@ -33,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument(
         "--sql", action="store_true", help="print the SQL that would run, and run nothing"
+    )
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="say what it would do (locks, rows, time), and do nothing",
     )
 
 
@@ -52,6 +59,8 @@ def _init(args: argparse.Namespace) -> int:
             text = script(conn)
             say(text.rstrip() or "-- nothing to do: the gapless schema is up to date")
             return 0
+        if args.plan:
+            return show_plan(conn, args)
         done = install_as_configured(conn, loaded)
     if done.installed.chunks_made is None:
         remark(

@@ -29,11 +29,13 @@ def _uninstall(args: Args) -> int:
         if not args.yes:
             _ask(dbname)
         try:
-            ops.drop_schema(conn)
+            left = ops.drop_schema(conn)
         except InsufficientPrivilege as error:
             raise UsageError(needs_owner(error)) from error
-    text = f'removed schema {schema()} from database "{dbname}"; the roles gapless_* stay'
-    return answer(args, text, database=dbname, removed=True)
+    text = f'removed schema {schema()} from database "{dbname}"'
+    if left:
+        text += f"; roles that others use stay: {', '.join(left)}"
+    return answer(args, text, database=dbname, removed=True, roles_left=left)
 
 
 def _ask(dbname: str) -> None:

@@ -20,8 +20,10 @@ from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
 from gapless.consume.job import Job, Step
 from gapless.consume.outside.delivery import Outside, forget_deliveries
 from gapless.consume.read.claim import forget_attempt, skip_overrun, stop_beyond
+from gapless.consume.read.conditions import stop_subscriptions
+from gapless.consume.session import transaction
 from gapless.consume.step import step, step_alone
-from gapless.errors import BeyondError, HoleError, OverrunError
+from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
@@ -139,6 +141,8 @@ class Driver:
         """Take a turn of the log; raise what keeps the group from continuing, with what helps."""
         try:
             return self._log_turn(batch_size, alone=alone, rests=rests)
+        except ConditionError as error:
+            return self._stop_subscriptions(error)
         except OverrunError as error:
             return self._skip_overrun(error)
         except BeyondError as error:
@@ -168,6 +172,16 @@ class Driver:
             done = step(job, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
         self._has_attempt = False
         return done
+
+    def _stop_subscriptions(self, error: ConditionError) -> Step:
+        """Set subscriptions apart whose condition raised or was slow; the next turn continues."""
+        self._has_attempt = False
+        with transaction(self.conn):
+            stopped = stop_subscriptions(self.conn, self.assignment, error.reasons)
+        if stopped is None:
+            return Step(outcome="fenced")
+        log.error("%s: %s subscriptions stopped: %s", self.assignment.partition, stopped, error)
+        return Step(outcome="done")
 
     def _skip_overrun(self, error: OverrunError) -> Step:
         """Continue as autoOffsetReset says, behind what retention dropped."""

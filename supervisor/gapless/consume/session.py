@@ -119,9 +119,9 @@ def explain(error: psycopg.Error) -> None:
         raise kind(error.diag.message_primary) from error
 
 
-def run_before(conn: Connection[Any], name: str) -> None:
+def run_before(conn: Connection[Any], name: str, params: Mapping[str, object] = {}) -> None:
     """Run a named query right before the next one, in the same round trip."""
-    later(conn, "consume", name)
+    later(conn, "consume", name, params)
 
 
 def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:

@@ -9,11 +9,14 @@ one after the other, and one that is killed leaves nothing behind.
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, LiteralString
 
 import psycopg
-from psycopg import ClientCursor, Connection
+from psycopg import ClientCursor, Connection, sql
 
 from gapless.db.queries import query, sql_root
 from gapless.db.schema import here, init_command, schema, schema_words
@@ -21,6 +24,17 @@ from gapless.errors import SchemaError
 
 _ENCODINGS = ("UTF8", "SQL_ASCII")
 _BEGINNING = ("create_schema", "lock_migrations", "prepare_migrations")  # of the transaction
+# From the weakest to the strongest; as pg_locks says them, and as LOCK does.
+_MODES: dict[str, LiteralString] = {
+    "ShareLock": "share",
+    "ShareRowExclusiveLock": "share row exclusive",
+    "ExclusiveLock": "exclusive",
+    "AccessExclusiveLock": "access exclusive",
+}
+_BUSIEST = ("outbox_message_t", "log_segment")
+_LOCK_MS_MAX = 300  # a deadlock is looked for after 1 s
+_PAUSE_S = 0.2
+_PATIENCE_S = 60
 _REPEATABLE = ("functions", "views", "roles")
 
 
@@ -50,11 +64,20 @@ def migrate(conn: Connection) -> list[SchemaChange]:
     """
     if not _due(conn):
         return []
-    try:
-        changes = _migrate(conn)
-    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-        changes = _migrate(conn)  # another session has just made the schema
-    return [SchemaChange(kind=file.kind, name=file.name) for file in changes]
+    give_up_s = monotonic() + _PATIENCE_S
+    while True:
+        try:
+            changes = _migrate(conn)
+            return [SchemaChange(kind=file.kind, name=file.name) for file in changes]
+        except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+            continue  # another session has just made the schema
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            if monotonic() > give_up_s:
+                raise SchemaError(
+                    f"tables of {schema_words()} have been in use for {_PATIENCE_S} s: nothing was "
+                    "changed; run it again when no transaction is open for long"
+                ) from error
+            sleep(_PAUSE_S)  # let those through who waited behind us
 
 
 def _migrate(conn: Connection) -> list[_File]:
@@ -64,9 +87,51 @@ def _migrate(conn: Connection) -> list[_File]:
         for name in _BEGINNING:
             conn.execute(query("schema", name))
         changes = _pending(_applied(conn))
+        _lock(conn, changes)
         for file in changes:
             _apply(conn, file)
     return changes
+
+
+def _lock(conn: Connection, changes: list[_File]) -> None:
+    """Lock what the files will lock, before anything is done: who publishes waits for a moment.
+
+    No lock is waited for as long as it takes to find a deadlock: of two that wait for each other, a
+    publisher and us, the publisher might be the one that fails. Raises LockNotAvailable.
+    """
+    conn.execute(query("connect", "local_lock_timeout"), {"timeout": f"{_LOCK_MS_MAX}ms"})
+    for table, mode in _strongest(changes).items():
+        if conn.execute(query("schema", "has_table"), {"table": table}).fetchone() == (True,):
+            name = sql.Identifier(schema(), table)
+            conn.execute(sql.SQL("lock table {} in {} mode").format(name, sql.SQL(_MODES[mode])))
+
+
+def _strongest(changes: list[_File]) -> dict[str, str]:
+    """Return the tables that files lock, and each one's strongest lock; the busiest come first."""
+    found: dict[str, str] = {}
+    for file in changes:
+        for table, fact in locks().get(f"{file.kind}/{file.name}", {}).items():
+            if fact["mode"] in _MODES:
+                has = found.get(table, fact["mode"])
+                found[table] = max(has, fact["mode"], key=list(_MODES).index)
+    return dict(sorted(found.items(), key=lambda each: (each[0] not in _BUSIEST, each[0])))
+
+
+def locks() -> dict[str, dict[str, dict[str, str]]]:
+    """Return which locks each file takes on tables that are there: `kind/name`, table, facts."""
+    found: dict[str, dict[str, dict[str, str]]] = _facts().get("files", {})
+    return found
+
+
+def functions_gone() -> list[str]:
+    """Return the names of functions that older programs had, and this one has not."""
+    found: list[str] = _facts().get("gone", [])
+    return found
+
+
+def _facts() -> dict[str, Any]:
+    path = sql_root() / "locks.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def refuse_stranger(conn: Connection) -> None:
@@ -87,6 +152,23 @@ def _due(conn: Connection) -> list[_File]:
         return _pending(_applied(conn))
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
         return _pending({})
+
+
+def pending(conn: Connection) -> list[SchemaChange]:
+    """Return what migrate() would apply, in its order; changes nothing, waits for nobody.
+
+    Raises SchemaError as migrate() does, but not for an encoding.
+    """
+    return [SchemaChange(kind=file.kind, name=file.name) for file in _due(conn)]
+
+
+def newest(conn: Connection) -> str | None:
+    """Return the last migration that a database has; None: it has no schema."""
+    try:
+        applied = _applied(conn)
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        return None
+    return max((name for kind, name in applied if kind == "migrations"), default=None)
 
 
 def script(conn: Connection) -> str:
@@ -124,13 +206,18 @@ def require_schema(conn: Connection) -> None:
         )
 
 
-def uninstall(conn: Connection) -> None:
-    """Drop the schema with all events, groups and dead letters in it.
+def uninstall(conn: Connection) -> list[str]:
+    """Drop the schema with all that is in it, and the roles; return the roles that stay.
 
-    Raises SchemaError, and drops nothing, if the schema is not one of ours.
+    Those stay that have other members, or something elsewhere that depends on them, or that the
+    caller may not drop. One transaction. Raises SchemaError, and drops nothing, if the schema is
+    not one of ours.
     """
     refuse_stranger(conn)
-    conn.execute(query("schema", "drop_schema"))
+    with conn.transaction():
+        conn.execute(query("schema", "drop_schema"))
+        conn.execute(query("schema", "drop_roles"))
+        return [name for (name,) in conn.execute(query("schema", "roles_left")).fetchall()]
 
 
 def _files() -> list[_File]:

@@ -1,22 +1,30 @@
-"""Who asks, and whether he may: keys with scopes, each with a bucket of requests.
+"""Who asks, and whether he may: keys with scopes, each with a bucket of requests; tokens.
 
-Without keys a gateway listens on its own machine only, and everybody there may publish, read and
+Without either a gateway listens on its own machine only, and everybody there may publish, read and
 consume. What an operator does is there only if the gateway was started for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
+from typing import TYPE_CHECKING
 
+import psycopg
 from starlette.requests import Request
 
+from gapless.errors import GaplessError
 from gapless.gateway.params import text_in
 from gapless.gateway.problem import Problem
 from gapless.gateway.sessions import Sessions
-from gapless.ops.keys import FoundKey, allows, find_key, is_secret, key_parts
+from gapless.ops.keys import PREFIX, FoundKey, allows, find_key, is_secret, key_parts
+
+if TYPE_CHECKING:
+    from gapless.gateway.tokens import Bearer, Tokens
 
 KNOWN_S = 5.0  # so long what was found of a key counts
 KEYS_MAX = 10_000  # that are remembered
@@ -30,11 +38,19 @@ class _Bucket:
 
 
 class Access:
-    """Decides. asks_keys: every request needs one. operates: an operator's routes are there."""
+    """Decides. asks_keys, tokens: a request needs one. operates: an operator may change things."""
 
-    def __init__(self, sessions: Sessions, *, asks_keys: bool, operates: bool) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        asks_keys: bool,
+        operates: bool,
+        tokens: Tokens | None = None,
+    ) -> None:
         self._sessions = sessions
         self._asks_keys = asks_keys
+        self._tokens = tokens
         self._operates = operates
         self._known: OrderedDict[str, tuple[float, FoundKey | None]] = OrderedDict()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
@@ -50,21 +66,47 @@ class Access:
             raise Problem(
                 403, "this gateway does nothing of an operator's: start it with --operate"
             )
-        if not self._asks_keys:
+        if not self._asks_keys and self._tokens is None:
             return
-        key = await self._key(request)
-        request.state.caller = f"key {key.key_id} ({key.name})"
-        self._take_token(key)
+        who, scopes = await self._who(request)
+        request.state.caller = who
         names = {name: text_in(request.path_params, name) for name in request.path_params}
         needed = scope.format_map(names)
-        if not allows(key.scopes, needed):
-            raise Problem(403, f"key {key.key_id} has no scope for it: it needs {needed}")
+        if not allows(scopes, needed):
+            raise Problem(403, f"{who} has no scope for it: it needs {needed}")
 
-    async def _key(self, request: Request) -> FoundKey:
+    async def end_of(self, request: Request) -> None:
+        """Return when the key or the token of a request that was let in counts no more."""
+        bearer: Bearer | None = getattr(request.state, "bearer", None)
+        key_id: str | None = getattr(request.state, "key_id", None)
+        if bearer is not None:
+            await asyncio.sleep(bearer.left_s())
+            return
+        if key_id is None:  # nobody was asked: never
+            await asyncio.Event().wait()
+            return
+        found: object = key_id
+        while found is not None:
+            await asyncio.sleep(KNOWN_S)
+            with suppress(psycopg.Error, GaplessError, Problem):  # the database is away: later
+                found = await self._found(key_id)
+
+    async def _who(self, request: Request) -> tuple[str, list[str]]:
+        """Return who asks, and what he may."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
-            raise Problem(401, "no key: send Authorization: Bearer gk_…", headers=_ASK)
-        parts = key_parts(given.strip())
+            raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)
+        given = given.strip()
+        if self._tokens is not None and not given.startswith(f"{PREFIX}_"):
+            bearer = request.state.bearer = await self._tokens.check(given)
+            return f"token of {bearer.name}", bearer.scopes
+        key = await self._key(given)
+        request.state.key_id = key.key_id
+        self._take_token(key)
+        return f"key {key.key_id} ({key.name})", key.scopes
+
+    async def _key(self, given: str) -> FoundKey:
+        parts = key_parts(given) if self._asks_keys else None
         found = None if parts is None else await self._found(parts[0])
         if parts is None or found is None or not is_secret(found, parts[1]):
             raise Problem(401, "the key counts not, or no more", headers=_ASK)

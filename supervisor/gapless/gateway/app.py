@@ -84,7 +84,9 @@ def make_app(gateway: Gateway) -> Starlette:
         Route(way.path, _answering(gateway, way), methods=[way.method], name=way.path)
         for way in (*WAYS, *PAGE)
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+    app.router.redirect_slashes = False  # it would lead to whatever Host says
+    return app
 
 
 def _answering(gateway: Gateway, way: Way) -> Callable[[Request], Awaitable[Response]]:

@@ -63,9 +63,9 @@ class Gateway:
         """Return what is set when a topic that is listened to grows next."""
         return self._news.setdefault(topic, asyncio.Event())
 
-    async def either(self, happened: asyncio.Event, seconds: float) -> bool:
-        """Wait until it has happened, or it drains; False when time is over before."""
-        waits = [asyncio.ensure_future(each.wait()) for each in (happened, self._draining)]
+    async def either(self, happened: asyncio.Event, seconds: float, *more: asyncio.Event) -> bool:
+        """Wait until one of them has happened, or it drains; False when time is over before."""
+        waits = [asyncio.ensure_future(each.wait()) for each in (happened, self._draining, *more)]
         try:
             done, _ = await asyncio.wait(
                 waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED

@@ -167,7 +167,12 @@ async def done_by(
     """Do what changes something, and say in the log who asked for it."""
     done = await gateway.sessions.run(work)
     log.info(
-        "operate: %s %s by %s: %s", request.method, plain(request.url.path), asked_by(request), done
+        "operate: %s %s by %s at %s: %s",
+        request.method,
+        plain(request.url.path),
+        asked_by(request),
+        plain(request.client.host) if request.client else "?",
+        done,
     )
     return done
 

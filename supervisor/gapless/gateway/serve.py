@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -21,14 +22,21 @@ from gapless.errors import UsageError
 from gapless.gateway.access import Access
 from gapless.gateway.app import make_app
 from gapless.gateway.bell import Bell
+from gapless.gateway.connection import Connection, Room, networks
 from gapless.gateway.gateway import Gateway, Limits
+from gapless.gateway.issuer import read_issuer
 from gapless.gateway.sessions import Sessions
+from gapless.gateway.tls import Certificate
 from gapless.worker.exporter.looks import Looks
+
+if TYPE_CHECKING:
+    from gapless.gateway.tokens import Tokens
 
 log = logging.getLogger("gapless.gateway")
 
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 CONNECTIONS_MAX = 10_000
+CONNECTIONS_PER_ADDRESS = 1_000
 KEEP_ALIVE_S = 30
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
@@ -37,7 +45,9 @@ _STOP = (signal.SIGTERM, signal.SIGINT)
 class ServeSpec:
     """What a gateway needs; sessions: with the database, at most, beside one for metrics.
 
-    asks_keys: every request needs a key. operates: an operator's routes are there.
+    asks_keys: every request needs a key. tokens: the file of an issuer; every request needs a token
+    of his, or a key where they are asked for. operates: an operator's routes are there.
+    proxies: addresses and networks whose forwarded headers count.
     """
 
     dsn: str
@@ -46,7 +56,11 @@ class ServeSpec:
     drain_timeout_s: float
     limits: Limits
     asks_keys: bool = False
+    tokens: str | None = None
     operates: bool = False
+    certificate: Certificate | None = None
+    proxies: tuple[str, ...] = ()
+    connections_per_address: int = CONNECTIONS_PER_ADDRESS
 
 
 def serve(listening: socket.socket, spec: ServeSpec) -> int:
@@ -63,21 +77,33 @@ def serve(listening: socket.socket, spec: ServeSpec) -> int:
     return 0
 
 
-def require_loopback(listening: socket.socket) -> None:
-    """Raise UsageError for a socket that other machines can reach: callers are not asked."""
+def require_safe(listening: socket.socket, spec: ServeSpec) -> None:
+    """Raise UsageError for a socket that other machines reach without keys, or without TLS."""
     host = listening.getsockname()[0]
-    if not ip_address(host.partition("%")[0]).is_loopback:
-        listening.close()
-        raise UsageError(
+    if ip_address(host.partition("%")[0]).is_loopback:
+        return
+    if not (spec.asks_keys or spec.tokens):
+        why = (
             f"a gateway that asks for no keys listens on this machine only, not at {host}: say "
-            "--keys, or --listen 127.0.0.1:PORT and put what knows its callers in front of it"
+            "--keys or --tokens, or --listen 127.0.0.1:PORT and put what knows its callers in "
+            "front of it"
         )
+    elif spec.certificate is None and not spec.proxies:
+        why = (
+            f"keys would cross the network as they are, to {host}: say --tls-cert and --tls-key, "
+            "or --behind-proxy ADDRESSES of what speaks TLS in front of it"
+        )
+    else:
+        return
+    listening.close()
+    raise UsageError(why)
 
 
 async def _serve(listening: socket.socket, sessions: Sessions, spec: ServeSpec) -> None:
     server = make_server(sessions, spec)
     host, port = listening.getsockname()[:2]
-    log.info("gateway: http://%s:%s", f"[{host}]" if ":" in host else host, port)
+    scheme = "http" if spec.certificate is None else "https"
+    log.info("gateway: %s://%s:%s", scheme, f"[{host}]" if ":" in host else host, port)
     await server.serve(sockets=[listening])
     log.info("gateway: ended")
 
@@ -87,33 +113,57 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
     looks = Looks(
         partial(connect, spec.dsn, role="gateway", connect_timeout_s=spec.connect_timeout_s)
     )
-    access = Access(sessions, asks_keys=spec.asks_keys, operates=spec.operates)
+    access = Access(
+        sessions,
+        asks_keys=spec.asks_keys,
+        operates=spec.operates,
+        tokens=_tokens(spec.tokens) if spec.tokens else None,
+    )
     gateway = Gateway(sessions, access, looks, spec.limits)
+    room = Room(spec.connections_per_address, networks(spec.proxies))
     config = uvicorn.Config(
         make_app(gateway),
-        http="h11",
+        http=partial(Connection, room),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=bool(spec.proxies),
+        forwarded_allow_ips=list(spec.proxies),
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         limit_concurrency=CONNECTIONS_MAX,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),
     )
+    config.load()
+    if spec.certificate is not None:
+        config.ssl = spec.certificate.open()
     return GatewayServer(
-        config, gateway, partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring)
+        config, gateway, partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring), spec
     )
+
+
+def _tokens(path: str) -> Tokens:
+    try:
+        from gapless.gateway.tokens import Tokens  # noqa: PLC0415 - an extra of its own
+    except ImportError as error:
+        raise UsageError('tokens need joserfc and httpx: pip install "gapless[jwt]"') from error
+    return Tokens(read_issuer(path))
 
 
 class GatewayServer(uvicorn.Server):
     """Has the gateway drain when it is told to end, and ends with 0."""
 
     def __init__(
-        self, config: uvicorn.Config, gateway: Gateway, make_bell: Callable[[], Bell]
+        self,
+        config: uvicorn.Config,
+        gateway: Gateway,
+        make_bell: Callable[[], Bell],
+        spec: ServeSpec,
     ) -> None:
         super().__init__(config)
+        self._certificate = spec.certificate
         self._gateway = gateway
         self._make_bell = make_bell
         self._loop = asyncio.get_running_loop()
@@ -134,11 +184,17 @@ class GatewayServer(uvicorn.Server):
             yield  # signals are the main thread's
             return
         before = {each: signal.signal(each, self.handle_exit) for each in _STOP}
+        if self._certificate is not None:
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._renew)
         try:
             yield
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+    def _renew(self, _sig: int, _frame: FrameType | None) -> None:
+        if self._certificate is not None and self.config.ssl is not None:
+            self._loop.call_soon_threadsafe(self._certificate.renew, self.config.ssl)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain; a second signal waits for nobody."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -44,7 +45,8 @@ async def stream_events(gateway: Gateway, request: Request) -> Response:
     follows_new = "partition" not in request.query_params
     feed = await gateway.feeds.join(topic, only)
     gateway.listen_to(topic, bounds)
-    return EventStream(gateway, feed, _Place(topic_id, place, follows_new=follows_new))
+    ended = partial(gateway.access.end_of, request)
+    return EventStream(gateway, feed, _Place(topic_id, place, follows_new=follows_new), ended)
 
 
 class _Place:
@@ -68,47 +70,58 @@ class _Place:
 
 
 class EventStream(Response):
-    """Sends events while the client takes them; ends when it leaves, or the gateway drains."""
+    """Sends events while the client takes them, and may; ends when the gateway drains."""
 
-    def __init__(self, gateway: Gateway, feed: Feed, place: _Place) -> None:
+    def __init__(
+        self, gateway: Gateway, feed: Feed, place: _Place, ended: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(headers=_HEADERS, media_type="text/event-stream")
         del self.headers["content-length"]
         self._gateway = gateway
         self._feed = feed
         self._place = place
+        self._ended = ended
+        self._is_over = asyncio.Event()  # the key or token of the client counts no more
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer; give the feed back however it ends."""
-        sending = asyncio.ensure_future(self._send(send))
+        ending = asyncio.ensure_future(self._end())
         leaving = asyncio.ensure_future(_disconnected(receive))
+        sending = asyncio.ensure_future(self._send(send))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._gateway.feeds.leave(self._feed)
-            for task in (sending, leaving):
+            for task in (sending, leaving, ending):
                 task.cancel()
             with suppress(asyncio.CancelledError, TimeoutError):
                 await sending
+
+    async def _end(self) -> None:
+        await self._ended()
+        self._is_over.set()
 
     async def _send(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await _sent(send, start)
         with suppress(psycopg.Error, GaplessError, Problem):  # the client comes again
             async for text in self._texts():
+                if self._is_over.is_set():
+                    break
                 body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
                 await _sent(send, body)
         await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _texts(self) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
-        while not self._gateway.is_draining:
+        while not (self._gateway.is_draining or self._is_over.is_set()):
             news = self._feed.news()  # MUST be before the look: what comes after it sets this one
             before = dict(self._place.next_offsets)
             for partition in self._place.partitions(self._feed):
                 async for text in self._of(partition):
                     yield text
             is_idle = before == self._place.next_offsets
-            if is_idle and not await self._gateway.either(news, KEEP_ALIVE_S):
+            if is_idle and not await self._gateway.either(news, KEEP_ALIVE_S, self._is_over):
                 yield f": alive\nid: {self._place.text}\n\n"
         yield f"id: {self._place.text}\n\n"
 

@@ -1,4 +1,4 @@
-"""Groups that nobody uses for long, and that are to go then: the look of the housekeeper."""
+"""Groups and subscriptions that nobody uses for long, and that go then: what a housekeeper does."""
 
 from __future__ import annotations
 
@@ -21,11 +21,32 @@ class Expired:
     set_aside: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredSubscriptions:
+    """How many subscriptions of a group were taken away, for nobody renewed them."""
+
+    group_id: str
+    topic: str
+    subscriptions: int
+
+
 def expire_groups(conn: Connection[Any], every_s: float) -> list[Expired]:
     """Drop the groups whose time is over; return them.
 
     every_s: how often somebody looks; of a longer time without a look only this much counts, twice.
     """
     with conn.cursor(row_factory=class_row(Expired)) as cursor:
-        params = {"gap_s": 2 * every_s + _SLACK_S}
-        return cursor.execute(query("log", "expire_groups"), params).fetchall()
+        return cursor.execute(query("log", "expire_groups"), _gap(every_s)).fetchall()
+
+
+def expire_subscriptions(conn: Connection[Any], every_s: float) -> list[ExpiredSubscriptions]:
+    """Take away the subscriptions whose time is over, a thousand at most; return of which groups.
+
+    every_s: as of expire_groups().
+    """
+    with conn.cursor(row_factory=class_row(ExpiredSubscriptions)) as cursor:
+        return cursor.execute(query("log", "expire_subscriptions"), _gap(every_s)).fetchall()
+
+
+def _gap(every_s: float) -> dict[str, float]:
+    return {"gap_s": 2 * every_s + _SLACK_S}

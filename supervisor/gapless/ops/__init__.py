@@ -43,6 +43,14 @@ if TYPE_CHECKING:
         release_capture,
     )
     from gapless.ops.chains import Chain, ChainUnit, trace
+    from gapless.ops.classic import (
+        ClassicInfo,
+        hide_classic,
+        list_classic,
+        notify_classic,
+        show_classic,
+        silence_classic,
+    )
     from gapless.ops.configured import InstalledAsConfigured, install_as_configured
     from gapless.ops.control import (
         Move,
@@ -183,6 +191,8 @@ if TYPE_CHECKING:
         SubscriptionChange,
         SubscriptionInfo,
         list_subscriptions,
+        renew_subscription,
+        resume_subscription,
         subscribe,
         unsubscribe,
     )
@@ -199,6 +209,7 @@ if TYPE_CHECKING:
         list_unrouted,
         show_topic,
     )
+    from gapless.ops.upgrade import PlannedLock, TableSize, UpgradePlan, plan_upgrade
     from gapless.ops.webhooks import (
         WebhookInfo,
         WebhookTrial,
@@ -214,40 +225,40 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
-    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "CreatedGroup", "CreatedKey", "DlqDetails",
-    "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch", "ExpiryChange",
-    "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents", "GroupExpiry",
-    "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened", "ImportedEvent",
-    "ImportedUnit", "Installed", "InstalledAsConfigured",
-    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape",
-    "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point",
-    "PublishedLines", "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup",
-    "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult",
-    "ReplaySlice", "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule",
-    "ScheduleInfo", "SchemaChange", "SchemaCheck", "SchemaInfo", "SchemaProblem", "ServerInfo",
-    "Skipped", "SubscriptionChange", "SubscriptionInfo", "TakenEvent", "Topic", "TopicChange",
-    "TopicInfo", "TopicPartition", "UnroutedId", "WebhookInfo", "WebhookTrial", "Wish",
+    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "ClassicInfo", "CreatedGroup", "CreatedKey",
+    "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch",
+    "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents",
+    "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
+    "ImportedEvent", "ImportedUnit", "Installed", "InstalledAsConfigured", "JsonLines", "KeyInfo",
+    "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind",
+    "Paused", "PipelineStanding", "PlannedLock", "Point", "PublishedLines", "QueueJob",
+    "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo",
+    "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial",
+    "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "SchemaChange",
+    "SchemaCheck", "SchemaInfo", "SchemaProblem", "ServerInfo", "Skipped", "SubscriptionChange",
+    "SubscriptionInfo", "TableSize", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
+    "TopicPartition", "UnroutedId", "UpgradePlan", "WebhookInfo", "WebhookTrial", "Wish",
     "acknowledge", "add_schedule", "add_schema", "add_webhook", "adopt_topic", "alter_topic",
     "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table", "check_schema",
     "clear_filter", "count_later", "create_group", "create_key", "create_replay", "create_topic",
     "detach_table", "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks",
     "drop_schema", "explain", "export_units", "extend", "find_losses", "find_replay",
-    "find_retention", "find_topic", "hand_back", "happened_since", "import_unit",
-    "install_as_configured", "install_schema",
-    "is_installed", "list_attachments", "list_captures", "list_changes", "list_chunks",
-    "list_expiries", "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines",
-    "list_replays", "list_schedules", "list_schemas", "list_subscriptions", "list_topics",
-    "list_units", "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture",
-    "parse_units", "pause", "pause_schedule", "pause_webhook", "peek", "place_group",
-    "plan_attachment", "plan_replay", "plan_seek", "publish_lines", "queue_state", "redrive_unit",
-    "redrive_units", "reject", "release", "release_capture", "remove_group", "remove_pipeline",
-    "remove_replay", "remove_schedule", "remove_schema", "remove_webhook", "replay_progress",
+    "find_retention", "find_topic", "hand_back", "happened_since", "hide_classic", "import_unit",
+    "install_as_configured", "install_schema", "is_installed", "list_attachments", "list_captures",
+    "list_changes", "list_chunks", "list_classic", "list_expiries", "list_filters", "list_groups",
+    "list_keys", "list_later", "list_pipelines", "list_replays", "list_schedules", "list_schemas",
+    "list_subscriptions", "list_topics", "list_units", "list_unrouted", "list_webhooks",
+    "mend_attachment", "mend_capture", "notify_classic", "parse_units", "pause", "pause_schedule",
+    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
+    "plan_upgrade", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
+    "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
+    "remove_schedule", "remove_schema", "remove_webhook", "renew_subscription", "replay_progress",
     "replay_terms", "republish_unit", "reset_pipeline", "resume", "resume_schedule",
-    "resume_webhook", "revoke_key", "run_replay", "run_schedule", "search_events", "seek",
-    "seek_paused", "set_expiry", "set_filter", "show_group", "show_schedule", "show_schema",
-    "show_server", "show_topic", "show_unit", "show_webhook", "skip_hole", "start_server",
-    "stop_server", "subscribe", "switch_group", "take", "trace", "try_replay", "try_webhook",
-    "unsubscribe",
+    "resume_subscription", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
+    "search_events", "seek", "seek_paused", "set_expiry", "set_filter", "show_classic",
+    "show_group", "show_schedule", "show_schema", "show_server", "show_topic", "show_unit",
+    "show_webhook", "silence_classic", "skip_hole", "start_server", "stop_server", "subscribe",
+    "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -268,6 +279,9 @@ if not TYPE_CHECKING:
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
             ),
             "gapless.ops.chains": "Chain ChainUnit trace",
+            "gapless.ops.classic": (
+                "ClassicInfo hide_classic list_classic notify_classic show_classic silence_classic"
+            ),
             "gapless.ops.configured": "InstalledAsConfigured install_as_configured",
             "gapless.ops.control": (
                 "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"
@@ -328,13 +342,15 @@ if not TYPE_CHECKING:
                 "list_schemas remove_schema show_schema"
             ),
             "gapless.ops.subscriptions": (
-                "SubscriptionChange SubscriptionInfo list_subscriptions subscribe unsubscribe"
+                "SubscriptionChange SubscriptionInfo list_subscriptions"
+                " renew_subscription resume_subscription subscribe unsubscribe"
             ),
             "gapless.ops.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
             ),
+            "gapless.ops.upgrade": "PlannedLock TableSize UpgradePlan plan_upgrade",
             "gapless.ops.webhooks": (
                 "WebhookInfo WebhookTrial add_webhook list_webhooks pause_webhook remove_webhook "
                 "resume_webhook show_webhook try_webhook"

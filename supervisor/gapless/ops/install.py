@@ -91,15 +91,16 @@ def find_losses(conn: Connection[Any]) -> Losses | None:
         return None
 
 
-def drop_schema(conn: Connection[Any]) -> None:
-    """Drop the schema with everything in it, for good; roles stay.
+def drop_schema(conn: Connection[Any]) -> list[str]:
+    """Drop the schema with everything in it, for good, and the roles; return roles that stay.
 
-    Before: `conn` is in autocommit, of the role that owns the schema. Raises GaplessError when
-    somebody has been using the tables for 10 seconds; then nothing was removed.
+    A role stays that others are members of, that something elsewhere depends on, or that the caller
+    may not drop. Before: `conn` is in autocommit, of the role that owns the schema. Raises
+    GaplessError when somebody has been using the tables for 10 seconds; then nothing was removed.
     """
     row(conn, query("connect", "lock_timeout"), timeout=_LOCK_TIMEOUT)
     try:
-        uninstall(conn)
+        return uninstall(conn)
     except LockNotAvailable as error:
         raise GaplessError(
             f"somebody has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "

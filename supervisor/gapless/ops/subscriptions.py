@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,9 @@ class SubscriptionInfo:
 
     match: which of the params have to be equal to which part of an event. where: a jsonpath
     predicate over the payload; None: none. params: what handlers see of it. set_by: a role.
+    sql_condition: an SQL expression over e and s; None: none. expires_after_s: it goes when nobody
+    renews it for so long, in left_s; None: never. stopped_partitions: where its sql_condition
+    raised or was slow, and why: its events wait there until it is resumed.
     """
 
     group: str
@@ -31,9 +34,14 @@ class SubscriptionInfo:
     name: str
     match: Mapping[str, str]
     where: str | None
+    sql_condition: str | None
     params: Mapping[str, Any]
     set_by: str = field(metadata={"only_json": True})
     set_at: datetime
+    expires_after_s: float | None
+    left_s: float | None
+    stopped_partitions: Sequence[int]
+    stopped_why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,7 @@ def list_subscriptions(conn: Connection[Any], place: GroupPlace) -> list[Subscri
     return rows(conn, SubscriptionInfo, query("subscriptions", "list"), **where)
 
 
-def subscribe(
+def subscribe(  # noqa: PLR0913 - what a subscription is
     conn: Connection[Any],
     place: GroupPlace,
     name: str,
@@ -64,6 +72,8 @@ def subscribe(
     match: Mapping[str, str] | None = None,
     where: str | None = None,
     params: Mapping[str, Any] | None = None,
+    expires_after_s: float | None = None,
+    sql_condition: str | None = None,
 ) -> SubscriptionChange:
     """Let a group take the events that this subscription matches, beside those of its others.
 
@@ -72,20 +82,50 @@ def subscribe(
     payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
     with params as its variables, which has to be true as well. Give one of them or both. params: a
     JSON object of at most 10 000 characters. place: needs no topic where the group has one.
+    expires_after_s: it goes when nobody renews it, or subscribes again, for so long: 60 to ten
+    years; None: never. sql_condition: an SQL expression over e, the event, and s, the subscription,
+    which has to be true as well; at most 10 000 characters, of immutable and stable functions of
+    PostgreSQL's own. A group has them in ordered mode only, as all subscriptions.
     Raises UsageError for a place with a partition and for what is not JSON; RefusedError for what
     is no subscription, a group with a filter, a queue group, and a group that is not there.
     """
     topic = one_topic(conn, place)
-    if where is not None and "\0" in where:
-        raise UsageError(f"where={where[:100]!r}: no jsonpath has a NUL character")
+    for what, text in (("where", where), ("sql_condition", sql_condition)):
+        if text is not None and "\0" in text:
+            raise UsageError(f"{what}={text[:100]!r}: no condition has a NUL character")
     said = {
         "match": _json("match", match or {}),
         "where": where,
         "params": _json("params", params or {}),
+        "expires_after_s": expires_after_s,
+        "sql_condition": sql_condition,
     }
     named = {"group": place.group, "topic": topic, "name": name}
     (changed,) = row(conn, query("subscriptions", "subscribe"), **named, **said)
     return SubscriptionChange(**named, changed=changed)
+
+
+def renew_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> bool:
+    """Begin the time of a subscription that expires anew; False: there is none of that name.
+
+    Raises UsageError for a place with a partition, RefusedError for a group that is not there.
+    """
+    where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
+    (found,) = row(conn, query("subscriptions", "renew_subscription"), **where)
+    return bool(found)
+
+
+def resume_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> int | None:
+    """Ask a subscription that was stopped again, first about what it missed since.
+
+    Returns how many units with matches now wait to be handled for it alone; None: it was not
+    stopped. Takes as long as its condition does for all that its group passed since.
+    Raises UsageError for a place with a partition; RefusedError when its condition raises still
+    (GL409; it stays stopped), and for no such group or subscription (GL404).
+    """
+    where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
+    (units,) = row(conn, query("subscriptions", "resume_subscription"), **where)
+    return None if units is None else int(units)
 
 
 def unsubscribe(conn: Connection[Any], place: GroupPlace, name: str) -> SubscriptionChange:

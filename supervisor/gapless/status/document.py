@@ -16,10 +16,12 @@ from gapless.status.snapshot import (
     Eviction,
     Presence,
     RecentLetter,
+    Sequencing,
     Snapshot,
     Standing,
     TopicEnd,
 )
+from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
 
@@ -69,9 +71,14 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  unasked (kept, for the filter could not be asked); the last of these:
                  unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
                  there was none
+    subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
+                 different match and where they have), may_expire, near (in the last tenth of their
+                 time), stopped (their events wait, for their SQL condition raised or was slow),
+                 first_left_s (until the first goes; null: none may expire)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
+    classic      name, problem, remedy: classic names that show or announce nothing, though asked to
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
@@ -80,7 +87,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     dead_letters the newest: group, topic, partition, offset, error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
     """
-    server, sequencer = snapshot.server, snapshot.sequencer
+    server = snapshot.server
     return {
         "taken_at": _iso(server.taken_ts),
         "database": {
@@ -93,14 +100,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
             "oldest_transaction_s": server.oldest_transaction_s,
             "oldest_transaction": server.oldest_transaction,
         },
-        "sequencer": {
-            "state": sequencer.state,
-            "run": sequencer.run,
-            "ran_at": _iso(sequencer.ran_ts),
-            "run_events": sequencer.events,
-            "pid": sequencer.pid,
-            "needs_rebase": sequencer.needs_rebase,
-        },
+        "sequencer": _sequencer(snapshot.sequencer),
         "totals": {
             "events": snapshot.events,
             "pending": snapshot.pending_events,
@@ -118,12 +118,10 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "groups": [_group(line) for line in group_lines(snapshot, history)],
         "partitions": [_partition(row, history) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
-        "squatters": [asdict(each) for each in snapshot.squatters],
-        "unrouted": [asdict(each) for each in snapshot.unrouted],
-        "captures": [asdict(each) for each in snapshot.captures],
+        **_strangers(snapshot),
         "filters": [_renamed(each) for each in snapshot.filters],
+        "subscribed": [_renamed(each) for each in snapshot.subscribed],
         "expiring": [_renamed(each) for each in snapshot.expiring],
-        "attachments": [asdict(each) for each in snapshot.attachments],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
         "held": [each.reason for each in snapshot.held],
@@ -132,9 +130,31 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     }
 
 
+def _strangers(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what others left in the way, and what is not as they were promised."""
+    return {
+        "squatters": [asdict(each) for each in snapshot.squatters],
+        "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "captures": [asdict(each) for each in snapshot.captures],
+        "attachments": [asdict(each) for each in snapshot.attachments],
+        "classic": [asdict(each) for each in snapshot.classics],
+    }
+
+
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
     return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+
+
+def _sequencer(sequencer: Sequencing) -> dict[str, Any]:
+    return {
+        "state": sequencer.state,
+        "run": sequencer.run,
+        "ran_at": _iso(sequencer.ran_ts),
+        "run_events": sequencer.events,
+        "pid": sequencer.pid,
+        "needs_rebase": sequencer.needs_rebase,
+    }
 
 
 def _later(later: Later) -> dict[str, Any]:
@@ -143,7 +163,7 @@ def _later(later: Later) -> dict[str, Any]:
     return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
 
 
-def _renamed(each: Filtered | Expiring) -> dict[str, Any]:
+def _renamed(each: Filtered | Expiring | Subscribed) -> dict[str, Any]:
     found = asdict(each)
     return {"group": found.pop("group_id"), **found}
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from gapless.status.expiring import Expiring
 from gapless.status.snapshot import COUNT_MAX, Snapshot
+from gapless.status.subscribed import Subscribed
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import age, clean, count, counted, cut, rate, some
 
@@ -106,6 +107,23 @@ def _expiring(each: Expiring) -> str:
     )
 
 
+def _stopped(each: Subscribed) -> str:
+    some_stopped = some(each.stopped, "subscription")
+    return (
+        f"{some_stopped} of group {each.name} stopped, for their SQL conditions raise or are slow, "
+        f"and their events wait: gapless subscriptions list {each.name}"
+    )
+
+
+def _leaving(each: Subscribed) -> str:
+    near = some(each.near, "subscription")
+    first = age(each.first_left_s or 0.0)
+    return (
+        f"{near} of group {each.name} will be dropped unless somebody renews them, the first in "
+        f"{first}: gapless subscriptions list {each.name}"
+    )
+
+
 def conditions(snapshot: Snapshot) -> Iterator[str]:
     """Yield what somebody should do something about, the worst first."""
     server = snapshot.server
@@ -125,8 +143,11 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from map(str, snapshot.captures[:1])  # gapless capture shows all
     yield from map(_expiring, snapshot.expiring)
+    yield from (_stopped(each) for each in snapshot.subscribed if each.stopped)
+    yield from (_leaving(each) for each in snapshot.subscribed if each.near)
     yield from (each.trouble for each in snapshot.filters if each.is_troubled)
     yield from map(str, snapshot.attachments[:1])  # gapless attach shows all
+    yield from map(str, snapshot.classics[:1])
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"

@@ -23,7 +23,14 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import (
+    FaultyAttachment,
+    FaultyCapture,
+    FaultyClassic,
+    Squatting,
+    Unrouted,
+)
+from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
 R = TypeVar("R")
@@ -52,8 +59,10 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         unrouted = _ask(conn, "unrouted", Unrouted)
         captures = _ask(conn, "captures", FaultyCapture)
         filters = _ask(conn, "filters", Filtered)
+        subscribed = _ask(conn, "subscribed", Subscribed)
         expiring = _ask(conn, "expiring", Expiring)
         attachments = _ask(conn, "attachments", FaultyAttachment)
+        classics = _ask(conn, "classics", FaultyClassic)
         later = _ask(conn, "later", Later)
         squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
@@ -73,8 +82,10 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             unrouted=tuple(unrouted),
             captures=tuple(captures),
             filters=tuple(filters),
+            subscribed=tuple(subscribed),
             expiring=tuple(expiring),
             attachments=tuple(attachments),
+            classics=tuple(classics),
             later=_one(later),
             squatters=tuple(squatters),
             evictions=tuple(evictions),

@@ -15,7 +15,14 @@ from uuid import UUID
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import FaultyAttachment, FaultyCapture, Squatting, Unrouted
+from gapless.status.strangers import (
+    FaultyAttachment,
+    FaultyCapture,
+    FaultyClassic,
+    Squatting,
+    Unrouted,
+)
+from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import NOTHING_WAITS, Later
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
@@ -185,8 +192,10 @@ class Snapshot:
     unrouted: tuple[Unrouted, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
     filters: tuple[Filtered, ...] = ()
+    subscribed: tuple[Subscribed, ...] = ()
     expiring: tuple[Expiring, ...] = ()
     attachments: tuple[FaultyAttachment, ...] = ()
+    classics: tuple[FaultyClassic, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

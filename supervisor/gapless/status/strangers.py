@@ -1,4 +1,4 @@
-"""What others left in the way: no topic, locks without a right (I11), captures, attachments."""
+"""What others left in the way: no topic, locks without a right (I11), tables that others see."""
 
 from __future__ import annotations
 
@@ -57,3 +57,15 @@ class FaultyAttachment:
 
     def __str__(self) -> str:
         return f"attachment of {self.table}: {self.problem}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyClassic:
+    """A classic name that shows or announces nothing, though somebody asked for it; what helps."""
+
+    name: str
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"classic {self.name}: {self.problem}; {self.remedy}"

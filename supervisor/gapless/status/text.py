@@ -58,9 +58,14 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
                 for each in snapshot.filters
             ],
         ),
+        _subscribed(snapshot),
         _table(
             ("ATTACHED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
+        ),
+        _table(
+            ("CLASSIC", "PROBLEM", "REMEDY"),
+            [(each.name, each.problem, each.remedy) for each in snapshot.classics],
         ),
         _table(
             (
@@ -105,6 +110,19 @@ def _why(row: dict[str, Any]) -> str | None:
     if row["error"] is None and row["pause"] is not None:
         return f"paused by {row['pause']}"
     return None if row["error"] is None else str(row["error"])
+
+
+def _subscribed(snapshot: Snapshot) -> str:
+    return _table(
+        ("SUBSCRIBED", "TOPIC", "SUBSCRIPTIONS", "FORMS", "STOPPED", "SOON-GONE", "FIRST-IN"),
+        [
+            (
+                *(each.group_id, each.topic, each.subscriptions, each.forms),
+                *(each.stopped, each.near, age(each.first_left_s)),
+            )
+            for each in snapshot.subscribed
+        ],
+    )
 
 
 def _members(snapshot: Snapshot) -> str:

@@ -1,6 +1,6 @@
 """The housekeeper: a thread of the active sequencer's process that drops what is over now and then.
 
-Events by retention, and groups that nobody uses and that expire.
+Events by retention, and groups and subscriptions that nobody uses and that expire.
 
 On a session of its own, opened for each look: what waits there for a lock delays no offset.
 """
@@ -16,7 +16,7 @@ import psycopg
 
 from gapless.db.connect import connect
 from gapless.errors import GaplessError
-from gapless.log.expiry import expire_groups
+from gapless.log.expiry import expire_groups, expire_subscriptions
 from gapless.log.retention import Keep, apply_retention
 from gapless.worker.spec import SequencerSpec
 
@@ -69,4 +69,11 @@ class Housekeeper:
                     "group %s expired: nobody used it; dropped with %s units that were set aside",
                     group.group_id,
                     group.set_aside,
+                )
+            for each in expire_subscriptions(conn, spec.retention_check_s):
+                log.warning(
+                    "group %s of topic %s: %s subscriptions expired, for nobody renewed them",
+                    each.group_id,
+                    each.topic,
+                    each.subscriptions,
                 )

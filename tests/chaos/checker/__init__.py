@@ -24,6 +24,7 @@ from chaos.checker import (
     columns,
     effects,
     keys,
+    later,
     letters,
     offsets,
     order,
@@ -45,7 +46,7 @@ __all__ = ["Facts", "Violation", "check", "check_records", "gather", "report"]
 
 FAMILIES = (
     *(published, columns, offsets, order, units, effects, keys, owners, standstill, letters, plans),
-    *(outcomes, asides, parking, calls, chains, queues),
+    *(outcomes, asides, parking, calls, chains, queues, later),
 )
 STORIES_PER_NAME = 5
 

@@ -15,6 +15,7 @@ from psycopg import Connection
 from chaos.chain import derived
 from chaos.checker.attempts import Attempt, resolve
 from chaos.checker.failures import Aside, Call
+from chaos.checker.later_rows import Later, gather_later
 from chaos.checker.queue_rows import Queues, gather_queues, ordered
 from chaos.checker.rows import (
     Business,
@@ -67,6 +68,7 @@ class Facts:
     moved_segments: list[tuple[str, int, int]]
     idle_in_transaction: list[str]
     queues: Queues
+    later: Later
     clock_ns: float  # a time on the server's clock = monotonic + this
 
     @cached_property
@@ -185,13 +187,16 @@ def gather(conn: Connection[Any], records: Sequence[Record]) -> Facts:
     tags = {event.tag for event in placed}
     visible = {row.attempt for row in business}
     visible |= {each.attempt for each in _invokes(records) if tags & {e.tag for e in each.events}}
+    attempts = resolve(conn, records, visible)
+    log = {
+        where: list(run)
+        for where, run in groupby(placed, key=lambda each: (each.topic, each.partition_id))
+    }
+    clock_ns = float(_column(conn, _CLOCK)[0]) * 1e9 - time.monotonic_ns()
     return Facts(
         records=[record for record in records if not isinstance(record, Handling)],
-        attempts=resolve(conn, records, visible),
-        log={
-            where: list(run)
-            for where, run in groupby(placed, key=lambda each: (each.topic, each.partition_id))
-        },
+        attempts=attempts,
+        log=log,
         business=business,
         effects=ordered(records, load(conn, Effect)),
         moves=by_partition(ordered(records, load(conn, Moved))),
@@ -208,7 +213,8 @@ def gather(conn: Connection[Any], records: Sequence[Record]) -> Facts:
         moved_segments=conn.execute(_MOVED_SEGMENTS).fetchall(),
         idle_in_transaction=_column(conn, _IDLE_IN_TRANSACTION),
         queues=gather_queues(conn, records),
-        clock_ns=float(_column(conn, _CLOCK)[0]) * 1e9 - time.monotonic_ns(),
+        later=gather_later(conn, records, attempts, log, clock_ns),
+        clock_ns=clock_ns,
     )
 
 

@@ -10,6 +10,7 @@ from chaos.checker.facts import Facts
 from chaos.checker.rows import Placed
 from chaos.checker.violation import Violation, about
 from chaos.history import Sent
+from chaos.later_shop import TOPIC as LATER
 
 Places = dict[str, list[Placed]]
 
@@ -27,7 +28,8 @@ def find(facts: Facts) -> Iterator[Violation]:
         for event in attempt.invoke.events:
             wanted = attempt.fate == "committed" and not event.undone
             yield from _event(facts, attempt, event, places.get(event.tag, []), wanted=wanted)
-    below = {link.into for link in facts.links}  # chains.py looks at what handlers published
+    # chains.py looks at what handlers published, later.py at what was for later.
+    below = {link.into for link in facts.links} | {LATER}
     for tag in places.keys() - facts.sent.keys():
         if places[tag][0].topic in below:
             continue

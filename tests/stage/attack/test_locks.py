@@ -92,6 +92,7 @@ def test_locks_of_a_fleet_that_are_taken_before_it_starts(role: Role, fleet: Fle
         )
 
 
+@pytest.mark.long
 def test_locks_of_a_fleet_that_are_waited_for_while_it_works(role: Role, fleet: Fleet) -> None:
     """They are next in the queue, and get the lock when its owner dies."""
     a, b = fleet.start("a"), fleet.start("b")

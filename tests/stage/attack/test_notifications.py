@@ -10,6 +10,7 @@ import pytest
 from gapless.db.schema import here
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
+from support.long import long_but
 
 pytest_plugins = ["stage.worker.conftest"]
 
@@ -63,7 +64,7 @@ def test_notifications_of_a_stranger(role: Callable[..., str], fleet: Fleet) -> 
     assert len(children & a.children()) >= 3, "the sequencer and two workers are the same"
 
 
-@pytest.mark.parametrize("payload", ["ready x", "ready 1"])
+@pytest.mark.parametrize("payload", long_but(["ready x", "ready 1"], "ready 1"))
 def test_one_that_says_a_successor_is_ready_when_none_is(
     role: Callable[..., str], fleet: Fleet, payload: str
 ) -> None:

@@ -48,9 +48,10 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
         (one,) = [each for each in every if each["name"] == "subscriptions"]
         return one["level"], one["text"]
 
-    assert found() == ("ok", "0 subscriptions in 0 groups")
+    assert found() == ("ok", "no group has subscriptions")
     gapless("subscriptions", "add", "mails", "ann", *ANN)
-    assert found() == ("ok", "1 subscription in 1 group")
+    said = "mails/orders has 1 subscription of 1 form, 0 may expire, none soon"
+    assert found() == ("ok", said)
     gapless("subscriptions", "remove", "mails", "ann")
     assert found() == ("warning", "mails/orders has none left, and takes no event")
 
@@ -70,6 +71,10 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
         (["add", "mails", "ann", "--match", "[1]"], "is not a JSON object"),
         (["add", "mails", "ann", "--match", '{"a": "b"}', "--params", '{"a": 1}'], "cannot match"),
         (["add", "mails", "", *ANN], "1 to 200 characters"),
+        (["add", "mails", "ann", *ANN, "--expires", "soon"], "is no age"),
+        (["add", "mails", "ann", *ANN, "--expires", "59s"], "1 minute to 10 years"),
+        (["renew", "mails", "nosuch"], "no subscription nosuch"),
+        (["renew", "nosuch", "ann"], 'no group "nosuch"'),
         (["add", "mails", "n" * 201, *ANN], "1 to 200 characters"),
         (["add", "mails", "ann", *MATCH, "--params", '{"customer": "\\u0000"}'], "NUL"),
     ],
@@ -123,3 +128,33 @@ def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute(ask)
+
+
+def test_sql_condition_is_stopped_named_mended_and_resumed(
+    gapless: Any, mails: None, conn: psycopg.Connection
+) -> None:
+    text = "1 / (e.payload ->> 'n')::int > 0"
+    refused = gapless("subscriptions", "add", "mails", "ann", "--condition", "pg_sleep(9) is null")
+    assert refused.code != 0
+    assert 'the SQL condition of subscription "ann" has no values of type void' in refused.err
+    gapless("subscriptions", "add", "mails", "ann", "--condition", text)
+    assert "is not stopped" in gapless("subscriptions", "resume", "mails", "ann").out
+    conn.execute(
+        "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+        " select subscription_id, 1, 1, 'division by zero' from gapless.subscription"
+    )
+    (row,) = gapless("subscriptions", "list", "mails", "--json").json
+    assert (row["sql_condition"], row["stopped_partitions"]) == (text, [1])
+    assert row["stopped_why"] == "division by zero"
+    (group,) = gapless("status", "--json").json["subscribed"]
+    assert group["stopped"] == 1
+    assert "SUBSCRIBED" in gapless("status").out
+    every = gapless("doctor", "--json").json["checks"]
+    (found,) = [each for each in every if each["name"] == "subscriptions"]
+    assert found["level"] == "warning"
+    assert "gapless subscriptions resume mails/orders NAME" in found["remedy"]
+    gapless("subscriptions", "add", "mails", "ann", "--condition", "true")
+    done = gapless("subscriptions", "resume", "mails", "ann", "--json")
+    assert done.json == {"group": "mails", "name": "ann", "resumed": True, "units": 0}
+    (row,) = gapless("subscriptions", "list", "mails", "--json").json
+    assert row["stopped_partitions"] == []

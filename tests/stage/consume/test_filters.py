@@ -432,6 +432,7 @@ class TestHoles:
             group.step(batch_size=100)
 
 
+@pytest.mark.long
 def test_killed_at_any_time_it_handles_each_once_and_passes_the_rest(
     world: World, group: Group
 ) -> None:

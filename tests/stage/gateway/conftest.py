@@ -78,7 +78,7 @@ class Served(Client):
 
     def _url(self) -> str | None:
         assert self.process.poll() is None, self.log()
-        found = re.search(r"gateway: (http://\S+)", self.log())
+        found = re.search(r"gateway: (https?://\S+)", self.log())
         return found[1] if found else None
 
 
@@ -119,7 +119,7 @@ def serve(dsn: str, tmp_path: Path) -> Iterator[Serve]:
 class Inside:
     """A gateway in a thread of this process: to start one takes a second less."""
 
-    def __init__(self, dsn: str, limits: Limits, sessions: int, **more: bool) -> None:
+    def __init__(self, dsn: str, limits: Limits, sessions: int, **more: Any) -> None:
         self.listening = open_socket("127.0.0.1:0")
         host, port = self.listening.getsockname()[:2]
         self.client = Client(f"http://{host}:{port}")
@@ -160,7 +160,7 @@ def open_gateway(dsn: str) -> Iterator[Open]:
         event_bytes_max: int = 1 << 20,
         batch_bytes_max: int = 1 << 24,
         sessions: int = 4,
-        **more: bool,
+        **more: Any,
     ) -> Client:
         limits = Limits(event_bytes_max=event_bytes_max, batch_bytes_max=batch_bytes_max)
         started.append(Inside(dsn, limits, sessions, **more))

@@ -179,7 +179,7 @@ def test_the_command(gapless, serve: Serve, orders: Topic) -> None:
     assert "it is shown once" in made.err
     (listed,) = gapless("keys", "--json").json
     assert (listed["name"], listed["scopes"]) == ("shop", ["publish:orders"])
-    gateway = serve("--listen", "0.0.0.0:0", "--keys")
+    gateway = serve("--listen", "0.0.0.0:0", "--keys", "--behind-proxy", "10.0.0.1")
     url = gateway.url.replace("0.0.0.0", "127.0.0.1")
     post = gateway.client.post
     assert post(f"{url}{EVENTS}", json={"payload": 1}, headers=bearer(key)).status_code == 202

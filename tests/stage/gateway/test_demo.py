@@ -14,6 +14,7 @@ from stage.cli.conftest import environment
 from stage.worker.fleet import until
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_flights_can_be_followed(server_dsn: str, tmp_path) -> None:
     out = tmp_path / "out"

@@ -84,6 +84,7 @@ def test_what_cannot_be_is_said_at_the_start(bare, dsn: str, empty_dsn: str) -> 
     assert "HOST:PORT" in bare("gateway", "--listen", "x", GAPLESS_DSN=dsn).complaint()
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.slow
 def test_it_survives_a_restart_of_the_database(serve: Serve) -> None:

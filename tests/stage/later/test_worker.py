@@ -18,6 +18,7 @@ from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.topics import Topic, ensure_topic
 from support.log import assert_gapless, placed, tags
+from support.long import long_but
 from support.servers import until
 
 APP = """
@@ -102,7 +103,7 @@ def test_a_scheduled_function_is_called_once_for_each_due_time(
     assert row[0] >= len(pulses)
 
 
-@pytest.mark.parametrize("point", ["later.before", "later.promoted"])
+@pytest.mark.parametrize("point", long_but(["later.before", "later.promoted"], "later.promoted"))
 def test_killed_between_promotion_and_run(
     dsn: str, conn: Connection, app: Path, point: str
 ) -> None:
@@ -121,6 +122,7 @@ def test_killed_between_promotion_and_run(
     assert _count(conn, "gapless.scheduled") == 0
 
 
+@pytest.mark.long
 def test_a_schedule_goes_on_with_another_supervisor(
     dsn: str, conn: Connection, app: Path, server_dsn: str
 ) -> None:

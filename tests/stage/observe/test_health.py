@@ -15,6 +15,7 @@ from gapless.lease.room import own_sessions
 from stage.cli.conftest import Gapless, bare, forks, gapless
 from stage.observe.conftest import APP, Watch, order
 from stage.worker.fleet import until
+from support.long import long_but
 
 __all__ = ["bare", "forks", "gapless"]  # fixtures
 
@@ -56,6 +57,7 @@ def test_while_the_database_is_away_it_is_healthy_and_not_ready(
     watched.until_ready()
 
 
+@pytest.mark.long
 def test_a_partition_that_stands_still_is_named(watch: Watch, conn: Connection) -> None:
     watched = watch(ON_FAILURE="block", GAPLESS_STANDSTILLS="1")
     watched.until_ready()
@@ -72,6 +74,7 @@ def test_a_partition_that_stands_still_is_named(watch: Watch, conn: Connection) 
     assert watched.scrape().value("gapless_standstill_seconds", group="billing") >= 1
 
 
+@pytest.mark.long
 def test_while_it_drains_it_is_not_ready(watch: Watch, conn: Connection) -> None:
     watched = watch()
     watched.until_ready()
@@ -95,6 +98,7 @@ def test_other_paths_and_methods(watch: Watch) -> None:
     assert watched.read("/healthz")[0] == 200
 
 
+@pytest.mark.long
 def test_a_reader_that_says_nothing_keeps_nobody_waiting(watch: Watch) -> None:
     watched = watch()
     silent = [socket.create_connection(("127.0.0.1", watched.port)) for _ in range(20)]
@@ -113,7 +117,10 @@ class TestRefused:
         )
 
     @pytest.mark.parametrize(
-        "address", ["9464", "127.0.0.1", "127.0.0.1:99999", "http://x:1", ":1", "a b:1", "x:"]
+        "address",
+        long_but(
+            ["9464", "127.0.0.1", "127.0.0.1:99999", "http://x:1", ":1", "a b:1", "x:"], "9464"
+        ),
     )
     def test_an_address_that_is_none(self, gapless: Gapless, address: str) -> None:
         line = gapless("run", str(APP), "--metrics", address).complaint()

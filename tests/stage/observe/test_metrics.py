@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from psycopg import Connection
 
 from gapless.telemetry.names import METRICS
@@ -93,6 +94,7 @@ def test_counts_are_what_happened(
     assert scrape.value("gapless_chunks") >= 1
 
 
+@pytest.mark.long
 def test_workers_of_queues_count(
     watch: Watch, conn: Connection, calls: Callable[[], list[str]]
 ) -> None:
@@ -162,6 +164,7 @@ def test_what_was_counted_outlives_a_worker(
     )
 
 
+@pytest.mark.long
 def test_what_waits_for_a_retry_is_no_lag(watch: Watch, conn: Connection) -> None:
     watched = watch(ON_FAILURE="park-key")
     watched.until_ready()
@@ -194,6 +197,7 @@ def test_what_nobody_handles_is_lag(watch: Watch, conn: Connection) -> None:
     assert scrape.value("gapless_standstill_seconds", **GROUP) == 0, "a person wants that"
 
 
+@pytest.mark.long
 def test_without_the_database_it_says_what_it_has_counted(watch: Watch, conn: Connection) -> None:
     watched = watch()
     watched.until_ready()
@@ -213,6 +217,7 @@ def test_without_the_database_it_says_what_it_has_counted(watch: Watch, conn: Co
     until(lambda: watched.scrape().value("gapless_database_up") == 1, "it is back")
 
 
+@pytest.mark.long
 def test_an_exporter_that_is_killed_is_started_again(watch: Watch, conn: Connection) -> None:
     watched = watch()
     watched.until_ready()
@@ -227,6 +232,7 @@ def test_an_exporter_that_is_killed_is_started_again(watch: Watch, conn: Connect
     )
 
 
+@pytest.mark.long
 def test_nothing_is_left_when_it_is_told_to_end(watch: Watch) -> None:
     watched = watch()
     watched.until_ready()

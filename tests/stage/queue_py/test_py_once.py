@@ -23,6 +23,7 @@ from gapless.testing import drain
 from stage.queue_py import app
 from stage.queue_py.supervisors import Runs
 from stage.worker.fleet import until
+from support.long import long_but
 from support.patience import patience
 
 
@@ -68,6 +69,7 @@ class TestPolicies:
         assert "bad address" in dead[bad[2]]
         assert "must not COMMIT" in dead[bad[3]]
 
+    @pytest.mark.long
     def test_retries_with_delays_and_the_attempt_is_told(self, runs: Runs) -> None:
         runs.start("once", environ={"ON_FAILURE": "retry", "DELAYS_S": "0.1,0.1"})
         (twice,) = runs.publish({"do": "fail", "times": 2})
@@ -78,6 +80,7 @@ class TestPolicies:
         rows = runs.conn.execute("select n, attempt from done").fetchall()
         assert dict(rows) == {twice: 3, wished: 4}
 
+    @pytest.mark.long
     def test_what_is_redriven_is_handled_again(self, runs: Runs) -> None:
         runs.start("once")
         (number,) = runs.publish({"do": "fail", "times": 1})
@@ -101,6 +104,7 @@ class TestPoison:
         assert runs.done() == dict.fromkeys(before + after, 1)
         runs.until_workers(run, 3)
 
+    @pytest.mark.long
     def test_one_that_kills_once_is_handled_after_all(self, runs: Runs) -> None:
         runs.start("once")
         (number,) = runs.publish({"do": "kill", "times": 1})
@@ -117,12 +121,14 @@ class TestPoison:
         assert runs.done() == dict.fromkeys(numbers, 1)
 
 
-@pytest.mark.parametrize("group", ["once", "outside"])
+@pytest.mark.parametrize("group", long_but(["once", "outside"], "once"))
 @pytest.mark.parametrize(
     "event",
     [
         pytest.param({"do": "hang", "times": 1}, id="open"),
-        pytest.param({"do": "hang", "times": 2}, id="at which another died"),
+        pytest.param(
+            {"do": "hang", "times": 2}, id="at which another died", marks=pytest.mark.long
+        ),
         pytest.param({"do": "retry, then hang", "times": 2}, id="set aside"),
     ],
 )
@@ -165,6 +171,7 @@ def test_sigterm_lets_a_worker_finish_what_it_has_in_hand(runs: Runs) -> None:
     assert runs.done() == dict.fromkeys(numbers, 1)
 
 
+@pytest.mark.long
 def test_preferred_topics_come_first(runs: Runs) -> None:
     runs.start("preferred", workers=1, environ={"BATCH": "1"})
     numbers = runs.publish(*[{"sleep": 0.03}] * 60)
@@ -187,6 +194,7 @@ class TestByHand:
         ops.resume(runs.conn, ops.GroupPlace.parse("once"))
         runs.until_done(more, patience(5))
 
+    @pytest.mark.long
     def test_seek_handles_again_what_is_behind_it(self, runs: Runs) -> None:
         run = runs.start("once")
         numbers = runs.publish(count=30)
@@ -200,6 +208,7 @@ class TestByHand:
         until(lambda: set(runs.done().values()) == {2}, "all twice", within=runs.state)
         assert runs.stop(run) == 0
 
+    @pytest.mark.long
     def test_wait_for_tells_when_it_is_handled(self, runs: Runs) -> None:
         runs.start("once")
         runs.until_done(runs.publish(count=1))
@@ -210,6 +219,7 @@ class TestByHand:
         assert gapless.wait_for(runs.conn, "once", sent, timeout_s=patience(10)) == "dead"
 
 
+@pytest.mark.long
 def test_partitions_that_are_added_are_noticed(runs: Runs) -> None:
     runs.start("once")
     numbers = runs.publish(count=20)

@@ -8,6 +8,8 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from stage.queue_py.supervisors import Runs
 from stage.worker.fleet import until
 from support.patience import patience
@@ -42,6 +44,7 @@ def test_all_are_called_and_only_what_was_in_hand_again(runs: Runs) -> None:
     assert runs.dead("outside") == {}
 
 
+@pytest.mark.long
 def test_several_calls_go_on_at_a_time(runs: Runs) -> None:
     runs.start("outside", workers=1, environ={"CONCURRENCY": "8"})
     runs.until_done(runs.publish(count=1))
@@ -72,6 +75,7 @@ def test_a_killed_workers_calls_are_in_other_hands_at_once(runs: Runs) -> None:
     runs.until_empty("outside")
 
 
+@pytest.mark.long
 def test_a_machine_that_is_paused_loses_its_events_and_is_told(runs: Runs) -> None:
     environ = {"VISIBILITY_S": "1", "GAPLESS_MEMBERTTLMS": "60000"}
     paused = runs.start("outside", workers=1, environ=environ)
@@ -109,6 +113,7 @@ class TestPolicies:
         assert (made[fails], made[once], made[retry]) == ([1, 2], [1, 2], [1, 2, 3])
         assert (made[reject], made[skip]) == ([1], [1])
 
+    @pytest.mark.long
     def test_one_that_kills_is_found_and_its_neighbours_are_not_blamed(self, runs: Runs) -> None:
         environ = {"GAPLESS_MAXCRASHES": "2", "CONCURRENCY": "8"}
         run = runs.start("outside", workers=1, environ=environ)
@@ -122,6 +127,7 @@ class TestPolicies:
         runs.until_workers(run, 1)
 
 
+@pytest.mark.long
 def test_a_call_that_hangs_is_ended(runs: Runs) -> None:
     environ = {"GAPLESS_MAXPROCESSINGMS": "800", "GAPLESS_MAXCRASHES": "1", "CONCURRENCY": "2"}
     runs.start("outside", environ=environ)
@@ -131,6 +137,7 @@ def test_a_call_that_hangs_is_ended(runs: Runs) -> None:
     until(lambda: set(runs.dead("outside")) == {hangs}, "it is dead", within=runs.state)
 
 
+@pytest.mark.long
 def test_sigterm_waits_for_calls_and_takes_no_more(runs: Runs) -> None:
     run = runs.start("outside", workers=1, environ={"CONCURRENCY": "2"})
     numbers = runs.publish(*[{"sleep": 1.0}] * 6)

@@ -6,11 +6,14 @@ import pytest
 
 from stage.queue_py.supervisors import Runs
 from stage.worker.fleet import until
+from support.long import long_but
 
 ONCE = ("queue.taken", "queue.handled", "queue.committed", "queue.aside")
 
 
-@pytest.mark.parametrize("point", [*ONCE, "queue.called"])
+@pytest.mark.parametrize(
+    "point", long_but([*ONCE, "queue.called"], "queue.handled", "queue.called")
+)
 def test_killed_at_a_point(runs: Runs, point: str) -> None:
     """Each worker at its second visit; others handle what it had, exactly once or at least once."""
     group = "once" if point in ONCE else "outside"

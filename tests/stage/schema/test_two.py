@@ -137,6 +137,7 @@ def test_both_are_installed_at_once(installation: Callable[[str], Installation])
     assert all(f"schema {each.schema}:" in text for each, text in zip(made, said, strict=True))
 
 
+@pytest.mark.long
 def test_a_handler_of_one_publishes_to_the_other(two: Pair) -> None:
     """It names no cause of another log, and is not taken for one that says no cause (GL004)."""
     ours, theirs = two

@@ -193,6 +193,7 @@ def test_events_of_other_topics_between_are_left_out(
     assert len(_read(dsn, eventTypes="none of these")) == 0
 
 
+@pytest.mark.long
 def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: Topic) -> None:
     large = "ü" * (5 << 20)
     publish(conn, "outbox", [NewEvent(payload=large, key=str(n)) for n in range(12)])

@@ -137,6 +137,7 @@ def test_what_passes_is_tried_again_in_the_same_task(world: World, tmp_path: Pat
     assert world.effects() == list(range(EVENTS))
 
 
+@pytest.mark.long
 def test_a_handler_that_hangs_costs_its_process_and_then_its_unit(world: World) -> None:
     """Spark would wait for ever: the task ends itself, and the unit is found and set aside (I8)."""
     world.publish(hang=True)

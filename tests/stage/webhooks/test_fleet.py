@@ -136,6 +136,7 @@ def test_every_event_arrives_with_one_id_whatever_is_killed(
     assert down.lag + down.waiting == EVENTS
 
 
+@pytest.mark.long
 def test_a_removed_one_is_forgotten_and_a_changed_one_is_called_elsewhere(
     conn: Connection, server: Server, start: Start
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from gapless.log.sequence import sequence
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once, entries
+from support.long import long_but
 
 ERROR = "select error from gapless.lease where group_id = 'g' and partition_id = 0"
 HANDLED = "select count(*) from ledger where partition_id = 0"
@@ -58,7 +59,7 @@ def force(fleet: Fleet, next_offset: int) -> None:
         )
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("delivery", long_but(["exactly-once", "at-least-once"], "exactly-once"))
 def test_beyond_the_end_it_stops_and_nothing_is_skipped(fleet: Fleet, delivery: str) -> None:
     fleet.start("a", patch=QUICK, wait_period_ms=100, delivery=delivery)
     fleet.until_owners(a=4)

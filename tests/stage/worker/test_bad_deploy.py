@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 from gapless.status import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_all_once, assert_exactly_once
+from support.long import long_but
 
 ERROR = "select error from gapless.lease where partition_id = 0"
 POLICIES = {
@@ -37,7 +38,7 @@ def settled(fleet: Fleet) -> int:
     return len(fleet.states())
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", long_but(POLICIES, "dead-letter"))
 def test_when_all_fail_the_partition_slows_down(fleet: Fleet, name: str) -> None:
     """It would take an hour until the next one: what is left is not given up."""
     slow: dict[str, object] = {
@@ -58,7 +59,7 @@ def test_when_all_fail_the_partition_slows_down(fleet: Fleet, name: str) -> None
     assert 5 <= settled(fleet) < 10, "a notification does not lift it"
 
 
-@pytest.mark.parametrize("name", ["dead-letter", "at-least-once"])
+@pytest.mark.parametrize("name", long_but(["dead-letter", "at-least-once"], "dead-letter"))
 def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
     quick: dict[str, object] = {
         "gapless.worker.brake.BRAKE_UNITS": 5,

@@ -8,6 +8,7 @@ import sys
 import threading
 from signal import SIGKILL
 
+import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
@@ -107,6 +108,7 @@ def test_a_pause_lets_the_batch_end_and_takes_no_other(fleet: Fleet, tmp_path) -
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_seeks_under_load_with_kills(fleet: Fleet) -> None:
     a = fleet.start("a")
     b = fleet.start("b")
@@ -126,6 +128,7 @@ def test_seeks_under_load_with_kills(fleet: Fleet) -> None:
     assert fleet.value("select count(*) from gapless.audit where action = 'seek'") >= 12
 
 
+@pytest.mark.long
 def test_a_killed_seek_moves_all_or_nothing(fleet: Fleet) -> None:
     """Killed at any moment: paused or not, moved or not, never half; resume and all goes on."""
     fleet.start("a")
@@ -149,6 +152,7 @@ def test_a_killed_seek_moves_all_or_nothing(fleet: Fleet) -> None:
     assert_handled_as_sought(fleet.conn)
 
 
+@pytest.mark.long
 def test_wait_for_under_kills(fleet: Fleet) -> None:
     """What it says is handled is in the ledger at that moment, whoever was killed meanwhile."""
     a = fleet.start("a")

@@ -11,6 +11,7 @@ import pytest
 
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_all_once, assert_exactly_once, entries
+from support.long import long_but
 
 AGAIN = {"on_failure": "retry", "retry_delays_s": [0, 0]}
 PARK = {"on_failure": "park-key", "retry_delays_s": [0, 0, 0]}
@@ -83,10 +84,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.long if name == "hangs in C" else ()) for name in ENDS],
-)
+@pytest.mark.parametrize("name", long_but(ENDS, "killed", "hangs"))
 @pytest.mark.parametrize(
     "policy",
     [
@@ -112,6 +110,7 @@ def test_how_its_worker_ended_is_in_the_letter(
     assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_killer_among_the_retries(fleet: Fleet) -> None:
     """It fails first, then kills its worker: known by its tries, and the others are retried."""
     soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
@@ -126,7 +125,7 @@ def test_a_killer_among_the_retries(fleet: Fleet) -> None:
     assert sorted(handled(fleet)) == [1, 3, 4]
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", long_but(POINTS, "letter.handled"))
 def test_killed_at_every_point_of_a_retry(
     fleet: Fleet, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +142,7 @@ def test_killed_at_every_point_of_a_retry(
     assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
     quick: dict[str, object] = {
         "gapless.worker.retries.BACKOFF_S_MAX": 0.1,
@@ -236,6 +236,7 @@ def test_at_least_once_over_kills(fleet: Fleet) -> None:
     assert sum(calls - 1 for _, calls, *_ in rows) <= 3 * kills
 
 
+@pytest.mark.long
 def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
     soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     settings = {"delivery": "at-least-once", "concurrency": 3, "max_crashes": 2}

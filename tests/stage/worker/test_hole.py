@@ -16,6 +16,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
+from support.long import long_but
 
 ERROR = "select error from gapless.lease where partition_id = %s"
 HOLES = {
@@ -40,7 +41,7 @@ def make_hole(fleet: Fleet, what: str, tmp_path: Path) -> None:
     until(lambda: fleet.value(ERROR, 0), "the partition says why it stopped", within=fleet.state)
 
 
-@pytest.mark.parametrize("what", HOLES)
+@pytest.mark.parametrize("what", long_but(HOLES, "segment"))
 def test_a_hole_stops_its_partition_only(fleet: Fleet, what: str, tmp_path: Path) -> None:
     a = fleet.start("a", patch={"gapless.worker.service.HOLE_RETRY_S": 0.1})
     fleet.until_owners(a=4)
@@ -86,7 +87,7 @@ def skip(dsn: str, place: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("what", HOLES)
+@pytest.mark.parametrize("what", long_but(HOLES, "event"))
 def test_a_hole_is_passed_by_the_command_that_the_error_names(
     fleet: Fleet, what: str, tmp_path: Path
 ) -> None:

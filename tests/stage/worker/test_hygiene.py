@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
+import pytest
+
 from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
 
@@ -82,6 +84,7 @@ def test_handlers_are_imported_once_before_the_fork(fleet: Fleet) -> None:
     assert f"handlers imported by {a.pid}" in a.log()
 
 
+@pytest.mark.long
 def test_nothing_is_left_open_after_many_workers(fleet: Fleet) -> None:
     """A worker's end gives back its pipes, and its place on the board."""
     a = fleet.start("a", patch={**SOON, "gapless.worker.children.SLOTS": 6})

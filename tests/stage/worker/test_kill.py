@@ -67,6 +67,7 @@ def test_the_workers_of_a_killed_supervisor_die_with_it_and_peers_take_over(
     check_take_over(fleet, since, children, "kill -9 of a supervisor", record_property)
 
 
+@pytest.mark.long
 def test_a_whole_instance_is_killed_and_peers_take_over(
     fleet: Fleet, record_property: pytest.RecordProperty
 ) -> None:
@@ -119,6 +120,7 @@ def test_killed_in_the_middle_of_a_batch(fleet: Fleet, tmp_path: Path) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_all_are_killed_and_one_comes_back(fleet: Fleet) -> None:
     a, b = pair(fleet)
     with Load(fleet) as load:
@@ -133,6 +135,7 @@ def test_all_are_killed_and_one_comes_back(fleet: Fleet) -> None:
     assert fleet.value("select count(*) from gapless.member") == 1
 
 
+@pytest.mark.long
 def test_a_joiner_is_killed_in_the_middle_of_its_hand_over(fleet: Fleet) -> None:
     """Promised, never taken: who has the partitions keeps them."""
     fleet.start("a")
@@ -153,6 +156,7 @@ def test_a_joiner_is_killed_in_the_middle_of_its_hand_over(fleet: Fleet) -> None
     until(lambda: fleet.value("select count(*) from gapless.member") == 1, "b is evicted")
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_of_a_hand_over(fleet: Fleet, tmp_path: Path) -> None:
     """Its successor waits, nobody will release it: its supervisor gives the lease up."""
     a = fleet.start("a")

@@ -44,7 +44,10 @@ def test_a_leaving_one_hands_over_under_load(
     assert leaver.logged("drained")
 
 
-@pytest.mark.parametrize("peer", [False, True], ids=["alone", "with a peer"])
+@pytest.mark.parametrize(
+    "peer",
+    [pytest.param(False, id="alone"), pytest.param(True, id="with a peer", marks=pytest.mark.long)],
+)
 def test_an_idle_one_leaves_within_a_second_whatever_the_wait_period(
     fleet: Fleet, peer: bool, record_property: pytest.RecordProperty
 ) -> None:
@@ -68,6 +71,7 @@ def test_an_idle_one_leaves_within_a_second_whatever_the_wait_period(
         assert fleet.value(CLEAN) == 0
 
 
+@pytest.mark.long
 def test_a_batch_in_the_making_is_finished(fleet: Fleet, tmp_path: Path) -> None:
     leaver = fleet.start("a")
     fleet.until_owners(a=4)
@@ -81,7 +85,13 @@ def test_a_batch_in_the_making_is_finished(fleet: Fleet, tmp_path: Path) -> None
     assert fleet.value("select count(*) from ledger") == 1
 
 
-@pytest.mark.parametrize("number", [SIGINT, SIGTERM], ids=["Ctrl-C", "systemd"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(SIGINT, id="Ctrl-C"),
+        pytest.param(SIGTERM, id="systemd", marks=pytest.mark.long),
+    ],
+)
 def test_a_signal_to_the_whole_group_drains_once(
     fleet: Fleet, tmp_path: Path, number: Signals
 ) -> None:
@@ -140,6 +150,7 @@ def test_it_drains_while_the_database_is_gone(fleet: Fleet) -> None:
     assert leaver.ended(5) == 0
 
 
+@pytest.mark.long
 def test_a_drain_is_not_forgotten_while_the_database_is_gone(fleet: Fleet, tmp_path: Path) -> None:
     """Back again, it asks for no more partitions: the idle ones go to its peer at once."""
     leaver = fleet.start("a", member_ttl_ms=20_000, reconnect_grace_ms=20_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stage.worker.fleet import Fleet
 
 
@@ -14,6 +16,7 @@ def test_more_workers_than_the_server_admits_are_refused_at_the_start(fleet: Fle
     assert fleet.value("select count(*) from gapless.topic where name = 't'") == 0, "no change"
 
 
+@pytest.mark.long
 def test_several_for_a_worker_fit_in(fleet: Fleet) -> None:
     most = fleet.value("select current_setting('max_connections')::int")
     a = fleet.start("a", total_partitions=most, partitions_per_worker=64)

@@ -90,8 +90,9 @@ def assert_order_of_keys(fleet: Fleet, group: str, topic: str) -> None:
         assert numbers == sorted(numbers), f"{group}/{topic}, key {key}: {numbers}"
 
 
+@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_number_changes_under_load_and_kills(fleet: Fleet, seed: int) -> None:
     """4 -> 7 -> 2 -> 16 -> 3, the last two before the one before them is finished."""
     random = Random(seed)

@@ -55,6 +55,7 @@ def test_a_stopped_instance_is_replaced_and_comes_back(
     assert max(stalls) < patience(TTL_S + GRACE_S + 3.0)
 
 
+@pytest.mark.long
 def test_a_stopped_supervisor_loses_its_healthy_workers(fleet: Fleet) -> None:
     a, _ = pair(fleet)
     with Load(fleet) as load:
@@ -80,6 +81,7 @@ def test_a_worker_stopped_in_its_handler_is_killed_by_its_supervisor(
     assert a.logged("killed: one turn took longer than 500 ms")
 
 
+@pytest.mark.long
 def test_an_idle_worker_that_is_stopped_is_killed_by_its_supervisor(fleet: Fleet) -> None:
     """At rest it has no batch that could overrun; its silence gives it away."""
     a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.children.SILENCE_S_MAX": 0.5})
@@ -134,6 +136,7 @@ def test_a_zombie_without_its_lock_is_fenced_at_commit(fleet: Fleet, tmp_path: P
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_short_pause_moves_nothing(fleet: Fleet) -> None:
     a, _ = pair(fleet, member_ttl_ms=5000)
     members = fleet.value("select array_agg(member_id order by member_id) from gapless.member")

@@ -8,6 +8,7 @@ import pytest
 
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_exactly_once
+from support.long import long_but
 
 POISONS: dict[str, dict[str, object]] = {
     "kills its process": {"kill": True},
@@ -23,7 +24,7 @@ $$ begin raise exception 'what is of gapless is broken' using errcode = 'XX001';
 """
 
 
-@pytest.mark.parametrize("name", POISONS)
+@pytest.mark.parametrize("name", long_but(POISONS, "kills its process", "hangs"))
 def test_a_deadly_unit_is_dead_lettered_and_its_neighbours_are_handled(
     fleet: Fleet, name: str, record_property: pytest.RecordProperty
 ) -> None:
@@ -46,6 +47,7 @@ def test_a_deadly_unit_is_dead_lettered_and_its_neighbours_are_handled(
     assert "died" in why
 
 
+@pytest.mark.long
 def test_two_deadly_units_and_one_that_only_fails(fleet: Fleet) -> None:
     fleet.start("a")
     fleet.until_owners(a=4)
@@ -77,6 +79,7 @@ def test_what_is_not_a_units_fault_is_never_dead_lettered(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_worker_that_cannot_start_is_started_ever_more_rarely(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)

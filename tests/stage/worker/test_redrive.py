@@ -66,6 +66,7 @@ def test_mended_and_redriven(fleet: Fleet, broken: Instance) -> None:
     assert fleet.value("select count(*) from gapless.dead_letter_queue") == 0
 
 
+@pytest.mark.long
 def test_not_mended_and_redriven(fleet: Fleet, broken: Instance) -> None:
     """They die again, nothing is lost, and a later redrive is as good as the first."""
     redrive(fleet, "--all", "--yes").communicate(timeout=60)
@@ -76,6 +77,7 @@ def test_not_mended_and_redriven(fleet: Fleet, broken: Instance) -> None:
     assert_each_once(fleet)
 
 
+@pytest.mark.long
 def test_two_people_at_once_while_workers_are_killed(fleet: Fleet, broken: Instance) -> None:
     fleet.conn.execute("insert into mended values (1)")
     stop = threading.Event()
@@ -93,6 +95,7 @@ def test_two_people_at_once_while_workers_are_killed(fleet: Fleet, broken: Insta
     assert_each_once(fleet)
 
 
+@pytest.mark.long
 def test_killed_in_the_handler_of_a_redriven_unit(fleet: Fleet) -> None:
     """What it had written is gone with it; the next worker handles the unit, once."""
     fleet.conn.execute("create table mended (n int)")

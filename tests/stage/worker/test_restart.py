@@ -22,6 +22,7 @@ from gapless.log.topics import ensure_topic
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries
 from support.lease_checks import assert_sound, record
+from support.long import long_but
 from support.patience import patience
 
 MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
@@ -61,9 +62,7 @@ def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
     assert_sound(made.dsn, by_hand=False)
 
 
-@pytest.mark.parametrize(
-    "how", ["fast", pytest.param("immediate", marks=pytest.mark.long), "kill -9 a backend"]
-)
+@pytest.mark.parametrize("how", long_but(["fast", "immediate", "kill -9 a backend"], "fast"))
 def test_everything_goes_on_after_a_restart(
     cluster: Cluster, fleet: Fleet, how: str, record_property: pytest.RecordProperty
 ) -> None:
@@ -94,6 +93,7 @@ def test_everything_goes_on_after_a_restart(
     assert took_s < patience(10)
 
 
+@pytest.mark.long
 def test_who_is_away_with_the_server_keeps_its_leases(cluster: Cluster, fleet: Fleet) -> None:
     """However long that takes: while the server is away nobody can beat, and nobody can take over."""
     a = fleet.start("a")
@@ -117,7 +117,7 @@ def test_who_is_away_with_the_server_keeps_its_leases(cluster: Cluster, fleet: F
     assert fleet.owners() == {"a": 2, "b": 2}
 
 
-@pytest.mark.parametrize("how", ["immediate", "kill -9 a backend"])
+@pytest.mark.parametrize("how", long_but(["immediate", "kill -9 a backend"], "immediate"))
 def test_nobody_is_evicted_for_what_was_before_the_start(
     cluster: Cluster, fleet: Fleet, how: str
 ) -> None:
@@ -139,6 +139,7 @@ def test_nobody_is_evicted_for_what_was_before_the_start(
         assert first.evict() == 1, "who was back and is gone has no more time"
 
 
+@pytest.mark.long
 def test_who_does_not_come_back_is_evicted(cluster: Cluster, fleet: Fleet) -> None:
     with joined(fleet, "first") as first, joined(fleet, "gone"):
         fleet.conn.close()
@@ -159,6 +160,7 @@ def joined(fleet: Fleet, name: str) -> Iterator[Member]:
         yield Member(conn, [wanted], timing, name=name, capacity=None)
 
 
+@pytest.mark.long
 def test_restarts_are_nobodys_fault(cluster: Cluster, fleet: Fleet, tmp_path: Path) -> None:
     """A unit that is in its handler at each of many restarts is not taken for poison."""
     a = fleet.start("a", **PATIENT)

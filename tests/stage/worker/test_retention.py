@@ -39,6 +39,7 @@ def _exactly_once(fleet: Fleet, group: str) -> None:
     assert handled == {p: list(range(1, end)) for p, end in ends}
 
 
+@pytest.mark.long
 def test_chunks_go_while_events_come_and_sequencers_are_killed(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

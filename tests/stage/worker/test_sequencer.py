@@ -43,7 +43,10 @@ def gap_s(fleet: Fleet) -> float:
     )
 
 
-@pytest.mark.parametrize("number", [SIGKILL, SIGSTOP], ids=["kill", "stop"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(SIGKILL, id="kill"), pytest.param(SIGSTOP, id="stop", marks=pytest.mark.long)],
+)
 def test_the_role_goes_to_the_other(
     fleet: Fleet, number: int, record_property: pytest.RecordProperty
 ) -> None:
@@ -80,6 +83,7 @@ def test_a_leaving_supervisor_gives_the_role_away_at_once(
     print(f"sequencer, leave: {gap_s(fleet):.3f} s without offsets")  # noqa: T201
 
 
+@pytest.mark.long
 def test_alone_a_stopped_sequencer_is_replaced_by_its_supervisor(fleet: Fleet) -> None:
     a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.children.SILENCE_S_MAX": 0.5})
     fleet.until_owners(a=4)

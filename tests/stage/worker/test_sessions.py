@@ -13,6 +13,7 @@ from gapless.db.connect import connect
 from gapless.worker.session_loop import Opening
 from stage.worker.fleet import Fleet, Load, until
 from stage.worker.ledger import assert_exactly_once, entries, handovers
+from support.long import long_but
 
 MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
 
@@ -31,7 +32,7 @@ def test_a_session_of_handlers_is_guarded(dsn: str) -> None:
         assert said == [("65s",), (statement,)]
 
 
-@pytest.mark.parametrize("whose", ["supervisor", "worker%", "sequencer", "%"])
+@pytest.mark.parametrize("whose", long_but(["supervisor", "worker%", "sequencer", "%"], "%"))
 def test_terminated_sessions_come_back(fleet: Fleet, whose: str) -> None:
     fleet.start("a", reconnect_grace_ms=3000, member_ttl_ms=5000)
     fleet.until_owners(a=4)
@@ -51,6 +52,7 @@ def test_terminated_sessions_come_back(fleet: Fleet, whose: str) -> None:
         assert not list(handovers(entries(fleet.conn)))[2:], "nothing moved after b had joined"
 
 
+@pytest.mark.long
 def test_an_ended_session_is_not_the_death_of_a_worker(fleet: Fleet) -> None:
     """An operator may end a worker's session as often as he likes: no unit is to blame for it."""
     a = fleet.start("a")

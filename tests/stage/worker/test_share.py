@@ -32,6 +32,7 @@ def test_a_second_one_gets_its_half_while_events_flow(
     assert_make_before_break(fleet.conn, moved)
 
 
+@pytest.mark.long
 def test_three_share_eight(fleet: Fleet) -> None:
     fleet.start("a", total_partitions=8)
     fleet.until_owners(a=8)
@@ -45,6 +46,7 @@ def test_three_share_eight(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_three_at_once_share_four(fleet: Fleet) -> None:
     for name in "abc":
         fleet.start(name)
@@ -69,6 +71,7 @@ def test_capacities_are_kept_and_what_is_too_much_waits(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_capacity_is_shared_by_all_groups_of_a_supervisor(fleet: Fleet) -> None:
     """Room that one group gives back goes to another one's unserved partitions."""
     fleet.start("small", groups=[("g", "t"), ("h", "t")], capacity=4)
@@ -85,6 +88,7 @@ def test_a_capacity_is_shared_by_all_groups_of_a_supervisor(fleet: Fleet) -> Non
     fleet.until_owners(small=4, other=2)
 
 
+@pytest.mark.long
 def test_many_groups_and_topics_in_one_supervisor(fleet: Fleet) -> None:
     long = "a." + "b-" * 98 + "_c"
     assert len(long) == 200
@@ -105,6 +109,7 @@ def test_many_groups_and_topics_in_one_supervisor(fleet: Fleet) -> None:
         assert_exactly_once(fleet.conn, group, topic)
 
 
+@pytest.mark.long
 def test_a_topic_with_one_partition_moves_whole(fleet: Fleet) -> None:
     first = fleet.start("a", total_partitions=1)
     fleet.until_owners(a=1)
@@ -120,6 +125,7 @@ def test_a_topic_with_one_partition_moves_whole(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_64_partitions_and_more_descriptors_than_select_can_take(fleet: Fleet) -> None:
     """select() refuses descriptors above 1023, which a program with open files soon has."""

@@ -91,6 +91,7 @@ def test_events_of_one_partition_do_not_wait_for_the_polls_of_the_others(fleet: 
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_second_one_gets_its_half_while_events_flow(
     fleet: Fleet, record_property: pytest.RecordProperty
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_second_one_gets_its_half_while_events_flow(
     assert not a.deaths(), "its workers went on with what they kept"
 
 
+@pytest.mark.long
 def test_a_leaving_supervisor_hands_all_over(fleet: Fleet) -> None:
     a, b = start(fleet, "a"), start(fleet, "b")
     fleet.until_owners(a=4, b=4)
@@ -164,6 +166,7 @@ def test_a_deadly_unit_is_found_and_its_workers_other_partitions_lose_nothing(
     assert sum("at work on" in line for line in died) == 1, "then it was served alone"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("poison", [{"hang": True}, {"exit": 0}, {"segv": True}], ids=str)
 def test_deadly_units_in_two_partitions_of_one_worker(
     fleet: Fleet, poison: dict[str, object]
@@ -177,6 +180,7 @@ def test_deadly_units_in_two_partitions_of_one_worker(
     assert_exactly_once(fleet.conn, dead_offsets={(2, 2), (6, 2)})
 
 
+@pytest.mark.long
 def test_an_ended_session_blames_nobody(fleet: Fleet) -> None:
     a = start(fleet, "a", partitions_per_worker=8)
     fleet.until_owners(a=8)
@@ -218,6 +222,7 @@ def test_what_fails_for_now_in_one_partition_keeps_no_other_waiting(fleet: Fleet
     assert not a.deaths()
 
 
+@pytest.mark.long
 def test_kills_under_load(fleet: Fleet) -> None:
     a, b = start(fleet, "a"), start(fleet, "b")
     fleet.until_owners(a=4, b=4)
@@ -235,6 +240,7 @@ def test_kills_under_load(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_stopped_instance_loses_all_and_commits_nothing_late(fleet: Fleet) -> None:
     a = start(fleet, "a")
     fleet.until_owners(a=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from signal import SIGTERM
 
 import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
@@ -28,6 +29,7 @@ def test_a_database_that_lets_nobody_in_is_waited_for(fleet: Fleet) -> None:
     assert "Traceback" not in a.log()
 
 
+@pytest.mark.long
 def test_a_server_that_is_started_later(fleet: Fleet) -> None:
     with throwaway_cluster() as cluster:
         with connect(cluster.dsn(), role="test") as conn:
@@ -42,6 +44,7 @@ def test_a_server_that_is_started_later(fleet: Fleet) -> None:
         assert a.ended() == 0
 
 
+@pytest.mark.long
 def test_a_standby_that_is_promoted_later(fleet: Fleet) -> None:
     with throwaway_cluster() as cluster:
         with connect(cluster.dsn(), role="test") as conn:

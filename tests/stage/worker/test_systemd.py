@@ -72,6 +72,7 @@ def test_a_supervisor_that_hangs_is_not_alive(fleet: Fleet, manager: Manager) ->
     until(lambda: "WATCHDOG=1" in manager.hear(), "its loop turns again", within=a.log)
 
 
+@pytest.mark.long
 def test_it_is_not_ready_before_its_database(fleet: Fleet, manager: Manager) -> None:
     """Nor given up by systemd while it waits."""
     fleet.close_door()
@@ -83,6 +84,7 @@ def test_it_is_not_ready_before_its_database(fleet: Fleet, manager: Manager) -> 
     until(lambda: "READY=1" in manager.hear(), "it is ready", within=a.log)
 
 
+@pytest.mark.long
 def test_a_supervisor_that_lost_its_database_is_alive(fleet: Fleet, manager: Manager) -> None:
     """To start it again would not bring the database back."""
     a = fleet.start("a")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from signal import SIGTERM
 
+import pytest
+
 from stage.worker.fleet import Fleet, Instance, until
 from stage.worker.ledger import assert_exactly_once
 
@@ -35,6 +37,7 @@ def start(fleet: Fleet, name: str) -> Instance:
     )
 
 
+@pytest.mark.long
 def test_joins_and_leaves_need_no_poll(fleet: Fleet) -> None:
     start(fleet, "a")
     fleet.until_owners(a=8)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from psycopg import Connection
 
 from gapless.consume.kept import Kept, kept_spans
+from gapless.consume.read.conditions import with_conditions
 from gapless.consume.read.matches import find_matches
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
@@ -21,7 +22,7 @@ from gapless.log.read import fetch_rows, in_order
 
 SCAN_EVENTS_MAX = 10_000  # of the log, that a claim of a group with a filter looks at
 _SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
-_KEPT_COLUMNS = 14  # in front of an event's in what claim_kept() returns
+_KEPT_COLUMNS = 15  # in front of an event's in what claim_kept() returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Clai
 
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
-    dropped its beginning, BeyondError or UnplacedError when the group has no place in the log.
+    dropped its beginning, BeyondError or UnplacedError when the group has no place in the log,
+    ConditionError when subscriptions are to be stopped before anything is passed.
     """
     if wanted.filtered:
         return _claim_kept(conn, assignment, wanted)
@@ -122,7 +124,7 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
         return Claim(outcome=outcome, filtered=True)
     segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
     ids, marks, lines = _join(segments, last, last)
-    kept_ids, offsets, errors, lost_id, matched = answer[0][_SEGMENT_COLUMNS:_KEPT_COLUMNS]
+    kept_ids, offsets, errors, lost_id, matched, asks = answer[0][_SEGMENT_COLUMNS:_KEPT_COLUMNS]
     whole = split(first, ids, marks, lines)
     if lost_id is not None:
         with before_hole(whole):
@@ -133,9 +135,12 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
             )
     why = {offset: each for offset, each in zip(offsets, errors or (), strict=False) if each}
     matches = None if matched is None else find_matches(conn, offsets, matched)
-    spans = kept_spans(whole, Kept(ids=kept_ids, offsets=offsets, errors=why, matches=matches))
+    kept = Kept(ids=kept_ids, offsets=offsets, errors=why, matches=matches)
+    if asks:
+        kept = with_conditions(conn, assignment, whole, kept)
+    spans = kept_spans(whole, kept)
     rows: list[Row] | None = None
-    if len(kept_ids) <= wanted.events_max:
+    if len(kept_ids) <= wanted.events_max and not asks:
         with before_hole(whole):
             rows = in_order([row[_KEPT_COLUMNS:] for row in answer[len(segments) :]], kept_ids)
     return Claim(

@@ -21,6 +21,11 @@ WEIGHT_MAX = 1000
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse an option that is out of its range."""
+    if "unit" in options:
+        raise UsageError(
+            f"handler(unit={options['unit']!r}): no such option: a queue hands out single events: "
+            "publish what belongs together as one event, or take a group that keeps an order"
+        )
     for name, words in _WORDS.items():
         if (word := options.get(name)) not in (None, *words):
             choice = " or ".join(f'"{each}"' for each in words)

@@ -49,6 +49,7 @@ _LOG = (
     later.later,
     tables.captures,
     tables.attachments,
+    tables.classic,
     webhooks.webhooks,
     log.squatters,
     log.members,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gapless.ops.attach import AttachmentInfo, list_attachments
 from gapless.ops.captures import CaptureInfo, list_captures
+from gapless.ops.classic import list_classic
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.text import plain, quantity
 
@@ -26,6 +27,17 @@ def attachments(patient: Patient) -> Iterator[Finding]:
     yield from _ill("attachments", found, "attached table", "attach")
     if not any(each.problem for each in found):
         yield ok("attachments", f"{quantity(len(found), 'attached table')}, every row is published")
+
+
+def classic(patient: Patient) -> Iterator[Finding]:
+    """Whether what programs of the classic design watch is there: the view, the trigger."""
+    found = list_classic(patient.conn)
+    for each in found:
+        if each.problem is not None:
+            what = each.group or each.topic
+            yield fail("classic", plain(f"{what}: {each.problem}"), plain(each.remedy or ""))
+    if not any(each.problem for each in found):
+        yield ok("classic", f"{quantity(len(found), 'classic name')}, as somebody asked")
 
 
 def _ill(

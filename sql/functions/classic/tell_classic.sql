@@ -1,0 +1,18 @@
+-- The trigger of log_segment while a topic is announced on a classic channel: one NOTIFY a channel and run. Made by
+-- notify_classic(), dropped by silence_classic(): where nobody asks there is none.
+-- security definer: whoever sequences needs no right on classic_channel.
+create or replace function gapless.tell_classic()
+returns trigger
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_notify(c.channel, 'new_event')
+  from (
+    select distinct k.channel from gapless.classic_channel k
+    where k.topic_id in (select g.topic_id from grown g)
+  ) c;
+  return null;
+end
+$$;

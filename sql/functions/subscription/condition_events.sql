@@ -1,0 +1,47 @@
+-- These events as SQL conditions see them, in offset order; the first of message_ids is at first_offset. Left out are
+-- those whose payload is no jsonb (match_events() has them delivered), and those for another group
+-- (direct_headers.sql).
+create or replace function gapless.condition_events(
+  _group_id text, _topic_id int, _message_ids bigint[], _first_offset bigint
+)
+returns gapless.condition_event[]
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  me text;    -- of direct messages those to this group; null: nobody looks
+  found_events gapless.condition_event[] := '{}';
+  each record;
+  body jsonb;
+begin
+  select coalesce(g.stands_for, g.group_id) into me
+  from gapless.topic t
+  join gapless.consumer_group g using (topic_id)
+  where t.topic_id = _topic_id and g.group_id = _group_id and t.direct;
+  for each in
+    select _first_offset + u.n - 1 as c_offset, o.*
+    from unnest(_message_ids) with ordinality as u (id, n)
+    cross join lateral (
+      select m.event_type, m.key, m.payload, m.headers, m.host_id, m.user_id, m.transaction_id, m.created_ts
+      from gapless.outbox_message_t m where m.id = u.id offset 0
+    ) o
+    where me is null or coalesce(o.headers ->> 'gapless-to-group', me) = me
+    order by u.n
+  loop
+    begin
+      body := each.payload::jsonb;
+    exception when others then
+      if left(sqlstate, 2) in ('40', '53', '57', '58', 'XX') then
+        raise;
+      end if;
+      continue;
+    end;
+    found_events := found_events || row(
+      each.c_offset, each.event_type, each.key, body, each.headers, each.host_id, each.user_id,
+      each.transaction_id, each.created_ts
+    )::gapless.condition_event;
+  end loop;
+  return found_events;
+end
+$$;

@@ -1,0 +1,73 @@
+-- Ask a subscription that was stopped (stop_subscriptions.sql) again, first about what it missed: in each partition the
+-- events from where it was stopped up to where the group is. Units with matches are set aside as waiting, so that
+-- workers handle them soon, for this subscription alone; then it is asked like all others. Returns how many units
+-- these are; null: it was not stopped. Raises GL409 when its condition raises still: it stays stopped then, and
+-- nothing was changed; subscribe() by its name gives it another condition. Raises GL404 for no such subscription.
+-- Audited. There is no time limit but that of the session.
+-- Workers of these partitions are fenced, and begin anew: an at-least-once handler has read ahead without it.
+-- locks: the group's filter row; at the end the group's offsets, so workers wait while the last events are asked about
+create or replace function gapless.resume_subscription(group_id text, topic text, name text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  wanted int := gapless.topic_id(topic);
+  number bigint;
+  stops gapless.subscription_stop[];
+  stop gapless.subscription_stop;
+  upto bigint;
+  units bigint := 0;
+  is_last boolean;
+begin
+  if gapless.lock_subscriptions(resume_subscription.group_id, resume_subscription.topic, wanted) then
+    select s.subscription_id into number from gapless.subscription s
+    where s.group_id = resume_subscription.group_id and s.topic_id = wanted and s.name = resume_subscription.name;
+  end if;
+  if number is null then
+    perform gapless.group_partitions(resume_subscription.group_id, resume_subscription.topic);
+    raise exception 'group "%" has no subscription "%" of topic "%"',
+      resume_subscription.group_id, resume_subscription.name, resume_subscription.topic
+      using errcode = 'GL404';
+  end if;
+  -- From here on it is asked, by this transaction alone: others see it stopped until the COMMIT.
+  with gone as (
+    delete from gapless.subscription_stop p where p.subscription_id = number returning p
+  )
+  select array_agg(g.p order by (g.p).partition_id) into stops from gone g;
+  if stops is null then
+    return null;
+  end if;
+  -- Most of it without a lock, then what has come since, with the offsets locked: up to exactly there it was missed.
+  foreach is_last in array array[false, true] loop
+    for i in 1 .. cardinality(stops) loop
+      stop := stops[i];
+      if is_last then
+        update gapless.consumer_offsets c set token = null
+        where c.group_id = resume_subscription.group_id and c.topic_id = wanted
+          and c.partition_id = stop.partition_id
+        returning c.next_offset into upto;
+      else
+        select c.next_offset into upto from gapless.consumer_offsets c
+        where c.group_id = resume_subscription.group_id and c.topic_id = wanted
+          and c.partition_id = stop.partition_id;
+      end if;
+      while stop.from_offset < upto loop
+        units := units + gapless.set_missed_aside(
+          resume_subscription.group_id, wanted, stop.partition_id, number, stop.from_offset,
+          least(stop.from_offset + 999, upto - 1)
+        );
+        stop.from_offset := least(stop.from_offset + 1000, upto);
+      end loop;
+      stops[i] := stop;
+    end loop;
+  end loop;
+  insert into gapless.audit (action, group_id, topic_id, detail)
+  values (
+    'resume_subscription', resume_subscription.group_id, wanted,
+    jsonb_build_object('name', resume_subscription.name, 'units', units)
+  );
+  return units;
+end
+$$;

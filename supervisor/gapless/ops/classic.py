@@ -1,0 +1,92 @@
+"""What programs that watch the classic tables still see, for an operator: on, off, list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg.errors import LockNotAvailable
+
+from gapless.db.queries import query
+from gapless.errors import GaplessError
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+CLASSIC_VIEW = "public.consumer_offsets"
+CLASSIC_CHANNEL = "event_channel"
+_LOCK_S_MAX = 2  # the sequencer waits behind us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicInfo:
+    """Something that is kept for programs that watch the classic tables, as it stands.
+
+    kind: `offsets` of a group, which a view shows; `notify` of a topic, on a channel. name: of the
+    view or the channel. problem: why it is not as was asked; None: it is. remedy: the command that
+    helps.
+    """
+
+    kind: str
+    group: str | None
+    topic: str
+    name: str
+    asked_by: str = field(metadata={"only_json": True})
+    created_ts: datetime = field(metadata={"only_json": True})
+    problem: str | None
+    remedy: str | None
+
+
+def show_classic(
+    conn: Connection[Any], group: str, topic: str | None = None, *, view: str = CLASSIC_VIEW
+) -> bool:
+    """Show a group's offsets in a view, as the classic consumer_offsets did; False: it was shown.
+
+    topic: None: the group's only one. view: as SQL spells it; one for all groups. Raises
+    RefusedError: no such group, or something else has that name.
+    """
+    return _changed(conn, "show", group=group, topic=topic, view=view)
+
+
+def hide_classic(conn: Connection[Any], group: str, topic: str | None = None) -> bool:
+    """Show a group's offsets no more; with the last one the view goes. False: it was not shown.
+
+    Raises RefusedError: no such group.
+    """
+    return _changed(conn, "hide", group=group, topic=topic)
+
+
+def notify_classic(conn: Connection[Any], topic: str, *, channel: str = CLASSIC_CHANNEL) -> bool:
+    """NOTIFY a channel when events of a topic have got their offsets; False: it did so before.
+
+    channel: 1 to 63 bytes. Raises RefusedError: no such topic, no such channel; GaplessError when
+    offsets were being given for 2 s.
+    """
+    return _changed(conn, "notify", topic=topic, channel=channel)
+
+
+def silence_classic(conn: Connection[Any], topic: str) -> bool:
+    """Announce a topic on its classic channel no more; False: it was not.
+
+    Raises RefusedError: no such topic; GaplessError when offsets were being given for 2 s.
+    """
+    return _changed(conn, "silence", topic=topic)
+
+
+def list_classic(conn: Connection[Any]) -> list[ClassicInfo]:
+    """Return what is kept for programs that watch the classic tables."""
+    return rows(conn, ClassicInfo, query("classic", "list"))
+
+
+def _changed(conn: Connection[Any], name: str, **params: object) -> bool:
+    try:
+        with conn.transaction():
+            row(conn, query("connect", "local_lock_timeout"), timeout=f"{_LOCK_S_MAX}s")
+            return bool(row(conn, query("classic", name), **params)[0])
+    except LockNotAvailable as error:
+        raise GaplessError(
+            f"offsets were being given, or read, for {_LOCK_S_MAX} s: nothing was changed; "
+            "try again"
+        ) from error

@@ -1,0 +1,134 @@
+"""What an upgrade would do to a database, before it is done: files, locks, rows, time.
+
+`sql/locks.json` says of each file which locks it takes on tables that are there, and what it does
+to their rows: measured by applying the files; tests/migration/test_plan.py compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.migrate import SchemaChange, functions_gone, locks, newest, pending
+from gapless.db.queries import query
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+# Measured on 2 cores, rows of 1 KB: docs/decisions/0032-classic-names.md.
+FILE_MS = 1.0
+READ_ROWS_PER_S = 140_000
+WRITTEN_ROWS_PER_S = 75_000
+_BLOCKED = {
+    "AccessExclusiveLock": "readers and writers",
+    "RowExclusiveLock": "writers of the same rows",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """A table with its chunks.
+
+    rows: how many rows the server's statistics know of. bytes: that its rows have on disk.
+    """
+
+    table: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLock:
+    """What a file does to a table that is there.
+
+    mode: of the lock, as pg_locks says; it is held until the whole upgrade commits. blocks: who
+    waits, `readers and writers`, `writers` or `writers of the same rows`. work: `none`, `read` (all
+    rows are read once) or `written` (rows are written, at most all). rows, bytes: that it has now.
+    """
+
+    file: str
+    table: str
+    mode: str
+    blocks: str
+    work: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradePlan:
+    """What install_schema() would do.
+
+    installed: the last migration of the database; None: it has no schema. migrations: that it
+    lacks. functions: how many files of functions are new or other ones. views: how many files of
+    views are new or other ones. locks: on tables that are there. gone: functions that will be no
+    more: programs that call them have to be changed before. seconds: about how many seconds it
+    takes, without those in which it waits for locks. rows_per_s_read: rows that are taken to be
+    read in a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
+    milliseconds that each file is taken to need.
+    """
+
+    installed: str | None
+    migrations: Sequence[str]
+    functions: int
+    views: int
+    locks: Sequence[PlannedLock]
+    gone: Sequence[str]
+    seconds: float
+    rows_per_s_read: int = READ_ROWS_PER_S
+    rows_per_s_written: int = WRITTEN_ROWS_PER_S
+    file_ms: float = FILE_MS
+
+
+def plan_upgrade(conn: Connection[Any]) -> UpgradePlan:
+    """Return what install_schema() would do to a database; change nothing, wait for nobody.
+
+    It needs the right to read the table of migrations, which gapless_consumer and gapless_producer
+    have. Raises SchemaError for a database of a newer gapless, or a schema of somebody else.
+    """
+    changes = pending(conn)
+    before = newest(conn)
+    sizes = {each.table: each for each in rows(conn, TableSize, query("schema", "sizes"))}
+    (there,) = row(conn, query("schema", "function_names"))
+    found = [] if before is None else list(_locks(changes, locks(), sizes))
+    gone = sorted(set(there) & set(functions_gone())) if changes else []
+    kinds = [change.kind for change in changes]
+    return UpgradePlan(
+        installed=before,
+        migrations=[change.name for change in changes if change.kind == "migrations"],
+        functions=kinds.count("functions"),
+        views=kinds.count("views"),
+        locks=found,
+        gone=gone,
+        seconds=_seconds(len(changes), found),
+    )
+
+
+def _locks(
+    changes: Sequence[SchemaChange],
+    files: Mapping[str, Mapping[str, Mapping[str, str]]],
+    sizes: Mapping[str, TableSize],
+) -> Iterator[PlannedLock]:
+    """Say what each file does to tables that are there; those that an earlier one makes are not."""
+    for change in changes:
+        for table, fact in files.get(f"{change.kind}/{change.name}", {}).items():
+            size = sizes.get(table)
+            if size is not None:
+                yield PlannedLock(
+                    file=change.name,
+                    table=table,
+                    mode=fact["mode"],
+                    blocks=_BLOCKED.get(fact["mode"], "writers"),
+                    work=fact.get("work", "none"),
+                    rows=size.rows,
+                    bytes=size.bytes,
+                )
+
+
+def _seconds(files: int, locks: Sequence[PlannedLock]) -> float:
+    read = sum(each.rows for each in locks if each.work == "read")
+    written = sum(each.rows for each in locks if each.work == "written")
+    work_s = read / READ_ROWS_PER_S + written / WRITTEN_ROWS_PER_S
+    return round(files * FILE_MS / 1000 + work_s, 3)

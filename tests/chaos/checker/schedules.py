@@ -1,0 +1,118 @@
+"""Schedules: one event a due time, not before it, and what its policy says of those that were missed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+
+from chaos.checker.later_rows import Fired, Later
+from chaos.checker.rows import Placed
+from chaos.checker.violation import Violation, about
+from chaos.later_shop import Rhythm
+
+SKIP_S = 60.0  # "skip" publishes nothing that is older
+_TOLERANCE_S = 1e-3
+
+
+def find_in(later: Later) -> Iterator[Violation]:
+    """Look at the events of schedules, and at every move of their due times."""
+    came: dict[str, dict[float, list[Placed]]] = defaultdict(lambda: defaultdict(list))
+    for events in later.log.values():
+        for event in events:
+            if (found := due_of(event)) is not None:
+                came[found[0]][found[1]].append(event)
+    for rhythm in later.rhythms:
+        fired = [each for each in later.fired if each.name == rhythm.name]
+        yield from _doubled(rhythm, came[rhythm.name])
+        yield from _forwards(rhythm, fired)
+        yield from _told(rhythm, fired, came[rhythm.name])
+        for each in fired:
+            yield from _in_time(later, rhythm, each)
+            yield from _as_said(later, rhythm, each)
+
+
+def due_of(event: Placed) -> tuple[str, float] | None:
+    """Return the schedule and the due time that an event is of."""
+    headers = (event.seen or {}).get("headers") or {}
+    if "gapless-schedule" not in headers:
+        return None
+    return headers["gapless-schedule"], datetime.fromisoformat(headers["gapless-due"]).timestamp()
+
+
+def _doubled(rhythm: Rhythm, came: dict[float, list[Placed]]) -> Iterator[Violation]:
+    for events in came.values():
+        for again in events[1:]:
+            text = f"it came at {events[0].partition_id}@{events[0].c_offset} for the same due time"
+            yield about(again, "S1", "schedule doubled", text)
+    first = [events[0] for _, events in sorted(came.items())]
+    for one, other in pairwise(first):
+        if one.partition_id == other.partition_id and other.c_offset < one.c_offset:
+            yield about(other, "S4", "schedule out of turn", f"{rhythm.name} had come for later")
+
+
+def _forwards(rhythm: Rhythm, fired: list[Fired]) -> Iterator[Violation]:
+    """What is due next is after what was due last, whatever the clock did."""
+    for each in fired:
+        last = each.last_due_s if each.last_due_s is not None else each.old_due_s
+        if each.next_due_s <= each.old_due_s or each.next_due_s <= last:
+            text = f"from {each.old_due_s:.0f} to {each.next_due_s:.0f}, the last one {last:.0f}"
+            yield _of(rhythm, "S1", "schedule went back", text)
+    for one, other in pairwise(fired):
+        if other.old_due_s != one.next_due_s:
+            text = (
+                f"it was due at {one.next_due_s:.0f} next, and went on from {other.old_due_s:.0f}"
+            )
+            yield _of(rhythm, "S1", "schedule went back", text)
+
+
+def _told(
+    rhythm: Rhythm, fired: list[Fired], came: dict[float, list[Placed]]
+) -> Iterator[Violation]:
+    """There are as many events as the schedule says, for due times that it passed."""
+    known = 0
+    for each in fired:
+        last = each.last_due_s if each.last_due_s is not None else each.old_due_s
+        found = sum(each.old_due_s - _TOLERANCE_S <= due <= last + _TOLERANCE_S for due in came)
+        known += found
+        if found != each.events:
+            text = f"{each.events} published from {each.old_due_s:.0f} to {last:.0f}, {found} came"
+            yield _of(rhythm, "S1", "due time lost", text)
+    if known < len(came):
+        text = f"{len(came) - known} events are of due times that it never passed"
+        yield _of(rhythm, "S1", "ghost of a schedule", text)
+
+
+def _in_time(later: Later, rhythm: Rhythm, fired: Fired) -> Iterator[Violation]:
+    if fired.events and fired.last_due_s is not None:
+        early_s = fired.last_due_s - later.latest(fired.began, fired.at)
+        if early_s > 0:
+            text = f"{rhythm.name} by {early_s:.3f} s"
+            yield _of(rhythm, "S1", "schedule before its time", text)
+
+
+def _as_said(later: Later, rhythm: Rhythm, fired: Fired) -> Iterator[Violation]:
+    """The policy of what was missed."""
+    newest = fired.next_due_s - rhythm.period_s
+    old_s = later.earliest(fired.began, fired.at) - newest
+    young_s = later.latest(fired.began, fired.at) - newest
+    wrong = ""
+    if rhythm.missed == "all":
+        wanted = round((fired.next_due_s - fired.old_due_s) / rhythm.period_s)
+        if fired.events != wanted:
+            wrong = f"all: {wanted} were due, {fired.events} published"
+    elif fired.events > 1 or (fired.events and old_s >= rhythm.period_s):
+        wrong = f"{rhythm.missed}: {fired.events} published, the newest {old_s:.1f} s old"
+    elif rhythm.missed == "once" and not fired.events:
+        wrong = "once: nothing published"
+    elif rhythm.missed == "skip" and bool(fired.events) and old_s > SKIP_S:
+        wrong = f"skip: published what was {old_s:.1f} s old"
+    elif rhythm.missed == "skip" and not fired.events and young_s <= SKIP_S:
+        wrong = f"skip: let go what was {young_s:.1f} s old"
+    if wrong:
+        yield _of(rhythm, "S1", "missed otherwise than said", wrong)
+
+
+def _of(rhythm: Rhythm, invariant: str, name: str, text: str) -> Violation:
+    return Violation(invariant=invariant, name=name, text=f"{rhythm.name}: {text}")

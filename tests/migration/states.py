@@ -1,0 +1,74 @@
+"""The schema as it was at each migration since 0015, out of the history of this repository.
+
+`python tests/migration/states.py` writes data/states.json.xz: for each migration that was the newest of
+a commit, whose migrations are those of today, the SQL of the last such commit. Each text is there once.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import subprocess
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data" / "states.json.xz"
+FIRST = 15
+_KINDS = ("migrations", "functions", "views", "roles")
+
+
+def states() -> dict[str, dict[str, str]]:
+    """Return, for each state, the files of its `sql/` folder: path and text."""
+    kept = json.loads(lzma.decompress(DATA.read_bytes()))
+    return {
+        state: {path: kept["texts"][number] for path, number in files.items()}
+        for state, files in kept["states"].items()
+    }
+
+
+def lay_out(files: dict[str, str], folder: Path) -> Path:
+    """Write the files of a state into a folder, as `sql/` was; return it."""
+    for path, text in files.items():
+        made = folder / path
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.write_text(text)
+    return folder
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout
+
+
+def _files(commit: str, folder: str) -> dict[str, str]:
+    """Return path and blob of the files of a commit."""
+    rows = (line.split(None, 3) for line in _git("ls-tree", "-r", commit, folder).splitlines())
+    return {path.removeprefix("sql/"): blob for _, _, blob, path in rows}
+
+
+def collect() -> None:
+    """Write the archive anew."""
+    today = _files("HEAD", "sql/migrations/")
+    names = sorted(today)
+    found: dict[str, dict[str, str]] = {}
+    for commit in _git("rev-list", "--date-order", "HEAD", "--", "sql").split():
+        had = _files(commit, "sql/migrations/")
+        newest = names[len(had) - 1]
+        is_ours = len(had) >= FIRST and sorted(had) == names[: len(had)]
+        if is_ours and newest not in found and all(today[path] == had[path] for path in had):
+            found[newest] = {
+                path: blob
+                for path, blob in _files(commit, "sql/").items()
+                if path.split("/")[0] in _KINDS and path.endswith(".sql")
+            }
+    texts: dict[str, int] = {}
+    kept = {
+        Path(state).stem: {path: texts.setdefault(blob, len(texts)) for path, blob in files.items()}
+        for state, files in sorted(found.items())
+        if state != names[-1]
+    }
+    contents = [_git("cat-file", "blob", blob) for blob in texts]
+    text = json.dumps({"states": kept, "texts": contents}, sort_keys=True)
+    DATA.write_bytes(lzma.compress(text.encode(), preset=9))
+
+
+if __name__ == "__main__":
+    collect()

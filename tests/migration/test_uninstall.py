@@ -1,0 +1,148 @@
+"""uninstall leaves nothing: what the catalogs had before init, they have again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.db.embedded.server import throwaway_cluster
+from gapless.db.migrate import uninstall
+from gapless.log.publish import publish
+from gapless.log.schedules import Schedule, add_schedule
+from gapless.log.topics import ensure_topic
+from gapless.ops.attach import Wish, attach_table
+from gapless.ops.captures import capture_table
+from gapless.ops.classic import notify_classic, show_classic
+from gapless.ops.groups import create_group
+from gapless.ops.install import drop_schema, install_schema
+from gapless.ops.keys import create_key
+from gapless.ops.place import GroupPlace
+from gapless.ops.subscriptions import subscribe
+from gapless.ops.switch import switch_group
+from gapless.ops.webhooks import add_webhook
+
+ROLES = ("gapless_consumer", "gapless_operator", "gapless_producer")
+# Everything that has a name, in this database and in the cluster, and who may do what with it.
+CATALOGS = {
+    "class": "select oid, relname, relkind::text, relacl::text, relhastriggers from pg_class",
+    "proc": "select oid, proname, proacl::text from pg_proc",
+    "trigger": "select oid, tgname, tgrelid from pg_trigger",
+    "event trigger": "select oid, evtname from pg_event_trigger",
+    "type": "select oid, typname from pg_type",
+    "namespace": "select oid, nspname, nspacl::text from pg_namespace",
+    "constraint": "select oid, conname from pg_constraint",
+    "rewrite": "select oid, rulename, ev_class from pg_rewrite",
+    "description": "select objoid, classoid, description from pg_description",
+    "default acl": "select oid, defaclacl::text from pg_default_acl",
+    "setting": "select setdatabase, setrole, setconfig::text from pg_db_role_setting",
+    "extension": "select oid, extname from pg_extension",
+    "large object": "select oid, lomowner from pg_largeobject_metadata",
+    "publication": "select oid, pubname from pg_publication",
+    "slot": "select slot_name, plugin from pg_replication_slots",
+    "depend": "select classid, objid, refclassid, refobjid, deptype::text from pg_depend",
+    "shared depend": (
+        "select dbid, classid, objid, refclassid, refobjid, deptype::text from pg_shdepend"
+        " where dbid in (0, (select oid from pg_database where datname = current_database()))"
+    ),
+    "advisory lock": "select classid, objid from pg_locks where locktype = 'advisory'",
+    "role": "select oid, rolname, rolconfig::text from pg_roles",
+    "member": "select roleid, member from pg_auth_members",
+}
+
+
+def look(conn: Connection[Any]) -> dict[str, set[tuple[Any, ...]]]:
+    return {name: set(conn.execute(text.encode())) for name, text in CATALOGS.items()}
+
+
+def use_everything(conn: Connection[Any], dsn: str) -> None:
+    """Whatever gapless makes outside of its own schema, and what it keeps inside."""
+    install_schema(conn)
+    ensure_topic(conn, "outbox", partitions=2)
+    for group in ("billing", "many"):
+        create_group(conn, group, "outbox")
+    publish(conn, "outbox", 1)
+    capture_table(conn, "public.orders", "outbox")
+    attach_table(conn, Wish(table="public.box", topic="outbox"))
+    switch_group(conn, "public.box", "old", dsn=dsn, place=1)
+    add_webhook(
+        conn, "hook", "outbox", "https://example.com/in", secrets=["env:SECRET"], event_types=["a"]
+    )
+    subscribe(conn, GroupPlace.parse("many/outbox"), "one", match={"a": "$.a"}, params={"a": "b"})
+    add_schedule(conn, Schedule(name="tick", topic="outbox", every="1h", payload="1"))
+    create_key(conn, "key", ["read:outbox"])
+    show_classic(conn, "billing")
+    notify_classic(conn, "outbox")
+    conn.execute("insert into public.orders values (1)")
+    conn.execute("insert into public.box (payload) values ('1')")
+
+
+@pytest.fixture
+def shop(empty_dsn: str) -> Iterator[Connection]:
+    with connect(empty_dsn, role="test") as made:
+        _make_shop(made)
+        yield made
+
+
+def _make_shop(conn: Connection[Any]) -> None:
+    """The tables of an application, which has nothing to do with gapless."""
+    conn.execute("create table public.orders (id int primary key)")
+    conn.execute("create table public.box (id bigserial primary key, key text, payload jsonb)")
+
+
+def test_nothing_is_left(shop: Connection, empty_dsn: str) -> None:
+    before = look(shop)
+    use_everything(shop, empty_dsn)
+    during = look(shop)
+    assert {name for name in before if before[name] != during[name]} >= {
+        "class", "proc", "trigger", "type", "namespace", "rewrite", "depend",
+    }  # fmt: skip
+    drop_schema(shop)
+    after = look(shop)
+    flags = {name: after[name] ^ before[name] for name in before}
+    # Of the cluster, which other databases of these tests share: the test below has one of its own.
+    del flags["role"], flags["member"]
+    # PostgreSQL keeps the flag of a table that had triggers until it is vacuumed.
+    flags["class"] = {row for row in flags["class"] if row[1] not in ("orders", "box")}
+    assert {name: rows for name, rows in flags.items() if rows} == {}
+    shop.execute("insert into public.orders values (2)")
+    shop.execute("insert into public.box (payload) values ('2')")
+
+
+def test_a_role_that_others_use_stays(shop: Connection, empty_dsn: str) -> None:
+    """Programs log in with it, or another database was installed with it."""
+    install_schema(shop)
+    name = f"gapless_test_{uuid4().hex[:12]}"
+    shop.execute(f"create role {name} login in role gapless_producer")
+    try:
+        assert "gapless_producer" in uninstall(shop)
+        member = "select pg_has_role(%s, 'gapless_producer', 'member')"
+        assert shop.execute(member, [name]).fetchone() == (True,)
+    finally:
+        shop.execute(f"drop role {name}")
+
+
+@pytest.mark.long
+def test_nothing_is_left_of_the_cluster_either() -> None:
+    """The roles, too, once the last database that has grants for them is without gapless."""
+    with throwaway_cluster() as cluster:
+        with psycopg.connect(cluster.dsn(), autocommit=True) as admin:
+            before = look(admin)["role"]
+            admin.execute("create database second")
+        dsns = [cluster.dsn(), cluster.dsn("second")]
+        left = []
+        for dsn in dsns:
+            with connect(dsn, role="test") as conn:
+                _make_shop(conn)
+                use_everything(conn, dsn)
+        for dsn in dsns:
+            with connect(dsn, role="test") as conn:
+                left.append(drop_schema(conn))
+                after = look(conn)
+        assert left == [list(ROLES), []]
+        assert after["role"] == before

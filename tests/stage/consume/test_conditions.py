@@ -1,0 +1,412 @@
+"""SQL conditions of subscriptions: what they may be, who is stopped alone, what becomes of its events (I1, I6, I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from gapless.consume.drive import Driver
+from gapless.consume.read import conditions
+from gapless.consume.unit import Unit
+from gapless.consume.verdict.policy import Policy
+from gapless.lease import hold
+from gapless.log.event import NewEvent
+from stage.consume.test_subscriptions import CUSTOMER, Seen, unsubscribe
+from stage.consume.world import Group, World, make_handler
+from support.turn import turn
+
+LARGE = "(e.payload ->> 'total')::numeric > (s.params ->> 'min')::numeric"
+SLOW = "length(replace(replace(replace(replace(replace(e.payload ->> 'x', 'a', '{a}'), 'a', '{a}'), 'a', '{a}'), 'a', '{a}'), 'a', 'b')) > 0".format(
+    a="a" * 20
+)
+
+
+@pytest.fixture
+def world(shared_world: World) -> World:
+    return shared_world.another_topic()
+
+
+@pytest.fixture
+def group(world: World) -> Iterator[Group]:
+    made = world.group()
+    yield made
+    made.conn.close()
+
+
+def subscribe(group: Group, name: str, condition: str | None, **said: Any) -> None:
+    group.world.value(
+        "select gapless.subscribe(%s, %s, %s, %s, %s, sql_condition => %s)",
+        group.name, group.world.topic.name, name,
+        Jsonb(said.get("match", {})), Jsonb(said.get("params", {})), condition,
+    )  # fmt: skip
+
+
+def resume(group: Group, name: str) -> Any:
+    ask = "select gapless.resume_subscription(%s, %s, %s)"
+    return group.world.value(ask, group.name, group.world.topic.name, name)
+
+
+def stops(group: Group) -> list[Any]:
+    return group.world.rows(
+        "select s.name, p.from_offset, p.reason from gapless.subscription_stop p"
+        " join gapless.subscription s using (subscription_id) where s.group_id = %s order by 1",
+        group.name,
+    )
+
+
+def totals(world: World, *values: Any, **fields: Any) -> None:
+    """Publish an event for each of these, units of one event."""
+    world.events(
+        NewEvent(payload={"total": each}, transaction_id=uuid4(), **fields) for each in values
+    )
+
+
+def taken_over(group: Group) -> None:
+    """Have the partition taken anew: a worker that was fenced begins so."""
+    group.assignment = group.successor(group.conn)
+    assert hold.install(group.conn, group.assignment) is not None
+
+
+class TestMatches:
+    def test_handler_is_told_who_matched(self, world: World, group: Group) -> None:
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        subscribe(group, "ben", LARGE, params={"min": 100})
+        subscribe(group, "cid", "e.key = 'k' and e.event_type like 'a.%' and s.name = 'cid'")
+        totals(world, 5, 50, 500)
+        totals(world, 1, key="k", event_type="a.b")
+        seen = Seen(group)
+        group.drive(seen.handler)
+        assert seen.events == [(2, ["ann"]), (3, ["ann", "ben"]), (4, ["cid"])]
+        assert group.next_offset() == 5
+        forms = "select count(*) from gapless.subscription_form where group_id = %s"
+        assert world.value(forms, group.name) == 2
+
+    def test_beside_values_and_jsonpath(self, world: World, group: Group) -> None:
+        """Of those whose values match; and beside subscriptions without any SQL."""
+        subscribe(group, "ann", LARGE, match=CUSTOMER, params={"customer": 1, "min": 10})
+        subscribe(group, "ben", None, match=CUSTOMER, params={"customer": 1})
+        for customer, total in ((1, 5), (1, 50), (2, 50)):
+            world.events([NewEvent(payload={"customer_id": customer, "total": total})])
+        seen = Seen(group)
+        group.drive(seen.handler)
+        assert seen.events == [(1, ["ben"]), (2, ["ann", "ben"])]
+        kept = "select kept, passed from gapless.filter_tally where group_id = %s"
+        assert world.rows(kept, group.name) == [(2, 1)]
+
+    def test_what_is_for_another_group_and_what_is_no_jsonb(
+        self, world: World, group: Group
+    ) -> None:
+        other = world.group()
+        assert world.value("select gapless.set_direct(%s)", world.topic.name)
+        subscribe(group, "ann", "e.key is null")
+        world.events([NewEvent(payload={}, to_group=other.name)])
+        world.events([NewEvent(payload={}, to_group=group.name)])
+        world.events([NewEvent(payload=b'{"a": "\\u0000"}')])
+        other.conn.close()
+        seen = Seen(group)
+        group.drive(seen.handler)
+        assert seen.events == [(2, ["ann"]), (3, [])]
+
+    def test_one_text_is_compiled_once_and_goes_with_its_last_subscription(
+        self, world: World, group: Group
+    ) -> None:
+        def functions() -> list[Any]:
+            return world.rows(
+                "select c.digest from gapless.condition c join pg_proc p"
+                " on p.proname = 'condition_' || replace(c.digest::text, '-', '')"
+                " where c.expression = %s", text,
+            )  # fmt: skip
+
+        text, other = "e.key = 'only here'", world.group()
+        for each in (group, other):
+            subscribe(each, "ann", text)
+            subscribe(each, "ben", text)
+        assert len(functions()) == 1
+        unsubscribe(group, "ann")
+        unsubscribe(group, "ben")
+        assert len(functions()) == 1
+        other.conn.close()
+        other.member.leave()
+        world.value("select gapless.drop_group(%s)", other.name)
+        assert functions() == []
+        made = "select count(*) from pg_proc where proname = 'condition_' || md5(%s)"
+        assert world.value(made, text) == 0
+
+    def test_a_program_that_knows_nothing_of_it_is_refused(
+        self, world: World, group: Group
+    ) -> None:
+        """It would pass what the conditions match."""
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        totals(world, 50)
+        who = group.assignment
+        ask = "select * from gapless.claim_kept(%s, %s, 0, %s, %s, 10, 0, null)"
+        with pytest.raises(psycopg.Error, match="bring it up to date"):
+            world.rows(ask, group.name, world.topic.topic_id, who.epoch, who.token)
+
+
+class TestStopped:
+    @pytest.mark.parametrize("bad", ["1 / (e.payload ->> 'n')::int > 0", LARGE])
+    def test_one_that_raises_is_stopped_alone_and_its_events_wait(
+        self, world: World, group: Group, bad: str
+    ) -> None:
+        subscribe(group, "ann", "(e.payload ->> 'total') is not null")
+        totals(world, 1, 2)
+        seen = Seen(group)
+        group.drive(seen.handler)
+        subscribe(group, "bad", bad, params={"min": "much"})
+        world.events([NewEvent(payload={"total": 3, "n": 0}, transaction_id=uuid4())])
+        totals(world, 4)
+        group.drive(seen.handler)
+        assert seen.events == [(n, ["ann"]) for n in range(1, 5)]
+        ((name, offset, reason),) = stops(group)
+        assert (name, offset) == ("bad", 3)
+        assert reason in ("division by zero", 'invalid input syntax for type numeric: "much"')
+        with pytest.raises(psycopg.Error, match=f"it stays stopped, .*{reason}"):
+            resume(group, "bad")
+        subscribe(group, "bad", "(e.payload ->> 'total')::int = 4")
+        assert [row[:2] for row in stops(group)] == [("bad", 3)]
+        assert resume(group, "bad") == 1
+        assert resume(group, "bad") is None
+        taken_over(group)
+        totals(world, 4)
+        seen.events.clear()
+        group.drive(seen.handler)
+        assert sorted(seen.events) == [(4, ["bad"]), (5, ["ann", "bad"])]
+        assert group.next_offset() == 6
+
+    def test_many_of_one_text_that_raise_do_not_stop_those_that_do_not(
+        self, world: World, group: Group
+    ) -> None:
+        for n in range(40):
+            low = "x" if n % 7 == 3 else 10
+            subscribe(group, f"s{n:02}", LARGE, params={"min": low})
+        totals(world, 50)
+        seen = Seen(group)
+        group.drive(seen.handler)
+        assert [name for name, *_ in stops(group)] == [f"s{n:02}" for n in range(3, 40, 7)]
+        assert seen.events == [(1, [f"s{n:02}" for n in range(40) if n % 7 != 3])]
+
+    @pytest.mark.long
+    def test_one_that_is_slow_is_stopped_alone(
+        self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(conditions, "LIMIT_S", 1.0)
+        for n in range(3):
+            subscribe(group, f"ann{n}", LARGE, params={"min": 10})
+        subscribe(group, "slow", SLOW)
+        world.events([NewEvent(payload={"total": 50, "x": "a" * 40})] * 60)
+        seen = Seen(group)
+        group.drive(seen.handler)
+        assert seen.events == [(n, ["ann0", "ann1", "ann2"]) for n in range(1, 61)]
+        ((name, offset, reason),) = stops(group)
+        assert (name, offset) == ("slow", 1)
+        assert reason == "it takes longer than 1 s for 60 events"
+        assert group.conn.execute("show statement_timeout").fetchone() == ("0",)
+
+    def test_what_it_missed_joins_what_waits_already(self, world: World, group: Group) -> None:
+        """A unit that failed for others, and waits, is handled for both, once."""
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, 50)
+        seen = Seen(group)
+        group.failing = {1}
+        retry = Policy(on_failure="retry", retry_delays_s=(3600.0,))
+        group.drive(seen.handler, policy=retry)
+        assert group.states() == {1: "waiting"}
+        subscribe(group, "bad", LARGE, params={"min": 20})
+        assert resume(group, "bad") == 1
+        assert group.states() == {1: "waiting"}
+        taken_over(group)
+        world.conn.execute("update gapless.dead_letter set next_attempt_ts = now()")
+        group.failing.clear()
+        seen.events.clear()
+        group.drive(seen.handler, policy=retry)
+        assert seen.events == [(1, ["ann", "bad"])]
+        assert group.effects() == [1]
+
+    def test_a_seek_back_lets_it_wait_from_there(self, world: World, group: Group) -> None:
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        totals(world, 50, 60)
+        seen = Seen(group)
+        group.drive(seen.handler)
+        subscribe(group, "ann", LARGE, params={"min": "x"})
+        totals(world, 70)
+        group.drive(seen.handler)
+        assert [row[1] for row in stops(group)] == [3]
+        move = "select gapless.move_offset(%s, %s, 0, 4, 2)"
+        world.value(move, group.name, world.topic.name)
+        assert [row[1] for row in stops(group)] == [2]
+
+    def test_retention_keeps_what_waits(self, world: World, group: Group) -> None:
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, 50)
+        group.drive()
+        assert stops(group)
+        assert group.next_offset() == 2
+        with world.conn.transaction(force_rollback=True):
+            world.conn.execute(
+                "insert into gapless.chunk_end (upto, topic_id, partition_id, next_offset, events, newest_ts)"
+                " values (1000000000000, %s, 0, 2, 1, now())",
+                [world.topic.topic_id],
+            )
+            why = world.rows("select reason from gapless.reasons_to_keep(1000000000000)")
+        assert any("subscription bad of group" in reason for (reason,) in why)
+
+
+class TestFailures:
+    def test_a_unit_that_fails_among_few_matches(self, world: World, group: Group) -> None:
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        totals(world, *(50 if n in (5, 15, 16) else 1 for n in range(1, 21)))
+        group.failing = {15}
+        group.drive(Seen(group).handler)
+        assert group.states() == {15: "dead"}
+        assert group.effects() == [5, 16]
+        assert group.next_offset() == 21
+
+    def test_at_least_once(self, world: World, group: Group) -> None:
+        """What was read ahead without the one that was stopped is read anew when it is resumed."""
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, 5, 50, 5, 60)
+        told: list[tuple[int, list[str]]] = []
+
+        def take(unit: Unit) -> None:
+            told.extend((e.offset, [s.name for s in e.subscriptions]) for e in unit)
+
+        outside = make_handler(take, delivery="at-least-once")
+        group.drive(outside, concurrency=1)
+        assert told == [(2, ["ann"]), (4, ["ann"])]
+        assert [row[:2] for row in stops(group)] == [("bad", 1)]
+        totals(world, 70)
+        driver = Driver(turn(group.conn, group.assignment, outside, concurrency=1))
+        subscribe(group, "bad", LARGE, params={"min": 55})
+        assert resume(group, "bad") == 1
+        assert driver.turn().outcome == "fenced"
+        taken_over(group)
+        told.clear()
+        group.drive(outside, concurrency=1)
+        assert sorted(told) == [(4, ["bad"]), (5, ["ann", "bad"])]
+
+
+REFUSED = {
+    "true) or (true": "closes a parenthesis that it does not open",
+    "true); drop table public.effect; --": "closes a parenthesis",
+    "true; drop table public.effect": 'one expression, without ";"',
+    "true -- x": "no comments",
+    "true /* x */": "no comments",
+    "true and (": "opens a parenthesis that it does not close",
+    "exists (select 1 from public.effect)": "no subqueries",
+    "(select true)": "no subqueries",
+    "true union select true": "syntax error",
+    "nextval('public.effect_n_seq') > 0": "public.effect_n_seq",
+    "lo_create(1) > 0": "may not call lo_create",
+    "set_config('a.b', 'c', false) is null": "may not call set_config",
+    "current_setting('data_directory') is null": "may not call current_setting",
+    "pg_sleep(1) is null": "no values of type void",
+    "pg_advisory_lock(1) is null": "no values of type void",
+    "pg_try_advisory_lock(1)": "may not call pg_try_advisory_lock",
+    "pg_notify('a', 'b') is null": "no values of type void",
+    "pg_read_file('/etc/passwd') is null": "may not call pg_read_file",
+    "query_to_xml('select 1', true, false, '') is null": "no values of type xml",
+    "table_to_xml('pg_class', true, false, '') is null": "no values of type",
+    "ts_rewrite('a'::tsquery, 'select 1') is null": "may not call ts_rewrite",
+    "dblink('x', 'select 1') is null": "does not exist",
+    "copy public.effect to '/tmp/x'": "syntax error",
+    "'pg_class'::regclass is not null": "no values of type regclass",
+    "repeat('x', 1000000000) is null": "may not call repeat",
+    "random() > 0.5": "may not call random",
+    "generate_series(1, 10) > 1": "may not call generate_series",
+    "count(*) > 1": "an expression over e and s",
+    "public.evil(1) = 1": "what PostgreSQL comes with, and not function public.evil",
+    "1 operator(public.===) 1": "what PostgreSQL comes with, and not operator public.===",
+    "gapless.topic_id('orders') = 1": "what PostgreSQL comes with, and not function gapless.topic_id",
+    "e'\\' or true or '": "a text without a space before it",
+    "U&'\\0041' = 'A'": "a text without a space before it",
+    "$1 is null": "outside of a text in single quotes: $",
+    '"x"': 'outside of a text in single quotes: "',
+    "'a": "a text that does not end",
+    "1": "return type mismatch",
+    "e.nosuch": "no SQL condition",
+    "x" * 1_000_000: "at most 10000 characters, not 1000000",
+    " ": "is empty",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:30])
+def test_what_is_refused(world: World, group: Group, text: str) -> None:
+    """Each with one sentence; nothing of it is left, and nothing was run."""
+    world.conn.execute(
+        "create or replace function public.evil(int) returns int immutable language plpgsql"
+        " as $$ begin raise 'it was run' using errcode = 'XX000'; end $$"
+    )
+    if "===" in text:
+        world.conn.execute(
+            "do $$ begin create operator public.=== (leftarg = int, rightarg = int,"
+            " function = int4eq); exception when duplicate_function then null; end $$"
+        )
+    with pytest.raises(psycopg.Error) as caught:
+        subscribe(group, "ann", text)
+    assert caught.value.sqlstate == "GL400"
+    said = caught.value.diag.message_primary or ""
+    assert said.startswith('the SQL condition of subscription "ann" ')
+    assert REFUSED[text] in said
+    made = "select count(*) from pg_proc where proname = 'condition_' || md5(%s)"
+    assert world.value(made, text) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e.payload @> '{\"a\": 1}' or s.params ? 'a'",
+        "case when e.key = 'a' then true else e.payload ->> 'a;b--c' = '(' end",
+        "e.created_ts > now() - interval '1 day' and extract(hour from e.created_ts) >= 0",
+        "e.event_type like 'order.%' or e.key = any (array['a', 'b'])",
+        "coalesce(e.user_id, e.host_id) is distinct from nullif(s.name, '')",
+        "substring(e.key from 1 for 2) ~ '^a+$' or to_char(e.created_ts, 'YYYY') > '2000'",
+    ],
+)
+def test_what_is_taken(world: World, group: Group, text: str) -> None:
+    subscribe(group, "ann", text)
+    totals(world, 1)
+    group.drive()
+    assert stops(group) == []
+
+
+def test_it_is_asked_with_the_rights_of_who_may_read_nothing(world: World) -> None:
+    """Should a text ever get through that reads something: it may not."""
+    owner = "select proowner::regrole::text, prosecdef from pg_proc where proname = 'ask_condition'"
+    assert world.rows(owner) == [("gapless_condition", True)]
+    readable = world.value(
+        "select count(*) from pg_class c where relnamespace in"
+        " ('gapless'::regnamespace, 'public'::regnamespace) and relkind in ('r', 'p', 'v')"
+        " and has_table_privilege('gapless_condition', c.oid, 'select, insert, update, delete')"
+    )
+    assert readable == 0
+    with world.conn.transaction(force_rollback=True):
+        world.conn.execute(
+            "create function gapless.condition_00000000000000000000000000000001("
+            "e gapless.condition_event, s gapless.condition_subscription) returns boolean"
+            " language sql stable return (exists (select 1 from gapless.topic))"
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.rows(
+                "select * from gapless.ask_condition('00000000-0000-0000-0000-000000000001',"
+                " array[row(1, null, null, null, null, null, null, null, null)::gapless.condition_event],"
+                " array[row(1, 'a', '{}')::gapless.condition_subscription], null, null)"
+            )
+
+
+def test_without_the_role_there_are_no_conditions(world: World, group: Group) -> None:
+    """Never with the rights of who owns the schema."""
+    with world.conn.transaction(force_rollback=True):
+        world.conn.execute(
+            "alter function gapless.ask_condition(uuid, gapless.condition_event[],"
+            " gapless.condition_subscription[], bigint[], bigint[]) owner to current_user"
+        )
+        with pytest.raises(psycopg.Error, match="needs role gapless_condition"):
+            subscribe(group, "ann", "true")
