@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from gapless.cli.context import open_connection, show_found
-from gapless.cli.parser import Parser, add_verb, whole
-from gapless.cli.screen import answer, say
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.parser import whole
+from gapless.cli.screen import answer, listed, say
 from gapless.errors import UsageError
 from gapless.log.conform import SCHEMA_BYTES_MAX
-from gapless.ops.schemas import (
-    LAST_EVENTS,
-    LAST_EVENTS_MAX,
-    Compatibility,
-    SchemaCheck,
-    SchemaInfo,
-    add_schema,
-    check_schema,
-    list_schemas,
-    remove_schema,
-    show_schema,
-)
+from gapless.ops.schemas import LAST_EVENTS, LAST_EVENTS_MAX, Compatibility
 from gapless.ops.text import json_text, quantity
 
 EXAMPLES = """\
@@ -39,91 +28,59 @@ examples:
   gapless schemas remove orders --type order.placed
 """
 
+_FILE = opt("file", "the schema as JSON; - is standard input")
+_TYPE = opt(
+    "--type TYPE",
+    "of events (default: all types that have no schema of their own)",
+    dest="event_type",
+)
+_NUMBER = opt("--number N", "the number of the version", whole(1, 2**31 - 1))
+_COMPATIBILITY = opt(
+    "--compatibility",
+    "with the version before (default: as of that one, else backward)",
+    choices=get_args(Compatibility),
+)
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the verbs."""
-    verbs = parser.add_verbs("list")
-    listing = add_verb(verbs, "list", _list, "list all versions (also without a verb)")
-    listing.add_argument("topic", nargs="?")
-    for name, act, about in (
-        ("add", _add, "add a version, if it is compatible with the one before"),
-        ("check", _check, "compare a version with the one before and with the log; add nothing"),
-    ):
-        verb = add_verb(verbs, name, act, about)
-        verb.add_argument("topic")
-        verb.add_argument("file", help="the schema as JSON; - is standard input")
-        _add_type(verb)
-        verb.add_argument(
-            "--compatibility",
-            choices=get_args(Compatibility),
-            help="with the version before (default: as of that one, else backward)",
-        )
-        if act is _add:
-            verb.add_argument("--force", action="store_true", help="add it, compatible or not")
-        else:
-            verb.add_argument(
-                "--last",
-                type=whole(0, LAST_EVENTS_MAX),
-                default=LAST_EVENTS,
-                metavar="N",
-                help=f"look at the newest N events of each partition (default: {LAST_EVENTS})",
-            )
-    for name, act, about in (
-        ("show", _show, "print a version, the newest if none is said"),
-        ("remove", _remove, "take a version away, or all of a type"),
-    ):
-        verb = add_verb(verbs, name, act, about)
-        verb.add_argument("topic")
-        _add_type(verb)
-        verb.add_argument(
-            "--number", type=whole(1, 2**31 - 1), metavar="N", help="the number of the version"
-        )
+command = Command("schemas")
 
 
-def _add_type(verb: Parser) -> None:
-    verb.add_argument(
-        "--type",
-        dest="event_type",
-        metavar="TYPE",
-        help="of events (default: all types that have no schema of their own)",
-    )
-
-
-def _list(args: argparse.Namespace) -> int:
+@command.verb("list all versions (also without a verb)", opt("topic", nargs="?"))
+def _list(conn: Conn, args: Args) -> int:
     hint = "no schemas: gapless schemas add TOPIC FILE"
-    return show_found(
-        args, "schemas", SchemaInfo, lambda conn: list_schemas(conn, args.topic), hint
-    )
+    return listed(args, ops.list_schemas(conn, args.topic), hint)
 
 
-def _add(args: argparse.Namespace) -> int:
-    schema = _read(args.file)
-    with open_connection(args, "schemas") as conn:
-        done = add_schema(
-            conn,
-            args.topic,
-            schema,
-            event_type=args.event_type,
-            compatibility=args.compatibility,
-            force=args.force,
-        )
+@command.verb(
+    "add a version, if it is compatible with the one before",
+    "topic",
+    _FILE,
+    _TYPE,
+    _COMPATIBILITY,
+    flag("--force", "add it, compatible or not"),
+)
+def _add(conn: Conn, args: Args) -> int:
+    how = {"event_type": args.event_type, "compatibility": args.compatibility}
+    done = ops.add_schema(conn, args.topic, _read(args.file), force=args.force, **how)
     name = f"version {done.version} of the schema of {done.topic}/{done.event_type}"
-    text = f"added {name}" if done.changed else f"nothing to do: it is {name}"
-    answer(args, text, **asdict(done))
-    return 0
+    return answer(args, f"added {name}" if done.changed else f"nothing to do: it is {name}", done)
 
 
-def _check(args: argparse.Namespace) -> int:
-    schema = _read(args.file)
-    with open_connection(args, "schemas") as conn:
-        found = check_schema(
-            conn,
-            args.topic,
-            schema,
-            event_type=args.event_type,
-            compatibility=args.compatibility,
-            last_events=args.last,
-        )
+@command.verb(
+    "compare a version with the one before and with the log; add nothing",
+    "topic",
+    _FILE,
+    _TYPE,
+    _COMPATIBILITY,
+    opt(
+        "--last N",
+        f"look at the newest N events of each partition (default: {LAST_EVENTS})",
+        whole(0, LAST_EVENTS_MAX),
+        default=LAST_EVENTS,
+    ),
+)
+def _check(conn: Conn, args: Args) -> int:
+    how = {"event_type": args.event_type, "compatibility": args.compatibility}
+    found = ops.check_schema(conn, args.topic, _read(args.file), last_events=args.last, **how)
     if args.json:
         say(json_text(asdict(found)))
     else:
@@ -131,7 +88,20 @@ def _check(args: argparse.Namespace) -> int:
     return 0 if found.compatible == "yes" and not found.misfits else 1
 
 
-def _say_check(found: SchemaCheck) -> None:
+@command.verb("print a version, the newest if none is said", "topic", _TYPE, _NUMBER)
+def _show(conn: Conn, args: Args) -> int:
+    found = ops.show_schema(conn, args.topic, args.event_type, args.number)
+    return answer(args, found.schema, found)
+
+
+@command.verb("take a version away, or all of a type", "topic", _TYPE, _NUMBER)
+def _remove(conn: Conn, args: Args) -> int:
+    done = ops.remove_schema(conn, args.topic, args.event_type, args.number)
+    left = "none is left" if done.version is None else f"version {done.version} counts"
+    return answer(args, f"removed from {done.topic}/{done.event_type}: {left}", done)
+
+
+def _say_check(found: ops.SchemaCheck) -> None:
     if found.compared_with is None:
         say("version before: none")
     else:
@@ -141,21 +111,6 @@ def _say_check(found: SchemaCheck) -> None:
     for each in found.problems:
         where = f"{found.topic}/{each.partition}@{each.offset}"
         say(f"  {where}: {each.pointer or 'the payload'}: {each.reason}")
-
-
-def _show(args: argparse.Namespace) -> int:
-    with open_connection(args, "schemas") as conn:
-        found = show_schema(conn, args.topic, args.event_type, args.number)
-    say(json_text(asdict(found)) if args.json else found.schema)
-    return 0
-
-
-def _remove(args: argparse.Namespace) -> int:
-    with open_connection(args, "schemas") as conn:
-        done = remove_schema(conn, args.topic, args.event_type, args.number)
-    left = "none is left" if done.version is None else f"version {done.version} counts"
-    answer(args, f"removed from {done.topic}/{done.event_type}: {left}", **asdict(done))
-    return 0
 
 
 def _read(name: str) -> str:
