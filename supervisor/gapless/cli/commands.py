@@ -1,153 +1,58 @@
 """Every command: where it is, and what the help says of it; the parser of one, or of all.
 
 A table, so that `gapless --help` imports none of them, and one that is broken breaks nothing else.
+The module of a command has its name and `command`, which declares it. (Or add_arguments(parser) and
+main(args), which returns the exit code.) Perhaps it has EXAMPLES, and TAKES_THE_REST: what stands
+behind `--` is not for gapless to read.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
 from gapless.cli.parser import Parser
 
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command: the module that has its options and does it, and its line in the help.
-
-    The module has add_arguments(parser) and main(args), which returns the exit code; one with verbs
-    has such a function for each, as `act`. Perhaps it has EXAMPLES, and TAKES_THE_REST: what stands
-    behind `--` is not for gapless to read.
-    """
-
-    module: str
-    summary: str
-
-
 COMMANDS = {
-    "init": Command(
-        "gapless.cli.init",
-        "install or upgrade the schema; repeat freely",
+    "init": "install or upgrade the schema; repeat freely",
+    "run": "run the handlers of an application; start as many as you like",
+    "gateway": "serve the log over HTTP: publish, read, follow; start as many as you like",
+    "keys": "keys of the gateway, and what they may do: list, create, revoke",
+    "publish": "publish one event, or JSON lines from a file or a pipe",
+    "later": "list the events that wait for their time, cancel them",
+    "schedule": "publish again and again: add, list, pause, resume, remove, run schedules",
+    "capture": "tables whose changes are published: add, list, mend, remove",
+    "subscriptions": "many subscriptions in one group, whose events it takes: list, add, remove",
+    "attach": "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
+    "webhooks": "endpoints that are called with events: add, list, test, pause, resume, remove",
+    "tail": "look at the events of a topic, also as they come",
+    "trace": (
+        "show what came of a transaction: a tree of events, and of what each group did with them"
     ),
-    "run": Command(
-        "gapless.cli.run",
-        "run the handlers of an application; start as many as you like",
+    "topics": (
+        "list, create, adopt and show topics, change their number of partitions and their retention"
     ),
-    "gateway": Command(
-        "gapless.cli.gateway",
-        "serve the log over HTTP: publish, read, follow; start as many as you like",
+    "groups": "list, create and show consumer groups and their lag",
+    "queue": "take events of a queue group by hand, and say what became of them",
+    "status": "members, partitions, lag, dead letters: now, or live with --watch",
+    "pause": "let a group or a partition rest: its workers finish their batch and go",
+    "resume": "let a paused group or partition continue where it was",
+    "seek": "move a group to another place in the log: handle again, or skip",
+    "skip": "let a group pass a hole: what is missing from the log where it stands",
+    "replay": "run a handler over a range of a topic, beside all groups",
+    "dlq": "what was set aside, and why: list, show, redrive, discard, export, import",
+    "retention": "show what of the log may be dropped, and why the rest stays; drop it",
+    "pipeline": (
+        "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
     ),
-    "keys": Command(
-        "gapless.cli.keys",
-        "keys of the gateway, and what they may do: list, create, revoke",
+    "doctor": "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
+    "server": (
+        "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop"
     ),
-    "publish": Command(
-        "gapless.cli.publish",
-        "publish one event, or JSON lines from a file or a pipe",
-    ),
-    "later": Command(
-        "gapless.cli.later",
-        "list the events that wait for their time, cancel them",
-    ),
-    "schedule": Command(
-        "gapless.cli.schedule",
-        "publish again and again: add, list, pause, resume, remove, run schedules",
-    ),
-    "capture": Command(
-        "gapless.cli.capture",
-        "tables whose changes are published: add, list, mend, remove",
-    ),
-    "subscriptions": Command(
-        "gapless.cli.subscriptions",
-        "many subscriptions in one group, whose events it takes: list, add, remove",
-    ),
-    "attach": Command(
-        "gapless.cli.attach",
-        "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
-    ),
-    "webhooks": Command(
-        "gapless.cli.webhooks",
-        "endpoints that are called with events: add, list, test, pause, resume, remove",
-    ),
-    "tail": Command(
-        "gapless.cli.tail",
-        "look at the events of a topic, also as they come",
-    ),
-    "trace": Command(
-        "gapless.cli.trace",
-        "show what came of a transaction: a tree of events, and of what each group did with them",
-    ),
-    "topics": Command(
-        "gapless.cli.topics",
-        "list, create, adopt and show topics, change their number of partitions and their "
-        "retention",
-    ),
-    "groups": Command(
-        "gapless.cli.groups",
-        "list, create and show consumer groups and their lag",
-    ),
-    "queue": Command(
-        "gapless.cli.queue",
-        "take events of a queue group by hand, and say what became of them",
-    ),
-    "status": Command(
-        "gapless.cli.status",
-        "members, partitions, lag, dead letters: now, or live with --watch",
-    ),
-    "pause": Command(
-        "gapless.cli.pause",
-        "let a group or a partition rest: its workers finish their batch and go",
-    ),
-    "resume": Command(
-        "gapless.cli.resume",
-        "let a paused group or partition continue where it was",
-    ),
-    "seek": Command(
-        "gapless.cli.seek",
-        "move a group to another place in the log: handle again, or skip",
-    ),
-    "skip": Command(
-        "gapless.cli.skip",
-        "let a group pass a hole: what is missing from the log where it stands",
-    ),
-    "replay": Command(
-        "gapless.cli.replay.command",
-        "run a handler over a range of a topic, beside all groups",
-    ),
-    "dlq": Command(
-        "gapless.cli.dlq.command",
-        "what was set aside, and why: list, show, redrive, discard, export, import",
-    ),
-    "retention": Command(
-        "gapless.cli.retention",
-        "show what of the log may be dropped, and why the rest stays; drop it",
-    ),
-    "pipeline": Command(
-        "gapless.cli.pipeline",
-        "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once",
-    ),
-    "doctor": Command(
-        "gapless.cli.doctor",
-        "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
-    ),
-    "server": Command(
-        "gapless.cli.server",
-        "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop",
-    ),
-    "demo": Command(
-        "gapless.cli.demo",
-        "run a week of real flights through the log and check the result",
-    ),
-    "uninstall": Command(
-        "gapless.cli.uninstall",
-        "drop the schema with all events, groups and dead letters in it",
-    ),
-    "completion": Command(
-        "gapless.cli.completion",
-        "print what bash, zsh or fish need to complete commands and options",
-    ),
+    "demo": "run a week of real flights through the log and check the result",
+    "uninstall": "drop the schema with all events, groups and dead letters in it",
+    "completion": "print what bash, zsh or fish need to complete commands and options",
 }
 _DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
 _DATABASE_HELP = """\
@@ -162,8 +67,8 @@ _Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() r
 def help_parser() -> Parser:
     """Return a parser that knows what commands there are, and imports none of them."""
     parser, commands = _new_parser()
-    for name, command in COMMANDS.items():
-        commands.add_parser(name, help=command.summary)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary)
     return parser
 
 
@@ -188,13 +93,13 @@ def _new_parser() -> tuple[Parser, _Commands[Parser]]:
 
 
 def _add(commands: _Commands[Parser], name: str) -> ModuleType:
-    summary = COMMANDS[name].summary
-    module = import_module(COMMANDS[name].module)
+    summary = COMMANDS[name]
+    module = import_module(f"gapless.cli.{name}")
     own = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=getattr(module, "EXAMPLES", None),
     )
-    module.add_arguments(own)
+    getattr(module, "command", module).add_arguments(own)
     return module

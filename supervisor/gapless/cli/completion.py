@@ -8,6 +8,7 @@ from pathlib import Path
 import shtab
 
 from gapless.cli.commands import whole_parser
+from gapless.cli.declare import Args, Command, opt
 from gapless.cli.screen import say
 
 EXAMPLES = """\
@@ -23,12 +24,11 @@ examples:
 SHELLS = ("bash", "zsh", "fish")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("shell", choices=SHELLS)
+command = Command("completion")
 
 
-def main(args: argparse.Namespace) -> int:
+@command.main(opt("shell", choices=SHELLS), json=False, connects=False)
+def _completion(args: Args) -> int:
     """Print the script."""
     say(completion(args.shell))
     return 0

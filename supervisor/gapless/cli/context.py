@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import remark, show
 from gapless.db.connect import connect
 from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
@@ -56,6 +56,12 @@ def _work_in(schema: str) -> None:
     use_schema(schema)
     if os.environ.get("GAPLESS_SCHEMA", DEFAULT_SCHEMA) != schema:
         os.environ["GAPLESS_SCHEMA"] = schema
+
+
+def flags_of(args: argparse.Namespace, *names: str) -> dict[str, object]:
+    """Return those arguments that are settings of the same name, as far as they were said."""
+    said = {name: getattr(args, name) for name in names}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
@@ -108,24 +114,6 @@ def show_found(
         found = find(conn)
     show(kind, found, as_json=args.json, empty=empty)
     return 0
-
-
-def changer(
-    role: str, change: Callable[[Connection[Any], str], bool], done: str, nothing: str
-) -> Callable[[argparse.Namespace], int]:
-    """Return a verb that changes what `args.name` names, and says whether there was anything to do.
-
-    done: what it says before the name, if there was; nothing: behind it, if not.
-    """
-
-    def act(args: argparse.Namespace) -> int:
-        with open_connection(args, role) as conn:
-            changed = change(conn, args.name)
-        text = f"{done} {args.name}" if changed else f"nothing to do: {args.name} {nothing}"
-        answer(args, text, name=args.name, changed=changed)
-        return 0
-
-    return act
 
 
 def where() -> str:

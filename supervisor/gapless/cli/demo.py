@@ -5,45 +5,43 @@ from __future__ import annotations
 import argparse
 
 from gapless.cli.context import said_dsn
+from gapless.cli.declare import Args, Command, flag, opt
 from gapless.cli.parser import whole
 
+command = Command("demo")
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--flights",
-        type=whole(1),
-        metavar="N",
-        help="only the first N flights (default: all 6099)",
-    )
-    parser.add_argument(
-        "--speed",
-        type=_not_negative,
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not number >= 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
+
+
+@command.main(
+    opt("--flights N", "only the first N flights (default: all 6099)", whole(1)),
+    opt(
+        "--speed N",
+        "flights published per second; 0: as fast as it goes (default: 600)",
+        _not_negative,
         default=600,
-        metavar="N",
-        help="flights published per second; 0: as fast as it goes (default: 600)",
-    )
-    parser.add_argument(
-        "--spark",
-        action="store_true",
-        help="also run two pipelines on Spark: a Parquet archive, and a table hour by hour",
-    )
-    parser.add_argument(
-        "--gateway",
+    ),
+    flag("--spark", "also run two pipelines on Spark: a Parquet archive, and a table hour by hour"),
+    opt(
+        "--gateway HOST:PORT",
+        "serve the log over HTTP while it plays (without an address: 127.0.0.1:8080)",
         nargs="?",
         const="127.0.0.1:8080",
-        metavar="HOST:PORT",
-        help="serve the log over HTTP while it plays (without an address: 127.0.0.1:8080)",
-    )
-    parser.add_argument(
+    ),
+    flag(
         "--keep",
-        action="store_true",
-        help="keep the database, in place of one kept before on the demo's own server, let that "
+        "keep the database, in place of one kept before on the demo's own server, let that "
         "server run, and say what to do next",
-    )
-
-
-def main(args: argparse.Namespace) -> int:
+    ),
+    json=False,
+    connects=False,
+)
+def _demo(args: Args) -> int:
     """Run the demo on the server that was named, or on one of its own."""
     # Heavy imports only when it runs.
     from gapless.demo.play import Programme, play  # noqa: PLC0415
@@ -56,10 +54,3 @@ def main(args: argparse.Namespace) -> int:
         gateway=args.gateway,
     )
     return play(programme, said_dsn(args))
-
-
-def _not_negative(text: str) -> float:
-    number = float(text)
-    if not number >= 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number

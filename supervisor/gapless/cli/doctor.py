@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
-from gapless.cli.parser import add_json
+from gapless.cli.declare import Args, Command
 from gapless.cli.screen import print_table, say
 from gapless.ops.doctor.rounds import diagnose
 from gapless.ops.doctor.settings import list_settings
@@ -24,12 +23,11 @@ Exit code 1 when there is a FAIL. Below stands each setting, and where its value
 _COLOURS = {"ok": "green", "warning": "yellow", "FAIL": "bold red"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_json(parser)
+command = Command("doctor")
 
 
-def main(args: argparse.Namespace) -> int:
+@command.main(connects=False)
+def _doctor(args: Args) -> int:
     """Look, report, and change nothing."""
     loaded = load_all(args)
     dsn = server_dsn(args, loaded.settings)

@@ -6,27 +6,7 @@ import argparse
 import json
 from typing import Any
 
-
-def add_filter(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--type",
-        action="append",
-        dest="event_types",
-        metavar="TYPE",
-        help="events of this type, in which * stands for any characters; repeat for several",
-    )
-    parser.add_argument(
-        "--where", metavar="JSONPATH", help="payloads for which it holds, such as '$.total > $min'"
-    )
-    parser.add_argument(
-        "--params", type=json_object, metavar="JSON", help="values for it, such as '{\"min\": 100}'"
-    )
-
-
-def filter_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what they say, by the names of set_filter()."""
-    return {"event_types": args.event_types, "where": args.where, "params": args.params}
+from gapless.cli.declare import opt
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -38,3 +18,20 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a JSON object")
     return found
+
+
+FILTER = (
+    opt(
+        "--type TYPE",
+        "events of this type, in which * stands for any characters; repeat for several",
+        action="append",
+        dest="event_types",
+    ),
+    opt("--where JSONPATH", "payloads for which it holds, such as '$.total > $min'"),
+    opt("--params JSON", "values for it, such as '{\"min\": 100}'", json_object),
+)
+
+
+def filter_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what they say, by the names of set_filter()."""
+    return {"event_types": args.event_types, "where": args.where, "params": args.params}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-from typing import Any
 
-from gapless.cli.context import open_connection, show_found
-from gapless.cli.parser import Parser, add_verb
-from gapless.cli.screen import answer, remark
-from gapless.ops.keys import KeyInfo, create_key, list_keys, revoke_key
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, opt
+from gapless.cli.screen import answer, listed, remark
 from gapless.ops.text import stamp, whole_seconds
 
 EXAMPLES = """\
@@ -21,54 +18,6 @@ examples:
   gapless keys
   gapless keys revoke 3f1c9e0d5a7b2468
 """
-
-
-def add_arguments(parser: Parser) -> None:
-    """Declare the verbs."""
-    verbs = parser.add_verbs("list")
-    add_verb(verbs, "list", _list, "list all keys (also without a verb)")
-    creating = add_verb(verbs, "create", _create, "make a key, and show it once")
-    creating.add_argument("name", help="for people: whose it is")
-    creating.add_argument(
-        "--scope",
-        dest="scopes",
-        action="append",
-        required=True,
-        help="publish:TOPIC, read:TOPIC, consume:GROUP, with * at its end for any; operate",
-    )
-    creating.add_argument(
-        "--rate", type=_rate, metavar="N", help="requests a second, at most (default: any number)"
-    )
-    creating.add_argument(
-        "--expires", type=_age_s, metavar="AGE", help="12h, 90d (default: it never does)"
-    )
-    revoking = add_verb(verbs, "revoke", _revoke, "let a key count no more, within 5 s everywhere")
-    revoking.add_argument("key_id", help="the part between gk_ and the next _")
-
-
-def _list(args: argparse.Namespace) -> int:
-    return show_found(args, "keys", KeyInfo, list_keys, "no keys: gapless keys create makes one")
-
-
-def _create(args: argparse.Namespace) -> int:
-    with open_connection(args, "keys") as conn:
-        made = create_key(
-            conn, args.name, args.scopes, requests_s=args.rate, expires_in_s=args.expires
-        )
-    what: dict[str, Any] = asdict(made)
-    answer(args, made.key, **what)
-    until = "" if made.expires is None else f", until {stamp(made.expires)}"
-    if not args.json:
-        remark(f"keep it, it is shown once; its id is {made.key_id}{until}")
-    return 0
-
-
-def _revoke(args: argparse.Namespace) -> int:
-    with open_connection(args, "keys") as conn:
-        changed = revoke_key(conn, args.key_id)
-    text = f"revoked {args.key_id}" if changed else f"nothing to do: {args.key_id} is revoked"
-    answer(args, text, key_id=args.key_id, revoked=changed)
-    return 0
 
 
 def _rate(text: str) -> float:
@@ -86,3 +35,44 @@ def _age_s(text: str) -> int:
     if seconds is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no age such as 12h or 90d")
     return seconds
+
+
+command = Command("keys")
+
+
+@command.verb("list all keys (also without a verb)")
+def _list(conn: Conn, args: Args) -> int:
+    return listed(args, ops.list_keys(conn), "no keys: gapless keys create makes one")
+
+
+@command.verb(
+    "make a key, and show it once",
+    opt("name", "for people: whose it is"),
+    opt(
+        "--scope",
+        "publish:TOPIC, read:TOPIC, consume:GROUP, with * at its end for any; operate",
+        dest="scopes",
+        action="append",
+        required=True,
+    ),
+    opt("--rate N", "requests a second, at most (default: any number)", _rate),
+    opt("--expires AGE", "12h, 90d (default: it never does)", _age_s),
+)
+def _create(conn: Conn, args: Args) -> int:
+    bounds = {"requests_s": args.rate, "expires_in_s": args.expires}
+    made = ops.create_key(conn, args.name, args.scopes, **bounds)
+    answer(args, made.key, made)
+    until = "" if made.expires is None else f", until {stamp(made.expires)}"
+    if not args.json:
+        remark(f"keep it, it is shown once; its id is {made.key_id}{until}")
+    return 0
+
+
+@command.verb(
+    "let a key count no more, within 5 s everywhere",
+    opt("key_id", "the part between gk_ and the next _"),
+)
+def _revoke(conn: Conn, args: Args) -> int:
+    changed = ops.revoke_key(conn, args.key_id)
+    text = f"revoked {args.key_id}" if changed else f"nothing to do: {args.key_id} is revoked"
+    return answer(args, text, key_id=args.key_id, revoked=changed)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from gapless.cli.declare import Argument, opt
 
-def add_spark_arguments(parser: argparse.ArgumentParser, *, before: str, where: str = "") -> None:
-    """Declare --master and --conf, which goes before `before`; `where`: when both may be given."""
-    parser.add_argument(
-        "--master", help=f"{where}where Spark runs (default: local[*], this machine)"
-    )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"{where}a setting of Spark; repeat freely. It goes before {before}",
+
+def on_spark(*, before: str, where: str = "") -> tuple[Argument, Argument]:
+    """Return --master and --conf, which goes before `before`; `where`: when both may be given."""
+    setting = f"{where}a setting of Spark; repeat freely. It goes before {before}"
+    return (
+        opt("--master", f"{where}where Spark runs (default: local[*], this machine)"),
+        opt("--conf NAME=VALUE", setting, action="append", default=[]),
     )
 
 

@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     default_verb: str | None = None
     _verbs: argparse._SubParsersAction[Parser] | None = None
-    _half_flag: tuple[str, str, str] | None = None
+    half_flag: tuple[str, str, str] | None = None
     _is_mixing = False
 
     def __init__(self, **options: Any) -> None:
@@ -74,11 +74,6 @@ class Parser(argparse.ArgumentParser):
         self._verbs = self.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
         return self._verbs
 
-    def add_half_flag(self, name: str, prefix: str, const: str, **options: Any) -> None:
-        """Let an option take the next word if it begins with `prefix`, else mean `const`."""
-        self._half_flag = name, prefix, const
-        self.add_argument(name, **options)
-
     def parse_known_args(  # type: ignore[override]  # the overloads of typeshed say the same
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -105,9 +100,9 @@ class Parser(argparse.ArgumentParser):
 
     def _with_values(self, words: list[str]) -> list[str]:
         """Give the half flag its value: argparse would take whatever word follows."""
-        if self._half_flag is None or self._half_flag[0] not in words:
+        if self.half_flag is None or self.half_flag[0] not in words:
             return words
-        name, prefix, const = self._half_flag
+        name, prefix, const = self.half_flag
         at = words.index(name)
         if "--" in words[:at]:
             return words
@@ -163,24 +158,6 @@ def add_verb(
     return verb
 
 
-def add_limit(
-    parser: argparse.ArgumentParser, default: int, help_: str = "at most", most: int = 1_000_000
-) -> None:
-    """Declare `--limit`, from 1 to `most`; `help_` says of what."""
-    of = f"{help_} (default: {default})"
-    parser.add_argument("--limit", type=whole(1, most), default=default, metavar="N", help=of)
-
-
-def add_partition(parser: argparse._ActionsContainer, help_: str = "only this one") -> None:
-    """Declare `--partition`."""
-    parser.add_argument("--partition", type=whole(0, 4095), metavar="P", help=help_)
-
-
-def add_confirm(parser: argparse.ArgumentParser, help_: str = "do it") -> None:
-    """Declare `--yes`; without it nothing is changed, and the command says what it would do."""
-    parser.add_argument("--yes", "--apply", dest="apply", action="store_true", help=help_)
-
-
 def _dsn(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError(
@@ -189,15 +166,10 @@ def _dsn(text: str) -> str:
     return text
 
 
-_PARTITIONS_MAX = 4096
-_SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
+PARTITIONS_MAX = 4096
+SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
 
 
-def add_partitions(parser: argparse.ArgumentParser, help_: str = _SHARING) -> None:
+def add_partitions(parser: argparse.ArgumentParser, help_: str = SHARING) -> None:
     """Declare `--partitions`; give it to `load` as the flag total_partitions."""
-    parser.add_argument(
-        "--partitions",
-        type=whole(1, _PARTITIONS_MAX),
-        metavar="N",
-        help=help_,
-    )
+    parser.add_argument("--partitions", type=whole(1, PARTITIONS_MAX), metavar="N", help=help_)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from gapless.cli.context import load_settings, open_connection, server_dsn, show_found
-from gapless.cli.on_spark import add_spark_arguments, spark_conf
-from gapless.cli.parser import Parser, add_confirm, add_verb
-from gapless.cli.screen import answer, remark, say, show
+from gapless import ops
+from gapless.cli.context import load_settings, server_dsn
+from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
+from gapless.cli.on_spark import on_spark, spark_conf
+from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
-from gapless.ops.pipelines import (
-    DeclaredPipeline,
-    declared_pipelines,
-    list_pipelines,
-    remove_pipeline,
-    reset_pipeline,
-)
+from gapless.ops.pipelines import declared_pipelines
 from gapless.ops.text import json_text, quantity
 from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.position import PipelineStanding
-from gapless.spark.pipeline.verify import Verified, verify
+from gapless.spark.pipeline.verify import verify
 
 EXAMPLES = """\
 examples:
@@ -35,41 +28,25 @@ examples:
   gapless pipeline reset archive --to earliest
   gapless pipeline remove archive --yes
 """
+command = Command("pipeline")
+_FILE = opt("--file", "default: pipelines.yml", Path, default=Path("pipelines.yml"))
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the verbs."""
-    verbs = parser.add_verbs("list")
-    about = "list the pipelines of the file (also without a verb)"
-    listing = add_verb(verbs, "list", _list, about)
-    running = verbs.add_parser("run", help="run one until Ctrl-C; it continues where it was")
-    running.set_defaults(act=_run)
-    running.add_argument("name")
-    running.add_argument("--once", action="store_true", help="do what there is, then end")
-    add_spark_arguments(running, before="conf: of the file, which goes before spark-defaults.conf")
-    add_verb(verbs, "status", _status, "show how far all are that ever ran here")
-    about = "read an archive's offsets again; exit code 1 when it is not complete"
-    add_verb(verbs, "verify", _verify, about).add_argument("name")
-    resetting = add_verb(verbs, "reset", _reset, "let one begin anew; what it wrote stays")
-    resetting.add_argument("name")
-    resetting.add_argument("--to", choices=("earliest", "latest"), default="earliest")
-    about = "forget one, and let retention continue without it; without --yes only say what"
-    removal = add_verb(verbs, "remove", _remove, about)
-    removal.add_argument("name")
-    add_confirm(removal, "do it; what it wrote stays")
-    for each in (listing, running):
-        each.add_argument(
-            "--file", type=Path, default=Path("pipelines.yml"), help="default: pipelines.yml"
-        )
+@command.verb("list the pipelines of the file (also without a verb)", _FILE, connects=False)
+def _list(args: Args) -> int:
+    return listed(args, declared_pipelines(args.file), "no pipeline")
 
 
-def _list(args: argparse.Namespace) -> int:
-    rows = declared_pipelines(args.file)
-    show(DeclaredPipeline, rows, as_json=args.json, empty="no pipeline")
-    return 0
-
-
-def _run(args: argparse.Namespace) -> int:
+@command.verb(
+    "run one until Ctrl-C; it continues where it was",
+    "name",
+    flag("--once", "do what there is, then end"),
+    *on_spark(before="conf: of the file, which goes before spark-defaults.conf"),
+    _FILE,
+    json=False,
+    connects=False,
+)
+def _run(args: Args) -> int:
     from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
 
     conf = spark_conf(args)
@@ -93,45 +70,48 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _status(args: argparse.Namespace) -> int:
-    empty = "no pipeline ever ran in this database"
-    return show_found(args, "pipeline", PipelineStanding, list_pipelines, empty)
+@command.verb("show how far all are that ever ran here")
+def _status(conn: Conn, args: Args) -> int:
+    return listed(args, ops.list_pipelines(conn), "no pipeline ever ran in this database")
 
 
-def _verify(args: argparse.Namespace) -> int:
-    with open_connection(args, "pipeline") as conn:
-        found = list(verify(conn, args.name))
-    show(Verified, found, as_json=args.json, empty=f"{args.name}: nothing archived yet")
-    problems = [each for each in found if each.problem is not None]
-    events = sum(each.last - each.first + 1 for each in found)
-    if problems:
+@command.verb("read an archive's offsets again; exit code 1 when it is not complete", "name")
+def _verify(conn: Conn, args: Args) -> int:
+    found = list(verify(conn, args.name))
+    listed(args, found, f"{args.name}: nothing archived yet")
+    if any(each.problem is not None for each in found):
         remark(f"{args.name} is not complete: see PROBLEM")
-    else:
-        remark(f"{args.name} is complete: {quantity(events, 'event')}, each once")
-    return 1 if problems else 0
-
-
-def _reset(args: argparse.Namespace) -> int:
-    with open_connection(args, "pipeline") as conn:
-        reset_pipeline(conn, args.name, args.to)
-    answer(args, f"{args.name} continues at the {args.to} event", pipeline=args.name, to=args.to)
+        return 1
+    events = sum(each.last - each.first + 1 for each in found)
+    remark(f"{args.name} is complete: {quantity(events, 'event')}, each once")
     return 0
 
 
-def _remove(args: argparse.Namespace) -> int:
-    with open_connection(args, "pipeline") as conn:
-        done = remove_pipeline(conn, args.name, dry_run=not args.apply)
-    topics = ", ".join(done.topics) or "no topic"
-    unread = quantity(done.unread, "event")
-    text = f"pipeline {done.pipeline} of {topics}, which has {unread} yet to read"
+@command.verb(
+    "let one begin anew; what it wrote stays",
+    "name",
+    opt("--to", choices=("earliest", "latest"), default="earliest"),
+)
+def _reset(conn: Conn, args: Args) -> int:
+    ops.reset_pipeline(conn, args.name, args.to)
+    text = f"{args.name} continues at the {args.to} event"
+    return answer(args, text, pipeline=args.name, to=args.to)
+
+
+@command.verb(
+    "forget one, and let retention continue without it; without --yes only say what",
+    "name",
+    yes("do it; what it wrote stays"),
+)
+def _remove(conn: Conn, args: Args) -> int:
+    done = ops.remove_pipeline(conn, args.name, dry_run=not args.apply)
     what = {name: value for name, value in asdict(done).items() if name != "left_over"}
     if not done.removed:
-        remark(f"nothing was changed: {text}; retention waits for them, and --yes removes it")
+        remark(f"nothing was changed: {done}; retention waits for them, and --yes removes it")
         if args.json:
             say(json_text(what))
         return 0
     if done.left_over:
         remark(f"warning: {done.left_over} of an interrupted run stays: its owner may drop it")
-    gone = f"removed {text}: retention does not wait for it any more; what it wrote stays"
-    answer(args, gone, **what)
-    return 0
+    gone = f"removed {done}: retention does not wait for it any more; what it wrote stays"
+    return answer(args, gone, **what)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from gapless.cli.parser import add_partition
+from gapless.cli.declare import Argument, opt, partition
 from gapless.errors import UsageError
 from gapless.ops.place import GroupPlace, Point, read_time, read_transaction
 
@@ -33,16 +33,22 @@ moment = argument(read_time)
 transaction_id = argument(read_transaction)
 
 
-def add_range(parser: argparse.ArgumentParser) -> None:
-    """Declare the group, and which of its topics and partitions."""
-    parser.add_argument(
-        "place",
-        type=group_place,
-        metavar="GROUP[/TOPIC[/PARTITION]]",
-        help="such as billing/orders/3",
-    )
-    parser.add_argument("--topic", help="only this one of its topics")
-    add_partition(parser, "only this partition")
+RANGE = (
+    opt("place GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
+    opt("--topic", "only this one of its topics"),
+    partition(),
+)
+
+
+def of_topics(about: str) -> tuple[Argument, Argument]:
+    """Return the arguments for a group, or one of its topics; about: --topic."""
+    place = opt("place GROUP[/TOPIC]", None, group_place)
+    return place, opt("--topic", about)
+
+
+def require_range(args: argparse.Namespace) -> None:
+    """Raise UsageError unless partitions are meant, and each as a whole."""
+    place_of(args).require_whole()
 
 
 def place_of(args: argparse.Namespace) -> GroupPlace:
@@ -59,10 +65,3 @@ def place_of(args: argparse.Namespace) -> GroupPlace:
         topic=args.topic if said.topic is None else said.topic,
         partition=args.partition if said.partition is None else said.partition,
     )
-
-
-def in_words(place: GroupPlace) -> str:
-    """Name a range for people."""
-    topic = f", topic {place.topic}" if place.topic is not None else ""
-    partition = f", partition {place.partition}" if place.partition is not None else ""
-    return f"group {place.group}{topic}{partition}"

@@ -11,31 +11,21 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from gapless import ops
 from gapless.cli.context import load_all, open_connection
-from gapless.cli.parser import Parser, add_json, add_partitions, whole
-from gapless.cli.progress import Bar
-from gapless.cli.publish_wait import (
-    Stored,
-    add_wait,
-    awaited_group,
-    refuse_blind_wait,
-    wait_until_handled,
-)
+from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, partitions, titled
+from gapless.cli.parser import whole
+from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
 from gapless.log.catch_up import own_xid
 from gapless.log.publish import publish
-from gapless.log.topics import find_topic
-from gapless.log.wait import require_covered
-from gapless.ops.load.lines import JsonLines
-from gapless.ops.load.parse import LineShape, dedupe_key, deliver_at, parse_line, transaction_text
-from gapless.ops.load.publish import publish_lines
+from gapless.ops.load.parse import dedupe_key, deliver_at, parse_line, transaction_text
+from gapless.ops.load.wait import Stored, require_waitable, wait_until_handled
 from gapless.ops.text import json_text, quantity, whole_seconds
 from gapless.ops.topics import ensure_as_configured
 
 if TYPE_CHECKING:
-    from psycopg import Connection
-
     from gapless.settings import Loaded
 
 EXAMPLES = """\
@@ -55,85 +45,103 @@ examples:
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument("topic")
-    parser.add_argument("payload", nargs="?", help="the JSON text of one event; - is --file -")
-    parser.add_argument("--file", metavar="FILE", help="JSON lines; - is standard input")
-    _add_fields(parser)
-    parser.add_argument(
-        "--dedupe-key",
-        metavar="KEY",
-        help="publish nothing if the topic had an event with it within its dedupe window; the "
+_WAIT_S = 60
+_OFFSETS = "offsets"
+
+
+def _awaited(text: str) -> str:
+    if text != _OFFSETS and not text.removeprefix("group:"):
+        raise argparse.ArgumentTypeError("of which group? Write --wait group:NAME")
+    if text != _OFFSETS and not text.startswith("group:"):
+        raise argparse.ArgumentTypeError(f"{text!r}: write --wait, or --wait group:NAME")
+    return text
+
+
+_FIELDS = titled(
+    "fields of the event, or of lines that do not have them",
+    opt("--key", "same key, same partition, in order"),
+    opt("--type TYPE", "such as order.placed", dest="event_type"),
+    opt("--header NAME=VALUE", "repeat for several", action="append", default=[]),
+    opt("--host-id"),
+    opt("--user-id"),
+    opt("--to-group GROUP", "other groups of the topic pass it"),
+    opt("--transaction-id UUID", "makes a unit of its own"),
+)
+_WITH_FILE = titled(
+    "with --file",
+    flag("--payload-only", "the whole line is the payload of an event"),
+    opt("--key-field NAME", "so it is, and this field of it is the key"),
+    one_of(
+        opt(
+            "--batch N",
+            "lines in one transaction (default: 1000); neighbours with the same "
+            "transaction_id stay together",
+            whole(1, 1_000_000),
+            default=1000,
+        ),
+        flag("--one-transaction", "all lines in one transaction, or none"),
+    ),
+)
+_WAIT = opt(
+    "--wait group:NAME",
+    "return when that group has handled the events; without a group, when they have "
+    "offsets. Does the sequencer's work if nobody does",
+    _awaited,
+    half=("group:", _OFFSETS),
+)
+command = Command("publish")
+
+
+@command.main(
+    "topic",
+    opt("payload", "the JSON text of one event; - is --file -", nargs="?"),
+    opt("--file FILE", "JSON lines; - is standard input"),
+    _FIELDS,
+    opt(
+        "--dedupe-key KEY",
+        "publish nothing if the topic had an event with it within its dedupe window; the "
         "lines of a file have their own",
-    )
-    later = parser.add_mutually_exclusive_group()
-    later.add_argument(
-        "--at", metavar="TIME", help="deliver it not before that, such as 2030-01-01T09:00Z"
-    )
-    later.add_argument(
-        "--in", dest="in_", metavar="AGE", help="deliver it so much later: 90s, 15m, 12h, 7d"
-    )
-    lines = parser.add_argument_group("with --file")
-    lines.add_argument(
-        "--payload-only", action="store_true", help="the whole line is the payload of an event"
-    )
-    lines.add_argument(
-        "--key-field", metavar="NAME", help="so it is, and this field of it is the key"
-    )
-    size = lines.add_mutually_exclusive_group()
-    size.add_argument(
-        "--batch",
-        type=whole(1, 1_000_000),
-        default=1000,
-        metavar="N",
-        help="lines in one transaction (default: 1000); neighbours with the same "
-        "transaction_id stay together",
-    )
-    size.add_argument(
-        "--one-transaction", action="store_true", help="all lines in one transaction, or none"
-    )
-    add_wait(parser)
-    add_json(parser)
-    parser.add_argument("--create", action="store_true", help="create the topic if it is missing")
-    add_partitions(parser)
-
-
-def main(args: argparse.Namespace) -> int:
+    ),
+    one_of(
+        opt("--at TIME", "deliver it not before that, such as 2030-01-01T09:00Z"),
+        opt("--in AGE", "deliver it so much later: 90s, 15m, 12h, 7d", dest="in_"),
+    ),
+    _WITH_FILE,
+    _WAIT,
+    opt(
+        "--timeout S",
+        f"with --wait: fail after S seconds (default: {_WAIT_S}); the events stay published",
+        whole(1, 86_400),
+    ),
+    flag("--create", "create the topic if it is missing"),
+    partitions(),
+    connects=False,
+)
+def _publish(args: Args) -> int:
     """Publish, and say how many it were."""
     shape = _shape(args)
-    group = awaited_group(args)
+    if args.timeout is not None and not args.wait:
+        raise UsageError("--timeout is for --wait")
+    group = args.wait.removeprefix("group:") if args.wait not in (None, _OFFSETS) else None
     with contextlib.ExitStack() as stack:
         lines = _lines(args, shape, stack)
         loaded = load_all(args, {"total_partitions": args.partitions})
         conn = stack.enter_context(open_connection(args, "publish", loaded.settings))
         _find_topic(conn, args, loaded)
         if args.wait:
-            refuse_blind_wait(conn)
-        if group is not None:
-            require_covered(conn, group, args.topic)
+            require_waitable(conn, args.topic, group)
         stored = (
             _publish_one(conn, args, shape) if lines is None else _publish_lines(conn, args, lines)
         )
         if args.wait:
-            wait_until_handled(conn, stored, group, args.timeout)
+            sys.stdout.flush()  # what is published has its name, even if the wait is cut off
+            done = wait_until_handled(conn, stored, group, timeout_s=args.timeout or _WAIT_S)
+            if done:
+                remark(done)
     return 0
 
 
-def _add_fields(parser: argparse.ArgumentParser) -> None:
-    fields = parser.add_argument_group("fields of the event, or of lines that do not have them")
-    fields.add_argument("--key", help="same key, same partition, in order")
-    fields.add_argument("--type", dest="event_type", metavar="TYPE", help="such as order.placed")
-    fields.add_argument(
-        "--header", action="append", default=[], metavar="NAME=VALUE", help="repeat for several"
-    )
-    fields.add_argument("--host-id")
-    fields.add_argument("--user-id")
-    fields.add_argument("--to-group", metavar="GROUP", help="other groups of the topic pass it")
-    fields.add_argument("--transaction-id", metavar="UUID", help="makes a unit of its own")
-
-
-def _shape(args: argparse.Namespace) -> LineShape:
+def _shape(args: Args) -> ops.LineShape:
     """Check what belongs together, and return how an event is made."""
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
@@ -149,10 +157,10 @@ def _shape(args: argparse.Namespace) -> LineShape:
         raise UsageError("--key and --key-field: which of the two?")
     # A payload from the command line is a line of its own.
     alone = args.payload_only or args.payload is not None
-    return LineShape(payload_only=alone, key_field=args.key_field, defaults=_defaults(args))
+    return ops.LineShape(payload_only=alone, key_field=args.key_field, defaults=_defaults(args))
 
 
-def _defaults(args: argparse.Namespace) -> dict[str, Any]:
+def _defaults(args: Args) -> dict[str, Any]:
     """Return the fields that the command line sets."""
     names = ("key", "event_type", "host_id", "user_id", "to_group")
     defaults: dict[str, Any] = {name: getattr(args, name) for name in names}
@@ -182,36 +190,34 @@ def _header(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _lines(
-    args: argparse.Namespace, shape: LineShape, stack: contextlib.ExitStack
-) -> JsonLines | None:
+def _lines(args: Args, shape: ops.LineShape, stack: contextlib.ExitStack) -> ops.JsonLines | None:
     """Open the file; before the database, so that a wrong name costs nothing."""
     if args.file is None:
         return None
     if args.file == "-":
         if sys.stdin is None:
             raise UsageError("standard input is closed")
-        return JsonLines(sys.stdin.fileno(), "standard input", shape)
+        return ops.JsonLines(sys.stdin.fileno(), "standard input", shape)
     descriptor = os.open(args.file, os.O_RDONLY)
     stack.callback(os.close, descriptor)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
         raise UsageError(f"{args.file}: is a folder, not a file of JSON lines")
-    return JsonLines(descriptor, args.file, shape)
+    return ops.JsonLines(descriptor, args.file, shape)
 
 
-def _find_topic(conn: Connection[Any], args: argparse.Namespace, loaded: Loaded) -> None:
+def _find_topic(conn: Conn, args: Args, loaded: Loaded) -> None:
     if args.create:
         topic, is_new = ensure_as_configured(conn, args.topic, loaded)
         if is_new:
             remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
-    elif find_topic(conn, args.topic) is None:
+    elif ops.find_topic(conn, args.topic) is None:
         raise UsageError(
             f'topic "{args.topic}" does not exist: gapless topics create {args.topic}, '
             "or publish with --create --partitions N"
         )
 
 
-def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineShape) -> Stored:
+def _publish_one(conn: Conn, args: Args, shape: ops.LineShape) -> Stored:
     try:
         event = parse_line(args.payload, shape)
     except (ValueError, RecursionError) as error:
@@ -233,19 +239,25 @@ def _publish_one(conn: Connection[Any], args: argparse.Namespace, shape: LineSha
     )
     if scheduled:
         remark(f"it waits for its time: gapless later cancel {scheduled[0]} takes it back")
-        return Stored(None, [transaction_id])  # what there is of it has no offset for now
+        return Stored(
+            xid=None, transaction_ids=[transaction_id]
+        )  # what there is of it has no offset for now
     if is_duplicate:
         remark("nothing was published: a duplicate of the event of this transaction_id")
-        return Stored(None, [])  # nothing of it will ever be sequenced
-    return Stored(xid, [transaction_id])
+        return Stored(xid=None, transaction_ids=[])  # nothing of it will ever be sequenced
+    return Stored(xid=xid, transaction_ids=[transaction_id])
 
 
-def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonLines) -> Stored:
+def _publish_lines(conn: Conn, args: Args, lines: ops.JsonLines) -> Stored:
     began_s = monotonic()
     try:
-        with Bar(args.topic, lines.bytes_total) as bar:
+        with Steps(args.topic, lines.bytes_total, in_bytes=True) as steps:
             size = None if args.one_transaction else args.batch
-            done = publish_lines(conn, args.topic, lines, batch_lines=size, progress=bar.show)
+
+            def progress(events: int, bytes_read: int) -> None:
+                steps.show(bytes_read, events)
+
+            done = ops.publish_lines(conn, args.topic, lines, batch_lines=size, progress=progress)
     except KeyboardInterrupt as stop:
         for text in getattr(stop, "__notes__", ()):
             remark(text)
@@ -259,4 +271,4 @@ def _publish_lines(conn: Connection[Any], args: argparse.Namespace, lines: JsonL
         f"{per_s:,.0f}/s"
         + (f"; {quantity(done.duplicates, 'duplicate')} left out" if done.duplicates else "")
     )
-    return Stored(done.xid, done.transaction_ids)
+    return Stored(xid=done.xid, transaction_ids=done.transaction_ids)

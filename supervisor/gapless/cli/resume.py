@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict
-
-from gapless.cli.context import open_connection
-from gapless.cli.parser import add_json
-from gapless.cli.place import add_range, in_words, place_of
-from gapless.cli.screen import answer
-from gapless.ops.control import resume
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn
+from gapless.cli.place import RANGE, place_of, require_range
+from gapless.cli.screen import told
 
 EXAMPLES = """\
 It ends every pause in that range, also one that a killed gapless seek --pause left behind.
@@ -18,21 +14,9 @@ examples:
   gapless resume billing
   gapless resume billing/orders/3
 """
+command = Command("resume")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_range(parser)
-    add_json(parser)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Resume."""
-    place = place_of(args)
-    place.require_whole()
-    with open_connection(args, "resume") as conn:
-        done = resume(conn, place)
-    what = in_words(place)
-    text = f"resumed {what}" if done.ended_pauses else f"nothing to do: {what} is not paused"
-    answer(args, text, **asdict(done))
-    return 0
+@command.main(*RANGE, check=require_range)
+def _resume(conn: Conn, args: Args) -> int:
+    return told(args, ops.resume(conn, place_of(args)))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gapless.cli.context import load_settings, open_connection
-from gapless.cli.parser import add_confirm, add_json
-from gapless.cli.screen import remark, say, show
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, opt, yes
+from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
-from gapless.log.retention import Retention
-from gapless.ops.retention import ChunkRow, chunk_row, drop_chunks, list_chunks
+from gapless.ops.retention import chunk_row
 from gapless.ops.text import json_text, quantity, size_text, whole_seconds
 
 EXAMPLES = """\
@@ -25,30 +23,39 @@ examples:
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_confirm(parser)
-    add_json(parser)
+RETENTION = opt("--retention AGE", "keep events so long, at least: 90s, 15m, 12h, 7d, or forever")
+RETENTION_WAITS = (
+    opt(
+        "--archive PIPELINE",
+        "let retention wait for this pipeline, also if it never ran; none: for none",
+    ),
+    opt(
+        "--overrun GROUPS",
+        "let retention drop what these groups (commas between) have not handled; none: wait",
+    ),
+)
+DEDUPE_WINDOW = opt(
+    "--dedupe-window AGE",
+    "an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h (a new topic: 7d)",
+)
+command = Command("retention")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Show the chunks that are there; with --apply, drop those that may go."""
-    settings = load_settings(args)
-    with open_connection(args, "retention", settings) as conn:
-        chunks = list_chunks(conn)
-        if not (args.json and args.apply):
-            rows = [chunk_row(chunk) for chunk in chunks]
-            show(ChunkRow, rows, as_json=args.json, empty="no chunk yet")
-        if args.apply:
-            dropped = drop_chunks(
-                conn,
-                dead_letter_retention_s=settings.dead_letter_retention_s,
-                audit_retention_s=settings.audit_retention_s,
-            )
-            if args.json:
-                say(json_text({"dropped": dropped}))
-            remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
-            return 0
+@command.main(yes())
+def _retention(conn: Conn, args: Args) -> int:
+    settings, chunks = args.loaded.settings, ops.list_chunks(conn)
+    if not (args.json and args.apply):
+        listed(args, [chunk_row(chunk) for chunk in chunks], "no chunk yet")
+    if args.apply:
+        dropped = ops.drop_chunks(
+            conn,
+            dead_letter_retention_s=settings.dead_letter_retention_s,
+            audit_retention_s=settings.audit_retention_s,
+        )
+        if args.json:
+            say(json_text({"dropped": dropped}))
+        remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
+        return 0
     going = [chunk for chunk in chunks if chunk.goes]
     room = size_text(sum(chunk.bytes for chunk in going))
     remark(
@@ -58,40 +65,9 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_retention(parser: argparse.ArgumentParser, *, overrun: bool = False) -> None:
-    """Declare what a topic says of retention."""
-    parser.add_argument(
-        "--retention",
-        metavar="AGE",
-        help="keep events so long, at least: 90s, 15m, 12h, 7d, or forever",
-    )
-    if not overrun:
-        return
-    parser.add_argument(
-        "--archive",
-        metavar="PIPELINE",
-        help="let retention wait for this pipeline, also if it never ran; none: for none",
-    )
-    parser.add_argument(
-        "--overrun",
-        metavar="GROUPS",
-        help="let retention drop what these groups (commas between) have not handled; none: wait",
-    )
-
-
-def add_dedupe_window(parser: argparse.ArgumentParser) -> None:
-    """Declare for how long a topic remembers dedupe keys."""
-    parser.add_argument(
-        "--dedupe-window",
-        metavar="AGE",
-        help="an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h "
-        "(a new topic: 7d)",
-    )
-
-
-def changed(args: argparse.Namespace, before: Retention) -> Retention:
+def changed(args: Args, before: ops.Retention) -> ops.Retention:
     """Return a topic's retention with what the command line says. Raises UsageError."""
-    return Retention(
+    return ops.Retention(
         keep_s=before.keep_s if args.retention is None else parse_age(args.retention),
         archive=before.archive if args.archive is None else _none(args.archive),
         overrun=before.overrun if args.overrun is None else _names(args.overrun),
@@ -115,7 +91,7 @@ def _seconds(option: str, text: str, otherwise: str = "") -> int:
     return seconds
 
 
-def new_topic_flags(args: argparse.Namespace) -> dict[str, object]:
+def new_topic_flags(args: Args) -> dict[str, object]:
     """Return what --partitions and --retention say of a new topic, as flags for load_all()."""
     flags: dict[str, object] = {"total_partitions": args.partitions}
     if args.retention is not None:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Callable
 
-from gapless.cli.context import changer, open_connection, show_found
-from gapless.cli.parser import Parser, add_verb
-from gapless.cli.screen import answer
-from gapless.log.schedules import Schedule, add_schedule
-from gapless.ops.schedules import (
-    ScheduleInfo,
-    list_schedules,
-    pause_schedule,
-    remove_schedule,
-    resume_schedule,
-    run_schedule,
-)
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, one_of, opt
+from gapless.cli.screen import answer, changed, listed
 from gapless.ops.text import stamp
 
 EXAMPLES = """\
@@ -31,50 +20,38 @@ examples:
 """
 _EVERY = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+command = Command("schedule")
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the verbs."""
-    verbs = parser.add_verbs("list")
-    add_verb(verbs, "list", _list, "list all schedules (also without a verb)")
-    about = "add a schedule, or change the one of that name"
-    _declare_add(add_verb(verbs, "add", _add, about))
-    for name, (summary, act) in _VERBS.items():
-        add_verb(verbs, name, act, summary).add_argument("name")
+@command.verb("list all schedules (also without a verb)")
+def _list(conn: Conn, args: Args) -> int:
+    hint = "no schedule yet: gapless schedule add NAME TOPIC --cron '0 3 * * *'"
+    return listed(args, ops.list_schedules(conn), hint)
 
 
-def _declare_add(adding: Parser) -> None:
-    adding.add_argument("name", help="letters, digits, dots, dashes and underscores")
-    adding.add_argument("topic")
-    rhythm = adding.add_mutually_exclusive_group(required=True)
-    rhythm.add_argument("--cron", metavar="TEXT", help="minute hour day month weekday, or @daily")
-    rhythm.add_argument("--every", metavar="AGE", help="30s, 15m, 12h, 1d, or '1 month'")
-    adding.add_argument(
-        "--zone", default="UTC", help="whose clock, such as Europe/Berlin (default: UTC)"
-    )
-    adding.add_argument(
+@command.verb(
+    "add a schedule, or change the one of that name",
+    opt("name", "letters, digits, dots, dashes and underscores"),
+    "topic",
+    one_of(
+        opt("--cron TEXT", "minute hour day month weekday, or @daily"),
+        opt("--every AGE", "30s, 15m, 12h, 1d, or '1 month'"),
+        required=True,
+    ),
+    opt("--zone", "whose clock, such as Europe/Berlin (default: UTC)", default="UTC"),
+    opt(
         "--missed",
+        "what becomes of due times that passed while nobody published (default: once)",
         choices=("once", "all", "skip"),
         default="once",
-        help="what becomes of due times that passed while nobody published (default: once)",
-    )
-    adding.add_argument(
-        "--payload", metavar="JSON", help="of each event (default: its name and due time)"
-    )
-    adding.add_argument("--key", help="same key, same partition, in order")
-    adding.add_argument("--type", dest="event_type", metavar="TYPE", help="default: the name")
-    adding.add_argument(
-        "--start", metavar="TIME", help="nothing is due before; --every counts from it"
-    )
-
-
-def _list(args: argparse.Namespace) -> int:
-    hint = "no schedule yet: gapless schedule add NAME TOPIC --cron '0 3 * * *'"
-    return show_found(args, "schedule", ScheduleInfo, list_schedules, hint)
-
-
-def _add(args: argparse.Namespace) -> int:
-    schedule = Schedule(
+    ),
+    opt("--payload JSON", "of each event (default: its name and due time)"),
+    opt("--key", "same key, same partition, in order"),
+    opt("--type TYPE", "default: the name", dest="event_type"),
+    opt("--start TIME", "nothing is due before; --every counts from it"),
+)
+def _add(conn: Conn, args: Args) -> int:
+    schedule = ops.Schedule(
         name=args.name,
         topic=args.topic,
         cron=args.cron,
@@ -86,11 +63,9 @@ def _add(args: argparse.Namespace) -> int:
         payload=args.payload,
         starts_at=args.start,
     )
-    with open_connection(args, "schedule") as conn:
-        due = add_schedule(conn, schedule)
+    due = ops.add_schedule(conn, schedule)
     text = f"schedule {args.name} publishes into {args.topic}, next at {stamp(due)}"
-    answer(args, text, name=args.name, topic=args.topic, next_due=due)
-    return 0
+    return answer(args, text, name=args.name, topic=args.topic, next_due=due)
 
 
 def _interval(text: str) -> str:
@@ -99,25 +74,22 @@ def _interval(text: str) -> str:
     return f"{found[1]} {_UNITS[found[2]]}" if found else text
 
 
-def _run(args: argparse.Namespace) -> int:
-    with open_connection(args, "schedule") as conn:
-        published = run_schedule(conn, args.name)
-    answer(args, str(published), name=args.name, transaction_id=published)
-    return 0
+@command.verb("let a schedule rest: its due times pass", "name")
+def _pause(conn: Conn, args: Args) -> int:
+    return changed(args, ops.pause_schedule(conn, args.name), "paused", "is paused")
 
 
-_VERBS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
-    "pause": (
-        "let a schedule rest: its due times pass",
-        changer("schedule", pause_schedule, "paused", "is paused"),
-    ),
-    "resume": (
-        "let a paused schedule continue, from now",
-        changer("schedule", resume_schedule, "resumed", "is not paused"),
-    ),
-    "remove": (
-        "forget a schedule; what it published stays",
-        changer("schedule", remove_schedule, "removed", "is no schedule"),
-    ),
-    "run": ("publish its event once more, now", _run),
-}
+@command.verb("let a paused schedule continue, from now", "name")
+def _resume(conn: Conn, args: Args) -> int:
+    return changed(args, ops.resume_schedule(conn, args.name), "resumed", "is not paused")
+
+
+@command.verb("forget a schedule; what it published stays", "name")
+def _remove(conn: Conn, args: Args) -> int:
+    return changed(args, ops.remove_schedule(conn, args.name), "removed", "is no schedule")
+
+
+@command.verb("publish its event once more, now", "name")
+def _run(conn: Conn, args: Args) -> int:
+    published = ops.run_schedule(conn, args.name)
+    return answer(args, str(published), name=args.name, transaction_id=published)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,51 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def answer(args: argparse.Namespace, text: str, **what: object) -> None:
-    """Say what was done in words, or with --json as an object."""
+def answer(
+    args: argparse.Namespace,
+    text: str,
+    record: DataclassInstance | Mapping[str, object] | None = None,
+    **what: object,
+) -> int:
+    """Say what was done in words, or with --json as an object: of a record, and of `what`.
+
+    Return 0, for nothing failed.
+    """
+    if record is not None:
+        what = {**(record if isinstance(record, Mapping) else asdict(record)), **what}
     say(json_text(what) if args.json else text)
+    return 0
+
+
+def told(args: argparse.Namespace, done: DataclassInstance, **what: object) -> int:
+    """Say what was done as its record says it, as answer() does; return 0."""
+    return answer(args, str(done), done, **what)
+
+
+def changed(args: argparse.Namespace, is_new: bool, done: str, nothing: str) -> int:  # noqa: FBT001
+    """Say that `args.name` was changed, or that there was nothing to do; return 0.
+
+    done: what is said before the name, if there was; nothing: behind it, if not.
+    """
+    text = f"{done} {args.name}" if is_new else f"nothing to do: {args.name} {nothing}"
+    return answer(args, text, name=args.name, changed=is_new)
+
+
+def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str) -> int:
+    """Say what was done, a line for each record, `empty` for none; or as a JSON list. Return 0."""
+    if args.json:
+        say(json_text([asdict(record) for record in records]))
+        return 0
+    for line in [str(record) for record in records] or [empty]:
+        say(line)
+    return 0
+
+
+def listed(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str = "") -> int:
+    """Print records as show() does, or say `empty` where there are none; return 0."""
+    kind = type(records[0]) if records else None
+    show(kind, records, as_json=args.json, empty=empty)
+    return 0
 
 
 def remark(text: str) -> None:
@@ -31,7 +73,7 @@ def remark(text: str) -> None:
 
 
 def show(
-    kind: type[DataclassInstance],
+    kind: type[DataclassInstance] | None,
     records: Sequence[DataclassInstance],
     *,
     as_json: bool,
@@ -44,13 +86,13 @@ def show(
     """
     if as_json:
         say(json_text([asdict(record) for record in records], indent=2))
-    elif records or not empty:
+    elif kind is not None and (records or not empty):
         names = [each.name for each in fields(kind) if not each.metadata.get("only_json")]
         print_table(
             [name.upper().replace("_", "-") for name in names],
             [[getattr(record, name) for name in names] for record in records],
         )
-    else:
+    elif empty:
         remark(empty)
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict
-
-from gapless.cli.context import open_connection
-from gapless.cli.parser import add_json
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.place import event_place
-from gapless.cli.screen import answer
-from gapless.ops.control import skip_hole
-from gapless.ops.text import quantity
+from gapless.cli.screen import told
 
 EXAMPLES = """\
 A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
@@ -21,24 +16,9 @@ gapless.audit keeps what was passed.
 example:
   gapless skip billing/orders/3@17
 """
+command = Command("skip")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("place", type=event_place, metavar="GROUP/TOPIC/PARTITION@OFFSET")
-    add_json(parser)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Pass the hole, or refuse because there is none."""
-    with open_connection(args, "skip") as conn:
-        done = skip_hole(conn, args.place)
-    whole = done.passed - done.missing
-    torn = f", and {quantity(whole, 'event')} of the units that they tore" if whole else ""
-    answer(
-        args,
-        f"{done.group}/{done.topic}/{done.partition} passed offsets {done.first_offset} to "
-        f"{done.last_offset}: {quantity(done.missing, 'event')} missing{torn}",
-        **asdict(done),
-    )
-    return 0
+@command.main(opt("place GROUP/TOPIC/PARTITION@OFFSET", None, event_place))
+def _skip(conn: Conn, args: Args) -> int:
+    return told(args, ops.skip_hole(conn, args.place))

@@ -7,16 +7,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gapless import ops
 from gapless.cli.context import load_settings, open_connection
-from gapless.cli.screen import remark, say, show
+from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
-from gapless.ops.happened import ROWS_MAX, Happened, happened_since
+from gapless.ops.happened import ROWS_MAX
 from gapless.ops.text import json_text, whole_seconds
 from gapless.status import snapshot, to_document
 
 if TYPE_CHECKING:
-    from psycopg import Connection
-
     from gapless.status.view import Canvas
 
 EXAMPLES = """\
@@ -34,40 +34,64 @@ _INTERVAL_S_MAX = 3600.0
 _LINES_MIN = 12  # of one look: it may scroll
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON; with --watch one document a look and line"
-    )
-    parser.add_argument("-w", "--watch", action="store_true", help="stay, until q or Ctrl-C")
-    parser.add_argument(
-        "--interval",
-        type=_interval_s,
+def _age_s(text: str) -> int:
+    seconds = whole_seconds(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no age of up to 100 years, such as 90s or 1h"
+        )
+    return seconds
+
+
+def _interval_s(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not _INTERVAL_S_MIN <= seconds <= _INTERVAL_S_MAX:
+        raise argparse.ArgumentTypeError(
+            f"{text} must be from {_INTERVAL_S_MIN:g} to {_INTERVAL_S_MAX:g}"
+        )
+    return seconds
+
+
+command = Command("status")
+
+
+@command.main(
+    flag("--json", "print JSON; with --watch one document a look and line"),
+    flag("-w --watch", "stay, until q or Ctrl-C"),
+    opt(
+        "--interval S",
+        "seconds between two looks of --watch (default: 1)",
+        _interval_s,
         default=1.0,
-        metavar="S",
-        help="seconds between two looks of --watch (default: 1)",
-    )
-    parser.add_argument(
-        "--since",
-        type=_age_s,
-        metavar="AGE",
-        help="what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
+    ),
+    opt(
+        "--since AGE",
+        "what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
         "errors, dead letters, redrives, and what people did to groups",
-    )
-
-
-def main(args: argparse.Namespace) -> int:
-    """Print one look, or show the live console."""
+        _age_s,
+    ),
+    json=False,
+    connects=False,
+)
+def _status(args: Args) -> int:
+    """Print one look, or what happened, or show the live console."""
     settings = load_settings(args)
 
-    def connect() -> Connection[Any]:
+    def connect() -> Conn:
         return open_connection(args, "status", settings)
 
     if args.since is not None:
         if args.watch:
             raise UsageError("--since looks once: leave --watch out")
         with connect() as conn:
-            return _show_since(conn, args.since, as_json=args.json)
+            found = ops.happened_since(conn, args.since)
+        listed(args, found, "nothing that the tables tell of")
+        if len(found) == ROWS_MAX:
+            remark(f"there may be more: these are the newest {ROWS_MAX}")
+        return 0
     # Each way imports what it needs alone: JSON needs no rich, one look no terminal.
     if args.watch and args.json:
         from gapless.status.loop import stream  # noqa: PLC0415
@@ -89,23 +113,6 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show_since(conn: Connection[Any], since_s: int, *, as_json: bool) -> int:
-    found = happened_since(conn, since_s)
-    show(Happened, found, as_json=as_json, empty="nothing that the tables tell of")
-    if len(found) == ROWS_MAX:
-        remark(f"there may be more: these are the newest {ROWS_MAX}")
-    return 0
-
-
-def _age_s(text: str) -> int:
-    seconds = whole_seconds(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no age of up to 100 years, such as 90s or 1h"
-        )
-    return seconds
-
-
 def _canvas() -> Canvas | None:
     """Return the terminal, with a line left for its prompt; None when the output goes elsewhere."""
     if not sys.stdout.isatty():
@@ -121,15 +128,3 @@ def _canvas() -> Canvas | None:
 def _print_line(document: dict[str, Any]) -> None:
     say(json_text(document))
     sys.stdout.flush()
-
-
-def _interval_s(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not _INTERVAL_S_MIN <= seconds <= _INTERVAL_S_MAX:
-        raise argparse.ArgumentTypeError(
-            f"{text} must be from {_INTERVAL_S_MIN:g} to {_INTERVAL_S_MAX:g}"
-        )
-    return seconds

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gapless.cli.context import load_settings, open_connection
-from gapless.cli.entries import print_entry, terminal_columns
-from gapless.cli.filters import add_filter, filter_options
-from gapless.cli.parser import add_json, add_partition, whole
+from gapless.cli.declare import Args, Command, Conn, flag, opt, partition
+from gapless.cli.filters import FILTER, filter_options
+from gapless.cli.parser import whole
 from gapless.cli.screen import say
 from gapless.db.listen import listen, wait
 from gapless.log.catch_up import sequence_if_alone
-from gapless.log.filters import ALL, check_filter, filter_of
+from gapless.log.filters import ALL, Filter, check_filter, filter_of
 from gapless.log.tail import Tail, choose_partitions
 from gapless.log.topics import require_topic
-from gapless.ops.entries import entry_json
+from gapless.ops.entries import entry_json, entry_line
 
 if TYPE_CHECKING:
-    from psycopg import Connection
-
     from gapless.log.topics import Topic
 
 EXAMPLES = """\
@@ -39,58 +37,6 @@ _NEWEST = 10
 _OWN_POLL_S = 0.25  # nobody notifies when nobody but us sequences
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("topic")
-    parser.add_argument(
-        "-n",
-        dest="count",
-        type=whole(0, 1_000_000),
-        metavar="N",
-        help=f"the newest N events (default: {_NEWEST}); with --from, the first N from there",
-    )
-    parser.add_argument("-f", "--follow", action="store_true", help="continue with what comes")
-    parser.add_argument(
-        "--from",
-        dest="start",
-        metavar="WHERE",
-        type=_start,
-        help="earliest, latest, or an offset, in each partition",
-    )
-    add_partition(parser, "only this partition")
-    parser.add_argument("--key", help="only events with this key")
-    add_filter(parser)
-    parser.add_argument(
-        "--full", action="store_true", help="do not cut lines to the terminal's width"
-    )
-    add_json(parser)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Print what is there; with -f until Ctrl-C."""
-    settings = load_settings(args)
-    only = filter_of(**filter_options(args)) or ALL
-    with open_connection(args, "tail", settings) as conn:
-        topic = require_topic(conn, args.topic)
-        choose = partial(choose_partitions, conn, topic, key=args.key, only=args.partition)
-        partitions = choose()
-        short = None if args.json or args.full else terminal_columns()
-        check_filter(conn, only)
-        tail = Tail(conn, topic, partitions, key=args.key, only=only, payload_chars=short)
-        if args.follow:
-            _listen(conn, topic, partitions)  # before the first look, so that nothing is missed
-        alone = sequence_if_alone(conn)
-        _set_start(tail, args)
-        limit = args.count if args.start is not None else None
-        printed = _print(tail, args, limit)
-        while args.follow and (limit is None or printed < limit):
-            wait(conn, _OWN_POLL_S if alone else settings.wait_period_ms / 1000)
-            alone = sequence_if_alone(conn)
-            _listen(conn, topic, tail.follow(choose()))
-            printed += _print(tail, args, None if limit is None else limit - printed)
-    return 0
-
-
 def _start(text: str) -> str | int:
     if text in {"earliest", "latest"}:
         return text
@@ -103,7 +49,53 @@ def _start(text: str) -> str | int:
     return offset
 
 
-def _set_start(tail: Tail, args: argparse.Namespace) -> None:
+def _only(args: Args) -> Filter:
+    return filter_of(**filter_options(args)) or ALL
+
+
+command = Command("tail")
+
+
+@command.main(
+    "topic",
+    opt(
+        "-n N",
+        f"the newest N events (default: {_NEWEST}); with --from, the first N from there",
+        whole(0, 1_000_000),
+        dest="count",
+    ),
+    flag("-f --follow", "continue with what comes"),
+    opt("--from WHERE", "earliest, latest, or an offset, in each partition", _start, dest="start"),
+    partition(),
+    opt("--key", "only events with this key"),
+    *FILTER,
+    flag("--full", "do not cut lines to the terminal's width"),
+    check=_only,
+)
+def _tail(conn: Conn, args: Args) -> int:
+    """Print what is there; with -f until Ctrl-C."""
+    only, poll_s = _only(args), args.loaded.settings.wait_period_ms / 1000
+    topic = require_topic(conn, args.topic)
+    choose = partial(choose_partitions, conn, topic, key=args.key, only=args.partition)
+    partitions = choose()
+    short = None if args.json else _columns(args)
+    check_filter(conn, only)
+    tail = Tail(conn, topic, partitions, key=args.key, only=only, payload_chars=short)
+    if args.follow:
+        _listen(conn, topic, partitions)  # before the first look, so that nothing is missed
+    alone = sequence_if_alone(conn)
+    _set_start(tail, args)
+    limit = args.count if args.start is not None else None
+    printed = _print(tail, args, limit)
+    while args.follow and (limit is None or printed < limit):
+        wait(conn, _OWN_POLL_S if alone else poll_s)
+        alone = sequence_if_alone(conn)
+        _listen(conn, topic, tail.follow(choose()))
+        printed += _print(tail, args, None if limit is None else limit - printed)
+    return 0
+
+
+def _set_start(tail: Tail, args: Args) -> None:
     if args.start is None:
         tail.start_behind(_NEWEST if args.count is None else args.count)
     elif args.start == "latest":
@@ -112,20 +104,24 @@ def _set_start(tail: Tail, args: argparse.Namespace) -> None:
         tail.start_at(1 if args.start == "earliest" else args.start)
 
 
-def _print(tail: Tail, args: argparse.Namespace, limit: int | None) -> int:
+def _columns(args: Args) -> int | None:
+    """Return how wide a line may be; None: as wide as it is."""
+    if args.full or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _print(tail: Tail, args: Args, limit: int | None) -> int:
     """Print what is new; return how many events that was."""
     printed = 0
-    columns = None if args.full else terminal_columns()
+    columns = _columns(args)
     for entry in islice(tail.read(), limit):
-        if args.json:
-            say(entry_json(args.topic, entry))
-        else:
-            print_entry(entry, columns=columns)
+        say(entry_json(args.topic, entry) if args.json else entry_line(entry, columns=columns))
         printed += 1
     sys.stdout.flush()
     return printed
 
 
-def _listen(conn: Connection[Any], topic: Topic, partitions: list[int]) -> None:
-    for partition in partitions:
-        listen(conn, f"gapless_p_{topic.topic_id}_{partition}")
+def _listen(conn: Conn, topic: Topic, partitions: list[int]) -> None:
+    for each in partitions:
+        listen(conn, f"gapless_p_{topic.topic_id}_{each}")

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gapless.cli import unrouted
-from gapless.cli.context import load_all, open_connection, show_found
-from gapless.cli.parser import Parser, add_partitions, add_verb
+from gapless import ops
+from gapless.cli.context import load_all, open_connection
+from gapless.cli.declare import Args, Command, Conn, flag, opt, partitions, yes
+from gapless.cli.parser import whole
 from gapless.cli.retention import (
-    add_dedupe_window,
-    add_retention,
+    DEDUPE_WINDOW,
+    RETENTION,
+    RETENTION_WAITS,
     changed,
     new_topic_flags,
     parse_window,
 )
-from gapless.cli.screen import answer, remark, show
+from gapless.cli.screen import answer, listed, remark
 from gapless.errors import UsageError
-from gapless.log.retention import find_retention
-from gapless.ops.text import age_text, quantity
-from gapless.ops.topics import (
-    AlteredTopic,
-    TopicChange,
-    TopicInfo,
-    TopicPartition,
-    alter_topic,
-    ensure_as_configured,
-    list_changes,
-    list_topics,
-    list_unrouted,
-    show_topic,
-)
+from gapless.ops.text import quantity
+from gapless.ops.topics import ensure_as_configured
 
 if TYPE_CHECKING:
     from gapless.settings import Loaded
@@ -50,39 +39,14 @@ examples:
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the verbs."""
-    verbs = parser.add_verbs("list")
-    add_verb(verbs, "list", _list, "list all topics (also without a verb)")
-    creation = add_verb(verbs, "create", _create, "create a topic; repeat freely")
-    creation.add_argument("name", help="letters, digits, dots, dashes and underscores")
-    add_partitions(creation)
-    add_retention(creation)
-    add_dedupe_window(creation)
-    change = add_verb(
-        verbs,
-        "alter",
-        _alter,
-        "change partitions, retention or dedupe window while everything runs; repeat freely",
-    )
-    change.add_argument("name")
-    add_partitions(change, "the new number, more or fewer")
-    add_retention(change, overrun=True)
-    add_dedupe_window(change)
-    change.add_argument(
-        "--direct", action="store_true", help="let it take messages for one group, from now on"
-    )
-    showing = add_verb(verbs, "show", _show, "show the offsets of a topic's partitions")
-    showing.add_argument("name")
-    unrouted.declare(verbs)
+_ID_MAX = 2**31 - 1
+command = Command("topics")
 
 
-def _list(args: argparse.Namespace) -> int:
-    with open_connection(args, "topics") as conn:
-        found = list_topics(conn)
-        changes = list_changes(conn)
-        strays = list_unrouted(conn)
-    show(TopicInfo, found, as_json=args.json, empty="no topic yet: gapless topics create NAME")
+@command.verb("list all topics (also without a verb)")
+def _list(conn: Conn, args: Args) -> int:
+    found, changes, strays = ops.list_topics(conn), ops.list_changes(conn), ops.list_unrouted(conn)
+    listed(args, found, "no topic yet: gapless topics create NAME")
     _tell(changes)
     if strays:
         events = quantity(sum(stray.events for stray in strays), "event")
@@ -90,32 +54,66 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _alter(args: argparse.Namespace) -> int:
-    keeps = (args.retention, args.archive, args.overrun) != (None, None, None)
-    if args.partitions is None and not keeps and args.dedupe_window is None and not args.direct:
+def _tell(changes: Sequence[ops.TopicChange]) -> None:
+    """Say on stderr which groups are not done with a change."""
+    for each in changes:
+        remark(str(each))
+
+
+@command.verb(
+    "create a topic; repeat freely",
+    opt("name", "letters, digits, dots, dashes and underscores"),
+    partitions(),
+    RETENTION,
+    DEDUPE_WINDOW,
+    connects=False,
+)
+def _create(args: Args) -> int:
+    window_s = parse_window(args.dedupe_window)
+    loaded = load_all(args, new_topic_flags(args))
+    with open_connection(args, "topics", loaded.settings) as conn:
+        topic, is_new = ensure_as_configured(conn, args.name, loaded, window_s)
+    what = "created topic" if is_new else "nothing to do: there is a topic"
+    text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
+    return answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
+
+
+def _check_alter(args: Args) -> None:
+    parts = (args.partitions, args.retention, args.archive, args.overrun, args.dedupe_window)
+    if all(part is None for part in parts) and not args.direct:
         raise UsageError(
             "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window "
             "or --direct"
         )
-    window_s = parse_window(args.dedupe_window)
-    loaded = load_all(args)
-    with open_connection(args, "topics", loaded.settings) as conn:
-        done = alter_topic(
-            conn,
-            args.name,
-            retention=changed(args, find_retention(conn, args.name)) if keeps else None,
-            dedupe_window_s=window_s,
-            direct=args.direct,
-            partitions=args.partitions,
-        )
+    parse_window(args.dedupe_window)
+
+
+@command.verb(
+    "change partitions, retention or dedupe window while everything runs; repeat freely",
+    "name",
+    partitions("the new number, more or fewer"),
+    RETENTION,
+    *RETENTION_WAITS,
+    DEDUPE_WINDOW,
+    flag("--direct", "let it take messages for one group, from now on"),
+    check=_check_alter,
+)
+def _alter(conn: Conn, args: Args) -> int:
+    keeps = (args.retention, args.archive, args.overrun) != (None, None, None)
+    done = ops.alter_topic(
+        conn,
+        args.name,
+        retention=changed(args, ops.find_retention(conn, args.name)) if keeps else None,
+        dedupe_window_s=parse_window(args.dedupe_window),
+        direct=args.direct,
+        partitions=args.partitions,
+    )
     _tell(done.changes)
-    _warn_of_configuration(loaded, done)
-    lines = (_retention(done), _window(done), _direct(done), _partitions(done))
-    answer(args, "\n".join(filter(None, lines)), **done.record())
-    return 0
+    _warn_of_configuration(args.loaded, done)
+    return answer(args, str(done), done.record())
 
 
-def _warn_of_configuration(loaded: Loaded, done: AlteredTopic) -> None:
+def _warn_of_configuration(loaded: Loaded, done: ops.AlteredTopic) -> None:
     asked, source = loaded.settings.total_partitions, loaded.sources["totalPartitions"]
     if done.partitions is not None and source != "default" and asked != done.partitions:
         remark(
@@ -124,61 +122,45 @@ def _warn_of_configuration(loaded: Loaded, done: AlteredTopic) -> None:
         )
 
 
-def _partitions(done: AlteredTopic) -> str:
-    if done.partitions is None:
-        return ""
-    if done.partitions_before == done.partitions:
-        return f"nothing to do: topic {done.topic} has {quantity(done.partitions, 'partition')}"
-    return (
-        f"topic {done.topic} has {quantity(done.partitions, 'partition')} now, "
-        f"{done.partitions_before} before: "
-        "events that are there are finished where they are, then the same keys continue in the "
-        "new ones"
-    )
+@command.verb("show the offsets of a topic's partitions", "name")
+def _show(conn: Conn, args: Args) -> int:
+    return listed(args, ops.show_topic(conn, args.name))
 
 
-def _retention(done: AlteredTopic) -> str:
-    if (kept := done.retention) is None:
-        return ""
-    return (
-        f"topic {done.topic} keeps its events "
-        + ("forever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
-        + (f", until pipeline {kept.archive} has archived them" if kept.archive else "")
-        + (f", whatever {', '.join(kept.overrun)} have handled" if kept.overrun else "")
-    )
+@command.verb("list the topic ids that have events and no topic")
+def _unrouted(conn: Conn, args: Args) -> int:
+    return listed(args, ops.list_unrouted(conn), "all events have a topic")
 
 
-def _window(done: AlteredTopic) -> str:
-    if done.dedupe_window_s is None:
-        return ""
-    return f"topic {done.topic} remembers dedupe keys for {age_text(done.dedupe_window_s)}"
+@command.verb(
+    "make a topic of an id that has events: they get their offsets",
+    opt("id", "the topic_id that producers use", whole(1, _ID_MAX)),
+    opt("name", "letters, digits, dots, dashes and underscores"),
+    partitions(),
+    RETENTION,
+    connects=False,
+)
+def _adopt(args: Args) -> int:
+    settings = load_all(args, new_topic_flags(args)).settings
+    count, keep_s = settings.total_partitions, settings.retention_s
+    with open_connection(args, "topics", settings) as conn:
+        topic, events = ops.adopt_topic(conn, args.id, args.name, partitions=count, keep_s=keep_s)
+    text = f"topic {topic.name} has id {args.id} and {quantity(topic.partitions, 'partition')} now"
+    text += f"; {quantity(events, 'event')} get their offsets next"
+    made = {"topic": topic.name, "topic_id": args.id, "partitions": topic.partitions}
+    return answer(args, text, **made, events=events)
 
 
-def _direct(done: AlteredTopic) -> str:
-    return f"topic {done.topic} takes direct messages (to_group)" if done.direct else ""
-
-
-def _tell(changes: Sequence[TopicChange]) -> None:
-    """Say on stderr which groups are not done with a change."""
-    for each in changes:
-        remark(
-            f"topic {each.topic}, group {each.group}: from {each.partitions_before} to "
-            f"{quantity(each.partitions, 'partition')}, "
-            f"{quantity(each.events, 'event')} to finish first "
-            f"in partitions {', '.join(map(str, each.unfinished))}"
-        )
-
-
-def _create(args: argparse.Namespace) -> int:
-    window_s = parse_window(args.dedupe_window)
-    loaded = load_all(args, new_topic_flags(args))
-    with open_connection(args, "topics", loaded.settings) as conn:
-        topic, is_new = ensure_as_configured(conn, args.name, loaded, window_s)
-    what = "created topic" if is_new else "nothing to do: there is a topic"
-    text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
-    answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
-    return 0
-
-
-def _show(args: argparse.Namespace) -> int:
-    return show_found(args, "topics", TopicPartition, lambda conn: show_topic(conn, args.name))
+@command.verb(
+    "delete the events of an id that has no topic",
+    opt("id", "default: all such ids", whole(1, _ID_MAX), nargs="?"),
+    yes(),
+)
+def _discard(conn: Conn, args: Args) -> int:
+    if not args.apply:
+        remark("nothing was given up: --yes does it, for good")
+        return _unrouted(conn, args)
+    whose = "of all ids without a topic" if args.id is None else f"of topic id {args.id}"
+    events = ops.discard_unrouted(conn, args.id)
+    text = f"gave up {quantity(events, 'event')} {whose}"
+    return answer(args, text, topic_id=args.id, events=events)

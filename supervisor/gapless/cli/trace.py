@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-
-from gapless.cli.context import open_connection
-from gapless.cli.parser import add_json, add_limit
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.place import transaction_id
 from gapless.cli.screen import remark, say
 from gapless.ops.chain_lines import chain_lines
-from gapless.ops.chains import trace
 from gapless.ops.text import json_text
 
 EXAMPLES = """\
@@ -20,20 +17,15 @@ examples:
   gapless trace 00000000-0000-8000-8000-00000001dd1c
   gapless trace 00000000-0000-8000-8000-00000001dd1c --json
 """
+command = Command("trace")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("transaction_id", type=transaction_id, metavar="TRANSACTION_ID")
-    about = "show at most N units, and say how many are left out"
-    add_limit(parser, 200, about, 10_000)
-    add_json(parser)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Print the tree."""
-    with open_connection(args, "trace") as conn:
-        chain = trace(conn, args.transaction_id, units_max=args.limit)
+@command.main(
+    opt("transaction_id TRANSACTION_ID", None, transaction_id),
+    limit(200, "show at most N units, and say how many are left out", 10_000),
+)
+def _trace(conn: Conn, args: Args) -> int:
+    chain = ops.trace(conn, args.transaction_id, units_max=args.limit)
     if args.json:
         left_out = {"left_out": chain.left_out} if chain.is_cut else {}
         known = {"transaction_id": chain.transaction_id, "units": chain.records(), **left_out}

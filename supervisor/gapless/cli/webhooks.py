@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from gapless.cli.context import changer, load_settings, open_connection, show_found
-from gapless.cli.filters import add_filter, filter_options
-from gapless.cli.parser import Parser, add_verb
-from gapless.cli.screen import answer
-from gapless.ops.webhooks import (
-    CONCURRENCY,
-    WebhookInfo,
-    add_webhook,
-    list_webhooks,
-    pause_webhook,
-    remove_webhook,
-    resume_webhook,
-    try_webhook,
-)
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.filters import FILTER, filter_options
+from gapless.cli.screen import answer, changed, listed
+from gapless.ops.webhooks import CONCURRENCY
 
 EXAMPLES = """\
 A secret is given by where whoever delivers finds it: env:NAME or file:/PATH. gapless run --webhooks
@@ -33,61 +23,6 @@ examples:
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the verbs."""
-    verbs = parser.add_verbs("list")
-    add_verb(verbs, "list", _list, "list all webhooks (also without a verb)")
-    about = "add a webhook, or change the one of that name"
-    _declare_add(add_verb(verbs, "add", _add, about))
-    testing = add_verb(verbs, "test", _test, "send one test event to an endpoint, from here")
-    testing.add_argument("name")
-    for name, (summary, act) in _VERBS.items():
-        add_verb(verbs, name, act, summary).add_argument("name")
-
-
-def _declare_add(adding: Parser) -> None:
-    adding.add_argument("name", help="letters, digits, dashes and underscores")
-    adding.add_argument("topic")
-    adding.add_argument("url", help="https://host/path")
-    adding.add_argument(
-        "--secret",
-        action="append",
-        dest="secrets",
-        required=True,
-        metavar="WHERE",
-        help="env:NAME or file:/PATH of whoever delivers; twice while one replaces the other",
-    )
-    add_filter(adding)
-    adding.add_argument("--rate", type=float, metavar="N", help="at most N requests a second")
-    adding.add_argument(
-        "--concurrency",
-        type=int,
-        default=CONCURRENCY,
-        metavar="N",
-        help=f"at most N requests at a time (default: {CONCURRENCY})",
-    )
-    adding.add_argument(
-        "--keep-order",
-        action="store_true",
-        dest="keeps_order",
-        help="let later events of a key wait behind one that failed",
-    )
-    adding.add_argument(
-        "--retry",
-        type=_delays,
-        dest="retry_delays_s",
-        metavar="SECONDS",
-        help="until the next attempts, such as 5,60,300 (default: nine within three days)",
-    )
-    adding.add_argument("--allow-http", action="store_true", help="let the URL begin with http://")
-    adding.add_argument(
-        "--start",
-        choices=("latest", "earliest"),
-        default="latest",
-        help="where a new one begins (default: latest, with what is published from now on)",
-    )
-
-
 def _delays(text: str) -> list[int]:
     words = text.split(",") if text else []
     if not all(word.isascii() and word.isdigit() and len(word) < 9 for word in words):
@@ -95,55 +30,78 @@ def _delays(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _list(args: argparse.Namespace) -> int:
+command = Command("webhooks")
+
+
+@command.verb("list all webhooks (also without a verb)")
+def _list(conn: Conn, args: Args) -> int:
     hint = "no webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME"
-    return show_found(args, "webhooks", WebhookInfo, list_webhooks, hint)
+    return listed(args, ops.list_webhooks(conn), hint)
 
 
-def _add(args: argparse.Namespace) -> int:
-    options = {
-        name: getattr(args, name)
-        for name in (
-            *("secrets", "rate", "concurrency", "keeps_order", "retry_delays_s"),
-            *("allow_http", "start"),
-        )
-    }
-    with open_connection(args, "webhooks") as conn:
-        is_new = add_webhook(
-            conn, args.name, args.topic, args.url, **options, **filter_options(args)
-        )
+@command.verb(
+    "add a webhook, or change the one of that name",
+    opt("name", "letters, digits, dashes and underscores"),
+    "topic",
+    opt("url", "https://host/path"),
+    opt(
+        "--secret WHERE",
+        "env:NAME or file:/PATH of whoever delivers; twice while one replaces the other",
+        action="append",
+        dest="secrets",
+        required=True,
+    ),
+    *FILTER,
+    opt("--rate N", "at most N requests a second", float),
+    opt(
+        "--concurrency N",
+        f"at most N requests at a time (default: {CONCURRENCY})",
+        int,
+        default=CONCURRENCY,
+    ),
+    flag(
+        "--keep-order", "let later events of a key wait behind one that failed", dest="keeps_order"
+    ),
+    opt(
+        "--retry SECONDS",
+        "until the next attempts, such as 5,60,300 (default: nine within three days)",
+        _delays,
+        dest="retry_delays_s",
+    ),
+    flag("--allow-http", "let the URL begin with http://"),
+    opt(
+        "--start",
+        "where a new one begins (default: latest, with what is published from now on)",
+        choices=("latest", "earliest"),
+        default="latest",
+    ),
+)
+def _add(conn: Conn, args: Args) -> int:
+    names = ("secrets", "rate", "concurrency", "keeps_order", "retry_delays_s", "allow_http")
+    options = {name: getattr(args, name) for name in (*names, "start")} | filter_options(args)
+    is_new = ops.add_webhook(conn, args.name, args.topic, args.url, **options)
     text = f"webhook {args.name} is {'called with' if is_new else 'changed; it gets'} {args.topic}"
-    answer(args, text, name=args.name, topic=args.topic, created=is_new)
-    return 0
+    return answer(args, text, name=args.name, topic=args.topic, created=is_new)
 
 
-def _test(args: argparse.Namespace) -> int:
-    settings = load_settings(args)
-    with open_connection(args, "webhooks", settings) as conn:
-        tested = try_webhook(conn, args.name, settings)
+@command.verb("send one test event to an endpoint, from here", "name")
+def _test(conn: Conn, args: Args) -> int:
+    tested = ops.try_webhook(conn, args.name, args.loaded.settings)
     text = f"webhook {args.name} answered {tested.status}" if tested.taken else str(tested.error)
-    answer(
-        args,
-        text,
-        name=tested.name,
-        taken=tested.taken,
-        status=tested.status,
-        error=tested.error,
-    )
+    answer(args, text, tested)
     return 0 if tested.taken else 1
 
 
-_VERBS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
-    "pause": (
-        "let an endpoint rest: its place is kept",
-        changer("webhooks", pause_webhook, "paused", "is paused"),
-    ),
-    "resume": (
-        "let an endpoint continue where it was; one that failed is tried at once",
-        changer("webhooks", resume_webhook, "resumed", "is not paused"),
-    ),
-    "remove": (
-        "call an endpoint no more: its place and its dead letters go",
-        changer("webhooks", remove_webhook, "removed", "is no webhook"),
-    ),
-}
+@command.verb("let an endpoint rest: its place is kept", "name")
+def _pause(conn: Conn, args: Args) -> int:
+    return changed(args, ops.pause_webhook(conn, args.name), "paused", "is paused")
+
+
+@command.verb("let an endpoint continue where it was; one that failed is tried at once", "name")
+def _resume(conn: Conn, args: Args) -> int:
+    return changed(args, ops.resume_webhook(conn, args.name), "resumed", "is not paused")
+
+
+@command.verb("call an endpoint no more: its place and its dead letters go", "name")
+def _remove(conn: Conn, args: Args) -> int:
+    return changed(args, ops.remove_webhook(conn, args.name), "removed", "is no webhook")

@@ -6,7 +6,8 @@
 
 Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
 has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
-They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0.
+They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0. What
+says that something was done says it in words, too: str(record) is what a command prints.
 What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
 is one, for what the database refuses, with its SQLSTATE. What is psycopg's own error stays that.
 Functions that commit step by step say so. Each name is imported where it is first asked for.
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         release_capture,
     )
     from gapless.ops.chains import Chain, ChainUnit, trace
+    from gapless.ops.configured import InstalledAsConfigured, install_as_configured
     from gapless.ops.control import (
         Move,
         Paused,
@@ -205,7 +207,8 @@ __all__ = [
     "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch", "ExpiryChange",
     "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents", "GroupExpiry",
     "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened", "ImportedEvent",
-    "ImportedUnit", "Installed", "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape",
+    "ImportedUnit", "Installed", "InstalledAsConfigured",
+    "JsonLines", "KeyInfo", "LaterEvent", "LaterTotals", "LineShape",
     "Losses", "Move", "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "Point",
     "PublishedLines", "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup",
     "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult",
@@ -217,7 +220,8 @@ __all__ = [
     "clear_filter", "count_later", "create_group", "create_key", "create_replay", "create_topic",
     "detach_table", "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks",
     "drop_schema", "explain", "export_units", "extend", "find_losses", "find_replay",
-    "find_retention", "find_topic", "hand_back", "happened_since", "import_unit", "install_schema",
+    "find_retention", "find_topic", "hand_back", "happened_since", "import_unit",
+    "install_as_configured", "install_schema",
     "is_installed", "list_attachments", "list_captures", "list_changes", "list_chunks",
     "list_expiries", "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines",
     "list_replays", "list_schedules", "list_subscriptions", "list_topics", "list_units",
@@ -251,6 +255,7 @@ if not TYPE_CHECKING:
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
             ),
             "gapless.ops.chains": "Chain ChainUnit trace",
+            "gapless.ops.configured": "InstalledAsConfigured install_as_configured",
             "gapless.ops.control": (
                 "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"
             ),

@@ -16,6 +16,7 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError
 from gapless.log.sequence import create_chunks, sequence
 from gapless.ops.rows import require_autocommit, row, rows
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -50,6 +51,14 @@ class AttachPlan:
     first_id: int | None
     last_id: int | None
     missing_ids: int
+
+    def __str__(self) -> str:
+        columns = ", ".join(f"{name}={column}" for name, column in self.columns.items())
+        return (
+            f"copy {quantity(self.rows, 'row')} of {self.table} into {self.topic}, ids "
+            f"{self.first_id} to {self.last_id} by {self.id}, {self.missing_ids} missing; "
+            f"columns: {columns or 'the whole row'}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError, UsageError
 from gapless.ops.place import GroupPlace, Point
 from gapless.ops.rows import require_autocommit, row, rows
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -40,6 +41,15 @@ class Paused:
     new_pauses: int
     workers_finishing: int
 
+    def __str__(self) -> str:
+        what = _in_words(self)
+        text = f"paused {what}" if self.new_pauses else f"nothing to do: {what} is paused"
+        if not self.workers_finishing:
+            return text
+        have = "has" if self.workers_finishing == 1 else "have"
+        partitions = quantity(self.workers_finishing, "partition")
+        return f"{text}\n{partitions} still {have} a worker; it goes when its batch is done"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
@@ -49,6 +59,10 @@ class Resumed:
     topic: str | None
     partition: int | None
     ended_pauses: int
+
+    def __str__(self) -> str:
+        what = _in_words(self)
+        return f"resumed {what}" if self.ended_pauses else f"nothing to do: {what} is not paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +99,14 @@ class Skipped:
     last_offset: int
     missing: int
     passed: int
+
+    def __str__(self) -> str:
+        whole = self.passed - self.missing
+        torn = f", and {quantity(whole, 'event')} of the units that they tore" if whole else ""
+        return (
+            f"{self.group}/{self.topic}/{self.partition} passed offsets {self.first_offset} to "
+            f"{self.last_offset}: {quantity(self.missing, 'event')} missing{torn}"
+        )
 
 
 def pause(conn: Connection[Any], place: GroupPlace, *, reason: str | None = None) -> Paused:
@@ -178,6 +200,13 @@ def seek_paused(
     except BaseException:
         _end_pause(dsn, place, holder, tell)
         raise
+
+
+def _in_words(done: Paused | Resumed) -> str:
+    """Name what was paused or resumed."""
+    topic = f", topic {done.topic}" if done.topic is not None else ""
+    partition = f", partition {done.partition}" if done.partition is not None else ""
+    return f"group {done.group}{topic}{partition}"
 
 
 def _where(place: GroupPlace, to: Point | None) -> dict[str, object]:

@@ -1,10 +1,10 @@
-"""An event of a topic as one line of JSON: what `gapless tail --json` prints."""
+"""An event of a topic as one line, for people or of JSON: what `gapless tail` prints."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gapless.ops.text import BREAKS, json_text, safe_json
+from gapless.ops.text import BREAKS, cut_to, json_text, plain, safe_json, stamp
 
 if TYPE_CHECKING:
     from gapless.log.tail import Entry
@@ -30,3 +30,19 @@ def entry_json(topic: str, entry: Entry) -> str:
         safe_json((text or "null").translate(BREAKS)) for text in (entry.headers, entry.payload)
     )
     return f'{head[:-1]}, "headers": {headers}, "payload": {payload}}}'
+
+
+def entry_line(entry: Entry, *, columns: int | None = None) -> str:
+    """Write place, time, key, type and payload, harmless on a terminal.
+
+    columns: cut to so many; None: uncut.
+    """
+    words = (
+        f"{entry.partition}@{entry.offset}".ljust(8),
+        stamp(entry.created_ts),
+        plain(entry.key or "-").ljust(12),
+        plain(entry.event_type or "-").ljust(16),
+        plain((entry.payload or "").translate(BREAKS)),
+    )
+    line = "  ".join(words).rstrip()
+    return line if columns is None else cut_to(line, columns)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.ops.rows import row, rows
+from gapless.ops.text import age_text
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -37,6 +38,12 @@ class ExpiryChange:
     group: str
     expires_after_s: float | None
     changed: bool
+
+    def __str__(self) -> str:
+        when = "never expires"
+        if self.expires_after_s is not None:
+            when = f"is dropped when nobody uses it for {age_text(self.expires_after_s)}"
+        return f"group {self.group} {when}" if self.changed else f"nothing to do: it {when} already"
 
 
 def list_expiries(conn: Connection[Any], group: str | None = None) -> list[GroupExpiry]:

@@ -17,6 +17,7 @@ from gapless.log.topics import require_topic
 from gapless.ops.doctor.places import Astray
 from gapless.ops.place import EARLIEST, GroupPlace, Point
 from gapless.ops.rows import row, rows
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -75,6 +76,12 @@ class CreatedGroup:
     created: bool
     start: Point | None
 
+    def __str__(self) -> str:
+        name = f"group {self.group} of topic {self.topic}"
+        if not self.created:
+            return f"nothing to do: there is a {name}"
+        return f"created {name}, from {self.start}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedGroup:
@@ -87,6 +94,10 @@ class RemovedGroup:
     topics: Sequence[str]
     dead_letters: int
     removed: bool
+
+    def __str__(self) -> str:
+        what = f"group {self.group} of {', '.join(self.topics)}"
+        return f"removed {what}, and {quantity(self.dead_letters, 'dead letter')}"
 
 
 def list_groups(conn: Connection[Any]) -> list[GroupInfo]:

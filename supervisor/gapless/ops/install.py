@@ -15,6 +15,7 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.log.sequence import configure_chunks, create_chunks
 from gapless.ops.rows import require_autocommit, row, rows
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -48,6 +49,15 @@ class Losses:
     groups: int
     dead_letters: int
     members: int
+
+    def __str__(self) -> str:
+        are = "is" if self.members == 1 else "are"
+        running = f"; {quantity(self.members, 'supervisor')} {are} running on it"
+        return (
+            f"{quantity(self.topics, 'topic')} with {quantity(self.events, 'event')}, "
+            f"{quantity(self.groups, 'group')}, {quantity(self.dead_letters, 'dead letter')}"
+            + (running if self.members else "")
+        )
 
 
 def install_schema(

@@ -56,6 +56,12 @@ class Cancelled:
     scheduled_id: int
     cancelled: bool
 
+    def __str__(self) -> str:
+        if self.cancelled:
+            return f"cancelled {self.scheduled_id}"
+        why = "is in the log already, was cancelled, or never was"
+        return f"nothing to do: {self.scheduled_id} {why}"
+
 
 def list_later(
     conn: Connection[Any],

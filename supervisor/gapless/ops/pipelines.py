@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gapless.ops.text import quantity
 from gapless.spark.pipeline.document import load_pipelines
 from gapless.spark.pipeline.position import PipelineStanding, holds, remove, reset, standings
 from gapless.spark.pipeline.table import drop_stage
@@ -30,6 +31,11 @@ class RemovedPipeline:
     archive_of: Sequence[str]
     removed: bool
     left_over: str | None = None
+
+    def __str__(self) -> str:
+        topics = ", ".join(self.topics) or "no topic"
+        unread = quantity(self.unread, "event")
+        return f"pipeline {self.pipeline} of {topics}, which has {unread} yet to read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

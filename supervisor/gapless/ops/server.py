@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote
 
 from psycopg.conninfo import conninfo_to_dict
@@ -28,6 +29,16 @@ class ServerInfo:
     folder: str
     log: str
     url: str | None
+
+    def __str__(self) -> str:
+        how_long = "until gapless server stop" if self.stays else "as long as somebody uses it"
+        holds = f"PostgreSQL {self.version}" if self.version else "nothing yet"
+        lines = [
+            f"server   {self.name}: {f'runs, {how_long}' if self.running else 'does not run'}",
+            f"data     {Path(self.folder) / 'data'} ({holds})",
+            f"log      {self.log}",
+        ]
+        return "\n".join(lines + ([] if self.url is None else [f"url      {self.url}"]))
 
 
 def show_server(name: str = OWN) -> ServerInfo:

@@ -18,7 +18,7 @@ from gapless.log.topics import (
     set_partitions,
 )
 from gapless.ops.rows import require_autocommit, row, rows
-from gapless.ops.text import ONLY_JSON
+from gapless.ops.text import ONLY_JSON, age_text, quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -77,6 +77,14 @@ class TopicChange:
     unfinished: Sequence[int]
     events: int
 
+    def __str__(self) -> str:
+        return (
+            f"topic {self.topic}, group {self.group}: from {self.partitions_before} to "
+            f"{quantity(self.partitions, 'partition')}, "
+            f"{quantity(self.events, 'event')} to finish first "
+            f"in partitions {', '.join(map(str, self.unfinished))}"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnroutedId:
@@ -102,6 +110,31 @@ class AlteredTopic:
     partitions_before: int | None = None
     partitions: int | None = None
     changes: Sequence[TopicChange] = ()
+
+    def __str__(self) -> str:
+        lines = []
+        if (kept := self.retention) is not None:
+            lines.append(
+                "keeps its events "
+                + ("forever" if kept.keep_s is None else f"for {age_text(kept.keep_s)}, at least")
+                + (f", until pipeline {kept.archive} has archived them" if kept.archive else "")
+                + (f", whatever {', '.join(kept.overrun)} have handled" if kept.overrun else "")
+            )
+        if self.dedupe_window_s is not None:
+            lines.append(f"remembers dedupe keys for {age_text(self.dedupe_window_s)}")
+        if self.direct:
+            lines.append("takes direct messages (to_group)")
+        said = [f"topic {self.topic} {line}" for line in lines]
+        return "\n".join(said + ([] if self.partitions is None else [self._partitions()]))
+
+    def _partitions(self) -> str:
+        now = f"topic {self.topic} has {quantity(self.partitions or 0, 'partition')}"
+        if self.partitions_before == self.partitions:
+            return f"nothing to do: {now}"
+        return (
+            f"{now} now, {self.partitions_before} before: events that are there are finished "
+            "where they are, then the same keys continue in the new ones"
+        )
 
     def record(self) -> dict[str, object]:
         """Return what was changed, and nothing of the rest."""

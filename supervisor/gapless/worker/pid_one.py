@@ -22,6 +22,11 @@ _FORWARDED = (
 _BY_SIGNAL = 128  # what a shell adds to a signal's number
 
 
+def as_any_process(work: Callable[[], int]) -> int:
+    """Return what work() does: as process 1 in a child, else here."""
+    return work_in_a_child(work) if os.getpid() == 1 else work()
+
+
 def work_in_a_child(work: Callable[[], int]) -> int:
     """Fork; return the child's work() there, and here, when it has ended, its exit code.
 

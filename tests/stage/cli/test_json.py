@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterator
 
 import pytest
 
-from gapless.cli.commands import COMMANDS
-from gapless.cli.parser import Parser
+from gapless.cli.commands import whole_parser
 
 # What has none, and why; docs/exit-codes.md says so too.
 WITHOUT = {
@@ -26,16 +24,17 @@ WITHOUT = {
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield every command, or every verb of one that has verbs, with its parser."""
-    for name, command in COMMANDS.items():
-        module = importlib.import_module(command.module)
-        parser = Parser(prog=name)
-        module.add_arguments(parser)
-        verbs = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for name, parser in _verbs(whole_parser()).items():
+        verbs = _verbs(parser)
         if not verbs:
             yield name, parser
-        for action in verbs:
-            for verb, own in action.choices.items():
-                yield f"{name} {verb}", own
+        for verb, own in verbs.items():
+            yield f"{name} {verb}", own
+
+
+def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    actions = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return {name: own for each in actions for name, own in each.choices.items()}
 
 
 @pytest.mark.parametrize(("name", "parser"), list(_parsers()), ids=lambda x: str(x)[:30])

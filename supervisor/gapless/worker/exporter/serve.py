@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
 from socketserver import ThreadingMixIn
 from threading import BoundedSemaphore
 from typing import Any, NamedTuple
@@ -49,6 +50,16 @@ def open_socket(address: str, what: str = "metrics cannot be read") -> socket.so
         made.close()
         raise _refused(address, error, what) from error
     return made
+
+
+def open_metrics(address: str) -> socket.socket:
+    """Listen at an address for who reads metrics, before anything else begins.
+
+    Raises UsageError when that cannot be, or what measures is not installed.
+    """
+    if find_spec("prometheus_client") is None:
+        raise UsageError('metrics need prometheus-client: pip install "gapless[metrics]"')
+    return open_socket(address)
 
 
 def _refused(address: str, error: OSError, what: str) -> UsageError:

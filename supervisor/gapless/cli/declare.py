@@ -1,0 +1,202 @@
+"""How a command says what it takes and what it does with it: one way for all.
+
+    command = Command("capture")
+
+    @command.verb("publish no more of a table", "table", opt("--reason TEXT for people"))
+    def _remove(conn: Conn, args: Args) -> int:
+        return answer(args, "done", removed=ops.release_capture(conn, args.table))
+
+A function's name without its underscore is the verb; the first one is meant where none is said.
+What it returns is the exit code. Arguments are rows: a bare word is one without help.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.cli.context import flags_of, load_all, open_connection
+from gapless.cli.parser import PARTITIONS_MAX, SHARING, Parser, whole
+
+Args = argparse.Namespace
+Conn = Connection[Any]
+Act = Callable[..., int]
+_Place = argparse._ActionsContainer  # noqa: SLF001 - what takes arguments has no other name
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument, as argparse takes it.
+
+    half: it takes the next word if that begins with the first of these, else means the second.
+    """
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+    half: tuple[str, str] | None = None
+
+    def add_to(self, place: _Place) -> None:
+        """Declare it."""
+        if self.half is not None:
+            assert isinstance(place, Parser)
+            place.half_flag = self.names[0], *self.half
+        place.add_argument(*self.names, **self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments that belong together: below a title of the help, or of which one is said."""
+
+    rows: tuple[Argument | Arguments, ...]
+    title: str | None = None
+    is_choice: bool = False
+    required: bool = False
+
+    def add_to(self, place: _Place) -> None:
+        """Declare them."""
+        if self.title is not None:
+            place = place.add_argument_group(self.title)
+        if self.is_choice:
+            place = place.add_mutually_exclusive_group(required=self.required)
+        for each in self.rows:
+            each.add_to(place)
+
+
+Takes = Argument | Arguments | str
+
+
+def opt(
+    shown: str,
+    about: str | None = None,
+    kind: Callable[[str], Any] | None = None,
+    /,
+    *,
+    half: tuple[str, str] | None = None,
+    **more: Any,
+) -> Argument:
+    """Return an argument with a value, of type `kind`; `more` goes to argparse as it is.
+
+    shown: as the help shows it, its names and what stands for the value: "--limit N".
+    """
+    words = shown.split()
+    names = [word for word in words if word.startswith("-")] or words[:1]
+    said = {"metavar": " ".join(words[len(names) :]) or None, "help": about, "type": kind}
+    known = {name: it for name, it in said.items() if it is not None}
+    return Argument(tuple(names), known | more, half)
+
+
+def flag(names: str, about: str, /, **more: Any) -> Argument:
+    """Return an option without a value; names: with blanks between."""
+    return Argument(tuple(names.split()), {"action": "store_true", "help": about, **more})
+
+
+def titled(title: str, *rows: Argument | Arguments) -> Arguments:
+    """Return arguments below a title of the help."""
+    return Arguments(rows, title=title)
+
+
+def one_of(*rows: Argument, title: str | None = None, required: bool = False) -> Arguments:
+    """Return arguments of which at most one is said; required: and not none."""
+    return Arguments(rows, title=title, is_choice=True, required=required)
+
+
+def limit(default: int, of: str = "at most", most: int = 1_000_000) -> Argument:
+    """Return `--limit`, from 1 to `most`; `of` says of what."""
+    return opt("--limit N", f"{of} (default: {default})", whole(1, most), default=default)
+
+
+def partition(about: str = "only this partition") -> Argument:
+    """Return `--partition`."""
+    return opt("--partition P", about, whole(0, 4095))
+
+
+def yes(about: str = "do it") -> Argument:
+    """Return `--yes`; without it nothing is changed, and the command says what it would do."""
+    return flag("--yes --apply", about, dest="apply")
+
+
+def partitions(about: str = SHARING) -> Argument:
+    """Return `--partitions`, which is the setting total_partitions."""
+    return opt("--partitions N", about, whole(1, PARTITIONS_MAX))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """A verb, or a command without verbs: its line in the help, its arguments, what does it.
+
+    act: gets a connection, in autocommit, and the arguments, with `loaded`, the settings; where it
+    does not connect (`connects`), the arguments alone. check: looks at these before that.
+    as_settings: arguments that are settings. defaults: of what it shares with others and does not
+    take. json: whether it takes `--json`. usage: in place of argparse's own.
+    """
+
+    act: Act
+    about: str
+    rows: Sequence[Takes]
+    connects: bool = True
+    check: Callable[[Args], object] | None = None
+    as_settings: Sequence[str] = ()
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    json: bool = True
+    usage: str | None = None
+
+    def declare(self, parser: Parser, name: str) -> None:
+        """Declare it as part of the command `name`."""
+        for each in self.rows:
+            (opt(each) if isinstance(each, str) else each).add_to(parser)
+        if self.json:
+            JSON.add_to(parser)
+        parser.usage = self.usage
+        act = partial(self._run, name) if self.connects else self.act
+        parser.set_defaults(act=act, **self.defaults)
+
+    def _run(self, name: str, args: Args) -> int:
+        if self.check is not None:
+            self.check(args)
+        args.loaded = load_all(args, flags_of(args, *self.as_settings))
+        with open_connection(args, name, args.loaded.settings) as conn:
+            return self.act(conn, args)
+
+
+class Command:
+    """A command, as which it connects: what does it, or a verb for each of several things."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._main: Verb | None = None
+        self._verbs: dict[str, Verb] = {}
+
+    def main(self, *rows: Takes, **how: Any) -> Callable[[Act], Act]:
+        """Return what makes a function the command, which then has no verbs; how: see Verb."""
+
+        def register(act: Act) -> Act:
+            self._main = Verb(act=act, about="", rows=rows, **how)
+            return act
+
+        return register
+
+    def verb(self, about: str, /, *rows: Takes, **how: Any) -> Callable[[Act], Act]:
+        """Return what makes a function a verb; about: its line in the help; how: see Verb."""
+
+        def register(act: Act) -> Act:
+            self._verbs[act.__name__.strip("_")] = Verb(act=act, about=about, rows=rows, **how)
+            return act
+
+        return register
+
+    def add_arguments(self, parser: Parser) -> None:
+        """Declare it all."""
+        if self._main is not None:
+            self._main.declare(parser, self._name)
+            return
+        verbs = parser.add_verbs(next(iter(self._verbs)))
+        for name, verb in self._verbs.items():
+            verb.declare(verbs.add_parser(name, help=verb.about), self._name)
+
+
+JSON = flag("--json", "print JSON instead of a table")

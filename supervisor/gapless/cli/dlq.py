@@ -1,0 +1,275 @@
+"""The `dlq` command: look at units that were set aside, redrive, discard, export, import them.
+
+One by its place is changed at once, and refused (exit 2) when there is nothing to do. Many are
+shown first, and changed with --yes; what somebody else did meanwhile is counted, not an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import fields
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from gapless import ops
+from gapless.cli.declare import Args, Arguments, Command, Conn, flag, limit, opt, titled, yes
+from gapless.cli.declare import partition as partition_option
+from gapless.cli.place import event_place, moment
+from gapless.cli.progress import Steps
+from gapless.cli.screen import listed, remark, say
+from gapless.errors import UsageError
+from gapless.ops.dlq.change import by_offset, require_reason, require_units
+from gapless.ops.dlq.find import OPEN, STATES
+from gapless.ops.dlq.lines import details_json, unit_lines
+from gapless.ops.text import json_text, quantity, whole_seconds
+
+EXAMPLES = """\
+A unit is what was published together: it is shown, redriven and discarded as a whole. PLACE is
+GROUP/TOPIC/PARTITION@OFFSET of any of its events.
+
+examples:
+  gapless dlq list --group billing --error "division by zero"
+  gapless dlq show billing/orders/3@17
+  gapless dlq redrive billing/orders/3@17
+  gapless dlq redrive --group billing --since 2026-03-01T12:00Z --yes
+  gapless dlq redrive --since 2h --error "does not exist" --dry-run
+  gapless dlq discard billing/orders/3@17 --reason "test data"
+  gapless dlq export --group billing > letters.jsonl
+"""
+command = Command("dlq")
+# An age is said with --since.
+_FILTERS = tuple(each.name for each in fields(ops.DlqFilter) if each.name != "age")
+_DONE = {"redrive": "asked", "discard": "discarded"}
+_Changes = Literal["redrive", "discard"]
+_GOOD = {"mended", "published"}
+
+
+def _since(text: str) -> datetime | timedelta:
+    """Read a time, or an age by the database's clock."""
+    seconds = whole_seconds(text)
+    if seconds is not None:
+        return timedelta(seconds=seconds)
+    try:
+        return moment(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or an age as 15m, 12h, 7d") from None
+
+
+def _filters(states: Sequence[str]) -> Arguments:
+    """Return the filters; `states` are those meant without --state."""
+    return titled(
+        "which ones (all that are said must hold)",
+        opt("--group", "of this group"),
+        opt("--topic", "of this topic"),
+        partition_option("of this partition"),
+        opt("--key", "with an event of this key"),
+        opt("--error TEXT", "with this in the error or its traceback, in any case"),
+        opt(
+            "--since TS|AGE",
+            "died (failed last) then or later, or so long ago at most: 15m, 12h, 7d",
+            _since,
+        ),
+        opt("--until TS", "died (failed last) before then", moment),
+        opt(
+            "--state",
+            f"in this state; repeat for more (default: {', '.join(states)})",
+            dest="states",
+            action="append",
+            choices=(*STATES, "all"),
+        ),
+    )
+
+
+def _filter_of(args: Args) -> ops.DlqFilter:
+    """Return the filter that the options mean."""
+    said = {name: getattr(args, name) for name in _FILTERS}
+    states = args.states or list(args.default_states)
+    if isinstance(args.since, timedelta):
+        said |= {"since": None, "age": args.since}
+    return ops.DlqFilter(**{**said, "states": None if "all" in states else states})
+
+
+@command.verb(
+    "list the newest units (also without a verb)",
+    _filters(OPEN),
+    limit(20, "at most N, newest failure first"),
+    defaults={"default_states": OPEN},
+)
+def _list(conn: Conn, args: Args) -> int:
+    return listed(args, ops.list_units(conn, _filter_of(args), limit=args.limit), "no dead letters")
+
+
+@command.verb(
+    "show one with payload, error and what waits behind it",
+    opt("place PLACE", "as in the list", event_place),
+)
+def _show(conn: Conn, args: Args) -> int:
+    found = ops.show_unit(conn, args.place)
+    for line in [details_json(found)] if args.json else unit_lines(found):
+        say(line)
+    return 0
+
+
+_CHOICE = (
+    opt("places PLACE", "these, at once", event_place, nargs="*"),
+    _filters(("dead",)),
+    flag("--all", "all that are dead"),
+    yes("do it, for a filter or --all"),
+    flag("--dry-run", "only say what would be done"),
+)
+
+
+def _check_choice(args: Args, verb: _Changes) -> None:
+    is_filtered = any(getattr(args, name) is not None for name in _FILTERS)
+    chosen = [bool(args.places), is_filtered, args.all]
+    if verb == "discard":
+        require_reason(args.reason)
+    if sum(chosen) == 0:
+        raise UsageError(f"which ones? gapless dlq {verb} PLACE, a filter, or --all")
+    if sum(chosen) > 1:
+        raise UsageError("say places, or filters, or --all: not several of them")
+
+
+@command.verb(
+    "have units handled again, in order, once",
+    *_CHOICE,
+    check=lambda args: _check_choice(args, "redrive"),
+    defaults={"default_states": ("dead",)},
+)
+def _redrive(conn: Conn, args: Args) -> int:
+    return _change(conn, args, "redrive", ops.redrive_units)
+
+
+@command.verb(
+    "give units up; what is parked behind follows",
+    *_CHOICE,
+    opt("--reason TEXT", "for the record", required=True),
+    check=lambda args: _check_choice(args, "discard"),
+    defaults={"default_states": ("dead",)},
+)
+def _discard(conn: Conn, args: Args) -> int:
+    return _change(conn, args, "discard", partial(ops.discard_units, reason=args.reason))
+
+
+def _change(
+    conn: Conn, args: Args, verb: _Changes, change: Callable[..., list[ops.DlqOutcome]]
+) -> int:
+    units: Sequence[ops.DlqUnit | ops.DlqRow] = (
+        require_units(conn, args.places, verb)
+        if args.places
+        else ops.list_units(conn, _filter_of(args))
+    )
+    if args.dry_run or not (args.places or args.apply):
+        return _would(args, verb, units)
+    with Steps(verb, len(units), "; the same again does the rest") as steps:
+        outcomes = change(conn, [unit.place for unit in units], progress=steps.show)
+    counts = Counter(each.outcome for each in outcomes)
+    good = counts.pop(_DONE[verb], 0)
+    if args.json:
+        told = {str(each.place): each.outcome for each in outcomes}
+        say(json_text({verb: good, "not": dict(counts), "units": told}))
+    elif not outcomes:
+        remark("no dead letters")
+    else:
+        did = "to be handled again: " if verb == "redrive" else "discarded: "
+        say(f"{did}{quantity(good, 'unit')}")
+        for outcome, number in sorted(counts.items()):
+            say(f"left alone: {quantity(number, 'unit')} ({outcome})")
+    return 0
+
+
+def _would(args: Args, verb: _Changes, units: Sequence[ops.DlqUnit | ops.DlqRow]) -> int:
+    ordered = by_offset([unit.place for unit in units])
+    if args.json:
+        return _say_json(dry_run=True, units=[str(place) for place in ordered])
+    rows = {unit.place: unit for unit in units if isinstance(unit, ops.DlqRow)}
+    shown = [rows[place] for place in ordered if place in rows]
+    listed(args, shown, "" if args.places else "no dead letters")
+    events = quantity(sum(unit.events for unit in units), "event")
+    remark(
+        f"nothing was changed: would {verb} {quantity(len(units), 'unit')}, {events}"
+        + ("" if args.dry_run else "; --yes does it")
+    )
+    return 0
+
+
+def _say_json(**what: object) -> int:
+    say(json_text(what))
+    return 0
+
+
+@command.verb(
+    "write units as JSON lines",
+    opt("file", "a new file (default: - is stdout)", nargs="?", default="-"),
+    _filters(OPEN),
+    json=False,
+    defaults={"default_states": OPEN},
+)
+def _export(conn: Conn, args: Args) -> int:
+    """Write the units that the filters choose as JSON lines, in the order of their offsets."""
+    with _output(args.file) as out:
+        places = [unit.place for unit in ops.list_units(conn, _filter_of(args))]
+        with Steps("export", len(places), f"; {args.file} is not complete") as steps:
+            for n, line in enumerate(ops.export_units(conn, places), start=1):
+                out.write(f"{line}\n")
+                steps.show(n)
+    remark(f"{quantity(len(places), 'unit')} exported")
+    return 0
+
+
+def _output(file: str) -> Any:
+    return nullcontext(sys.stdout) if file == "-" else Path(file).open("x", encoding="utf-8")
+
+
+def _read(args: Args) -> None:
+    """Read all lines, before anything is connected."""
+    source = "standard input" if args.file == "-" else args.file
+    with (
+        nullcontext(sys.stdin) if args.file == "-" else Path(args.file).open(encoding="utf-8")
+    ) as lines:
+        try:
+            args.units = ops.parse_units(lines, source)
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{args.file}: {error}: nothing was changed") from error
+
+
+@command.verb(
+    "put exported units back, mended or not",
+    opt("file", "JSON lines (default: - is stdin)", nargs="?", default="-"),
+    flag("--publish", "publish their events anew instead, for all groups"),
+    flag("--dry-run", "only read and check the lines"),
+    check=_read,
+)
+def _import(conn: Conn, args: Args) -> int:
+    """Take units in: put them back, or publish their events anew."""
+    if args.dry_run:
+        remark(f"nothing was changed: {quantity(len(args.units), 'unit')} would be taken in")
+        places = [str(unit.place) for unit in args.units]
+        return _say_json(dry_run=True, units=places) if args.json else 0
+    counts: Counter[str] = Counter()
+    # To publish twice would double events; to mend twice changes nothing.
+    once = "; those lines must not be imported again"
+    rest = once if args.publish else "; the same again is safe"
+    with Steps("import", len(args.units), rest) as steps:
+        for n, unit in enumerate(args.units, start=1):
+            if args.publish:
+                ops.republish_unit(conn, unit)
+            outcome = "published" if args.publish else ops.import_unit(conn, unit)
+            if outcome not in _GOOD:
+                remark(f"{unit.source}: {unit.place}: left alone ({outcome})")
+            counts[outcome] += 1
+            steps.show(n)
+    if args.json:
+        _say_json(**counts)
+    elif not counts:
+        remark(f"{args.file} has no units")
+    else:
+        for outcome, number in sorted(counts.items()):
+            say(f"{outcome}: {quantity(number, 'unit')}")
+    return 0 if set(counts) <= _GOOD else 1

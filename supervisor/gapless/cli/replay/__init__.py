@@ -1,1 +1,0 @@
-"""The `replay` command: run a handler over a range of a topic, beside all groups."""

@@ -1,0 +1,119 @@
+"""The schema as a configuration asks for it: with its topic, its chunks and its schedules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from psycopg.errors import InvalidSchemaName, UndefinedTable
+
+from gapless.db.schema import schema, schema_words
+from gapless.log.schedules import Schedule
+from gapless.log.topics import Topic, find_topic
+from gapless.ops.install import Installed, install_schema
+from gapless.ops.text import quantity
+from gapless.ops.topics import ensure_as_configured
+from gapless.worker.declared import apply_schedules
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.settings import Loaded
+
+_ASKS = ("topic", "totalPartitions")
+_CHUNKS = {"chunk_events": "chunkEvents", "chunks_ahead": "chunksAhead"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledAsConfigured:
+    """What install_as_configured() did.
+
+    topic: the one of the configuration, None if it asks for none; is_new: it was made just now.
+    schedules: those that were added or changed.
+    """
+
+    database: str
+    installed: Installed
+    topic: Topic | None
+    is_new: bool
+    schedules: Sequence[str]
+
+    def record(self) -> dict[str, object]:
+        """Return what `gapless init --json` says."""
+        changes = self.installed.changes
+        return {
+            "database": self.database,
+            "changed": bool(self._lines()),
+            "migrations": [change.name for change in changes if change.kind == "migrations"],
+            "created_topic": self.topic.name if self.topic and self.is_new else None,
+        }
+
+    def __str__(self) -> str:
+        there = "" if self.topic is None else f", there is {_words(self.topic)}"
+        what = f'the {schema_words()} in database "{self.database}" is up to date'
+        return "\n".join(self._lines()) or f"nothing to do: {what}{there}"
+
+    def _lines(self) -> list[str]:
+        done, installed = [], self.installed
+        if installed.changes:
+            kinds = Counter(change.kind for change in installed.changes)
+            parts = [
+                quantity(kinds[kind], kind.removesuffix("s"))
+                for kind in ("migrations", "functions", "views")
+                if kinds[kind]
+            ]
+            where = f'in database "{self.database}", schema {schema()}'
+            done.append(f"installed {where}: {', '.join([*parts, 'roles'])}")
+        if installed.chunks_made:
+            made = quantity(installed.chunks_made, "chunk")
+            done.append(f"made {made} of {installed.chunk_events:,} events")
+        if self.topic is not None and self.is_new:
+            done.append(f"created {_words(self.topic)}")
+        return done + [f"schedule {name} is as the configuration says" for name in self.schedules]
+
+
+def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsConfigured:
+    """Install or upgrade the schema, then make what a configuration asks for; repeat freely.
+
+    That is its topic, if somebody said `topic` or `totalPartitions`, its schedules, and chunks of
+    the size that somebody said. Before: `conn` is in autocommit, of the role that owns the schema
+    or, before there is one, the database.
+    Raises UsageError, before anything is changed, for a topic that has another number of
+    partitions; SchemaError for a database of a newer gapless.
+    """
+    asks = any(loaded.sources[key] != "default" for key in _ASKS)
+    if asks:
+        _refuse_mismatch(conn, loaded)
+    said = {
+        name: getattr(loaded.settings, name)
+        for name, key in _CHUNKS.items()
+        if loaded.sources[key] != "default"
+    }
+    installed = install_schema(conn, **said)
+    topic, is_new = None, False
+    if asks:
+        topic, is_new = ensure_as_configured(conn, loaded.settings.topic, loaded)
+    schedules = [Schedule(**each.record()) for each in loaded.schedules]
+    return InstalledAsConfigured(
+        database=conn.info.dbname,
+        installed=installed,
+        topic=topic,
+        is_new=is_new,
+        schedules=apply_schedules(conn, schedules),
+    )
+
+
+def _refuse_mismatch(conn: Connection[Any], loaded: Loaded) -> None:
+    """Refuse another number of partitions before anything is changed, where there is a topic."""
+    try:
+        there = find_topic(conn, loaded.settings.topic)
+    except (UndefinedTable, InvalidSchemaName):
+        return
+    if there is not None:
+        ensure_as_configured(conn, there.name, loaded)
+
+
+def _words(topic: Topic) -> str:
+    return f"topic {topic.name} with {quantity(topic.partitions, 'partition')}"
