@@ -1,0 +1,54 @@
+"""Streams cost little: a gateway holds thousands of clients that only listen."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from gapless.log.topics import Topic
+from stage.gateway.conftest import Serve, Served
+
+STREAMS = 1000
+STREAMS_MIB_MAX = 200.0
+_PAGE_BYTES = 4096
+_AT_ONCE = 500  # more than 2000 that wait for a session are turned away
+_ASK = b"GET /v1/topics/orders/stream HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def rss_mib(gateway: Served) -> float:
+    """Return the memory that a gateway takes."""
+    pages = Path(f"/proc/{gateway.process.pid}/statm").read_text().split()[1]
+    return int(pages) * _PAGE_BYTES / (1 << 20)
+
+
+@contextmanager
+def listening(gateway: Served, streams: int) -> Iterator[list[socket.socket]]:
+    """Hold so many streams, each of which has had its first words."""
+    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
+    with ExitStack() as stack:
+        socks: list[socket.socket] = []
+        for first in range(0, streams, _AT_ONCE):
+            for _ in range(min(_AT_ONCE, streams - first)):
+                sock = socket.create_connection((host, int(port)), timeout=60)
+                socks.append(stack.enter_context(sock))
+                sock.sendall(_ASK)
+            for sock in socks[first:]:
+                assert b" 200 " in sock.recv(4096)
+        yield socks
+
+
+@pytest.mark.long
+def test_a_thousand_streams_fit_200_mib(serve: Serve, orders: Topic) -> None:
+    gateway = serve()
+    gateway.publish(0)
+    with listening(gateway, STREAMS) as socks:
+        assert rss_mib(gateway) < STREAMS_MIB_MAX
+        gateway.publish("to all", wait="offset")
+        for sock in socks:
+            found = b""
+            while b'"to all"' not in found:
+                found += sock.recv(65536)
