@@ -48,7 +48,9 @@ on conflict (kind, name) do update set digest = excluded.digest, applied_ts = no
 drop schema if exists gapless cascade;
 
 -- name: has_table
-select to_regclass('gapless.' || quote_ident(%(table)s)) is not null
+select exists (
+  select from pg_class c where c.relnamespace = to_regnamespace('gapless') and c.relname = %(table)s
+)
 
 -- name: sizes
 -- Tables of the schema with their chunks: rows as the server's statistics know them, and bytes of the rows.

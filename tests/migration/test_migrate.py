@@ -96,6 +96,7 @@ def test_a_changed_function_is_applied_again_with_its_grants(conn: Connection) -
     assert migrate(conn) == [
         SchemaChange(kind="functions", name="partition_of"),
         SchemaChange(kind="functions", name="transaction_uuid"),
+        SchemaChange(kind="roles", name="condition"),
         SchemaChange(kind="roles", name="roles"),
     ]
     require_schema(conn)

@@ -44,7 +44,8 @@ def test_they_are_kept_as_units(
 def _upgrade(empty: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = tmp_path / "sql"
     shutil.copytree(sql_root() / "roles", old / "roles")
-    (old / "roles" / "roles.sql").write_text("select 1")
+    for file in (old / "roles").iterdir():
+        file.write_text("select 1")
     (old / "migrations").mkdir()
     for name in ("0001_log", "0002_groups"):
         shutil.copy(sql_root() / "migrations" / f"{name}.sql", old / "migrations")

@@ -20,7 +20,8 @@ from gapless.errors import ConfigError
 from gapless.settings import environment_schema
 from gapless.settings.schema import DEFAULT_SCHEMA
 
-# MUST not match the roles gapless_producer, gapless_consumer, gapless_operator, nor `gapless seek`.
+# MUST not match the roles gapless_producer, gapless_consumer, gapless_operator, gapless_condition,
+# nor `gapless seek`.
 # It begins with the word itself, so that the search is one for a literal.
 _NAMED = re.compile(
     r"gapless(?:"

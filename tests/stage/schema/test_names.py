@@ -95,7 +95,7 @@ def test_nothing_of_the_source_stays_in_the_default_schema() -> None:
         assert not left
         assert "742700" not in moved
         assert not re.search(
-            r"gapless_(?!(producer|consumer|operator|transaction_id)\b)",
+            r"gapless_(?!(producer|consumer|operator|condition|transaction_id)\b)",
             re.sub(r"log_segment_gapless|taken_by_gapless", "", moved),
         )
 
