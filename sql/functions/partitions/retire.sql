@@ -23,7 +23,7 @@ begin
   where t.topic_id = _topic_id
   for share skip locked;
   for old in
-    select l.partition_id from gapless.lease l
+    select l.partition_id, l.epoch from gapless.lease l
     where l.group_id = _group_id and l.topic_id = _topic_id
       and l.partition_id >= here.partitions
     order by l.partition_id
@@ -45,9 +45,10 @@ begin
       delete from gapless.lease l
       where l.group_id = _group_id and l.topic_id = _topic_id
         and l.partition_id = old.partition_id;
-      -- It is told to go; should the partition come back before, it is fenced (I7).
+      -- It is told to go; should the partition come back before, it is fenced (I7). The lease may have an epoch
+      -- whose owner has not put its fence in yet: it is kept, so that none is ever given out twice.
       update gapless.consumer_offsets c
-      set token = null, installed_offset = null, passed = here.layout
+      set epoch = greatest(c.epoch, old.epoch), token = null, installed_offset = null, passed = here.layout
       where c.group_id = _group_id and c.topic_id = _topic_id
         and c.partition_id = old.partition_id;
       retired := retired + 1;

@@ -278,6 +278,23 @@ def test_a_retired_partition_comes_back(players: Players) -> None:
     assert group.offsets()[3] == 3
 
 
+def test_no_epoch_is_given_twice_though_its_fence_was_never_put_in(players: Players) -> None:
+    """A worker lost its session between acquire() and install_fence(); then the partition went and came back."""
+    group = players.group()
+    players.publish(*one_key_each(players, 4))
+    group.assignment(3)
+    lost = players.value(
+        "select gapless.acquire(l.group_id, l.topic_id, l.partition_id, l.owner, gen_random_uuid())"
+        " from gapless.lease l where l.partition_id = 3"
+    )
+    players.change(2)
+    group.drain()
+    assert 3 not in group.leases()
+    players.change(4)
+    players.publish(*one_key_each(players, 4))
+    assert group.assignment(3).epoch > lost
+
+
 def test_what_is_locked_is_retired_the_next_time(dsn: str, players: Players) -> None:
     """sync() waits for nobody: it has the group's row, and nobody could plan."""
     group = players.group()
