@@ -77,13 +77,16 @@ from pg_proc p where p.pronamespace = to_regnamespace('gapless')
 -- (PostgreSQL 16).
 do $$
 declare
-  known constant text[] := array['gapless_operator', 'gapless_consumer', 'gapless_producer'];
+  known constant text[] := array[
+    'gapless_operator', 'gapless_consumer', 'gapless_producer', 'gapless_condition'
+  ];
   each text;
 begin
   foreach each in array known loop
     if exists (
       select from pg_auth_members m join pg_roles r on r.oid = m.roleid join pg_roles w on w.oid = m.member
       where r.rolname = each and w.rolname <> all (known) and not m.admin_option
+        and (each <> 'gapless_condition' or w.rolname <> current_user)    -- init granted it
     ) then
       continue;
     end if;
@@ -99,5 +102,5 @@ $$;
 
 -- name: roles_left
 select r.rolname::text from pg_roles r
-where r.rolname in ('gapless_operator', 'gapless_consumer', 'gapless_producer')
+where r.rolname in ('gapless_operator', 'gapless_consumer', 'gapless_producer', 'gapless_condition')
 order by 1

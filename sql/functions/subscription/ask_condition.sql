@@ -12,6 +12,12 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
+-- As make_condition() has them: one text means one thing.
+set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
+set intervalstyle = 'postgres'
+set array_nulls = on
+set transform_null_equals = off
 as $$
 declare
   asked name := 'condition_' || replace(_digest::text, '-', '');

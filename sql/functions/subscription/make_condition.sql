@@ -10,6 +10,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
+-- One text means one thing, whoever's session compiles it or asks it.
+set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
+set intervalstyle = 'postgres'
+set array_nulls = on
+set transform_null_equals = off
 as $$
 declare
   wanted uuid := md5(_text)::uuid;
@@ -24,12 +30,12 @@ begin
   if found then
     return wanted;
   end if;
+  perform gapless.check_condition_text(_text);
   lock table gapless.condition in share row exclusive mode;
   perform from gapless.condition c where c.digest = wanted;
   if found then
     return wanted;
   end if;
-  perform gapless.check_condition_text(_text);
   begin
     execute format(
       'create function gapless.%I(e gapless.condition_event, s gapless.condition_subscription) returns boolean '

@@ -1,6 +1,7 @@
 -- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the
 -- units with matches aside, to be handled again at once, for this subscription alone. Returns how many matched. A
--- unit that waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises.
+-- unit that waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises, or is
+-- still being asked when statement_timeout is over.
 -- locks: the letters of these units
 create or replace function gapless.set_missed_aside(
   _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint
@@ -32,6 +33,11 @@ begin
   if answer.failed <> '{}' then
     raise exception 'it stays stopped, for its condition raises about offsets % to % of partition %: %',
       _first, _last, _partition_id, answer.reasons[1]
+      using errcode = 'GL409';
+  end if;
+  if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not asked about all of them
+    raise exception 'it stays stopped, for its condition takes longer than statement_timeout about offsets % to % of '
+      'partition %', _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
   for unit in

@@ -300,7 +300,8 @@ REFUSED = {
     "true -- x": "no comments",
     "true /* x */": "no comments",
     "true and (": "opens a parenthesis that it does not close",
-    "exists (select 1 from public.effect)": "no subqueries",
+    "exists (select 1 from pg_class)": "no subqueries",
+    "exists (select 1 from public.effect)": "nothing of schema public",
     "(select true)": "no subqueries",
     "true union select true": "syntax error",
     "nextval('public.effect_n_seq') > 0": "public.effect_n_seq",
@@ -316,15 +317,25 @@ REFUSED = {
     "table_to_xml('pg_class', true, false, '') is null": "no values of type",
     "ts_rewrite('a'::tsquery, 'select 1') is null": "may not call ts_rewrite",
     "dblink('x', 'select 1') is null": "does not exist",
-    "copy public.effect to '/tmp/x'": "syntax error",
+    "copy public.effect to '/tmp/x'": "nothing of schema public",
     "'pg_class'::regclass is not null": "no values of type regclass",
     "repeat('x', 1000000000) is null": "may not call repeat",
     "random() > 0.5": "may not call random",
     "generate_series(1, 10) > 1": "may not call generate_series",
     "count(*) > 1": "an expression over e and s",
-    "public.evil(1) = 1": "what PostgreSQL comes with, and not function public.evil",
-    "1 operator(public.===) 1": "what PostgreSQL comes with, and not operator public.===",
-    "gapless.topic_id('orders') = 1": "what PostgreSQL comes with, and not function gapless.topic_id",
+    "public.evil(1) = 1": "nothing of schema public",
+    "public . evil(1) = 1": "nothing of schema public",
+    "1 operator(public.===) 1": "nothing of schema public",
+    "gapless.topic_id('orders') = 1": "nothing of schema gapless",
+    "'{1}'::pg_temp.dd[] is null": "nothing of schema pg_temp",
+    "'{1}'::e.dd[] is null": "no type of schema e",
+    "cast('{1}' as s.dd) is null": "no type of schema s",
+    "s.dd '{1}' is null": "no type or function of schema s",
+    "e.dd('{1}') is null": "no type or function of schema e",
+    "1 operator(e.=) 1": "fields of e and s, and not e.=",
+    "length(format('%150000000sx', e.key)) > 0": "may not call format",
+    "replace(e.key, 'a', e.key) = ''": "may not call replace",
+    "'a'::char(10485760) = e.key": "may not call bpchar",
     "e'\\' or true or '": "a text without a space before it",
     "U&'\\0041' = 'A'": "a text without a space before it",
     "$1 is null": "outside of a text in single quotes: $",
@@ -357,6 +368,52 @@ def test_what_is_refused(world: World, group: Group, text: str) -> None:
     assert REFUSED[text] in said
     made = "select count(*) from pg_proc where proname = 'condition_' || md5(%s)"
     assert world.value(made, text) == 0
+
+
+def test_nothing_of_a_session_is_run_by_the_parser(world: World, group: Group) -> None:
+    """The input function of an array or a row runs the CHECK of a domain in it, with the rights of who parses."""
+    for made in (
+        "function pg_temp.evil(int) returns boolean language plpgsql"  # noqa: ISC004
+        " as $$ begin raise 'it was run' using errcode = 'XX000'; end $$",
+        "domain pg_temp.dd as int check (pg_temp.evil(value))",
+        "type pg_temp.cc as (a pg_temp.dd)",
+        "temporary table tt (a pg_temp.dd)",
+    ):
+        world.conn.execute(f"create {made}".encode())
+    for text in (
+        "'{1}'::dd[] is null",
+        "'{1}'::_dd is null",
+        "cc '(1)' is null",
+        "'(1)'::TT is null",
+    ):
+        with pytest.raises(
+            psycopg.Error, match="a temporary type or table of this session"
+        ) as caught:
+            subscribe(group, "ann", text)
+        assert caught.value.sqlstate == "GL400"
+    for dropped in (
+        "table tt",
+        "type pg_temp.cc",
+        "domain pg_temp.dd",
+        "function pg_temp.evil(int)",
+    ):
+        world.conn.execute(f"drop {dropped}".encode())
+
+
+def test_a_text_means_the_same_in_every_session(world: World, group: Group) -> None:
+    """Whatever the settings of the one that compiles it."""
+    text = "e.created_ts > timestamptz '2026-11-25 00:00' or e.key = null"
+    with world.conn.transaction():
+        world.conn.execute("set local timezone = 'Asia/Tokyo'")
+        world.conn.execute("set local transform_null_equals = on")
+        subscribe(group, "ann", text)
+    world.conn.execute("set timezone = 'UTC'")
+    made = world.value(
+        "select pg_get_functiondef(p.oid) from pg_proc p where p.proname = 'condition_' || md5(%s)",
+        text,
+    )
+    assert "2026-11-25 00:00:00+00" in made
+    assert "IS NULL" not in made
 
 
 @pytest.mark.parametrize(
