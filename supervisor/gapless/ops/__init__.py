@@ -176,7 +176,7 @@ if TYPE_CHECKING:
         show_schedule,
     )
     from gapless.ops.schemas import (
-        SchemaChange,
+        ChangedSchema,
         SchemaCheck,
         SchemaInfo,
         SchemaProblem,
@@ -225,16 +225,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
-    "CaptureInfo", "Chain", "ChainUnit", "Chunk", "ClassicInfo", "CreatedGroup", "CreatedKey",
-    "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit", "EventSearch",
-    "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding", "FoundEvents",
-    "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace", "Happened",
-    "ImportedEvent", "ImportedUnit", "Installed", "InstalledAsConfigured", "JsonLines", "KeyInfo",
-    "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead", "ParkedBehind",
-    "Paused", "PipelineStanding", "PlannedLock", "Point", "PublishedLines", "QueueJob",
-    "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline", "ReplayInfo",
-    "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice", "ReplayTrial",
-    "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo", "SchemaChange",
+    "CaptureInfo", "Chain", "ChainUnit", "ChangedSchema", "Chunk", "ClassicInfo", "CreatedGroup",
+    "CreatedKey", "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit",
+    "EventSearch", "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding",
+    "FoundEvents", "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace",
+    "Happened", "ImportedEvent", "ImportedUnit", "Installed", "InstalledAsConfigured", "JsonLines",
+    "KeyInfo", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead",
+    "ParkedBehind", "Paused", "PipelineStanding", "PlannedLock", "Point", "PublishedLines",
+    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
+    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
+    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
     "SchemaCheck", "SchemaInfo", "SchemaProblem", "ServerInfo", "Skipped", "SubscriptionChange",
     "SubscriptionInfo", "TableSize", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
     "TopicPartition", "UnroutedId", "UpgradePlan", "WebhookInfo", "WebhookTrial", "Wish",
@@ -338,7 +338,7 @@ if not TYPE_CHECKING:
                 "run_schedule show_schedule"
             ),
             "gapless.ops.schemas": (
-                "SchemaChange SchemaCheck SchemaInfo SchemaProblem add_schema check_schema "
+                "ChangedSchema SchemaCheck SchemaInfo SchemaProblem add_schema check_schema "
                 "list_schemas remove_schema show_schema"
             ),
             "gapless.ops.subscriptions": (

@@ -85,7 +85,7 @@ class SchemaCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaChange:
+class ChangedSchema:
     """What became of the schema of a type. version: the newest one, None: none is left."""
 
     topic: str
@@ -128,7 +128,7 @@ def add_schema(
     event_type: str | None = None,
     compatibility: Compatibility | None = None,
     force: bool = False,
-) -> SchemaChange:
+) -> ChangedSchema:
     """Give a type of events (None: *) a new version of its schema; within 5 s it counts everywhere.
 
     schema: its JSON text, at most 1 000 000 bytes. compatibility: what it has to be to the version
@@ -149,7 +149,7 @@ def add_schema(
         after_version=0 if before is None else before.version,
     )
     is_new = before is None or version != before.version
-    return SchemaChange(topic=topic, event_type=found.event_type, version=version, changed=is_new)
+    return ChangedSchema(topic=topic, event_type=found.event_type, version=version, changed=is_new)
 
 
 def check_schema(
@@ -200,7 +200,7 @@ def check_schema(
 
 def remove_schema(
     conn: Connection[Any], topic: str, event_type: str | None = None, version: int | None = None
-) -> SchemaChange:
+) -> ChangedSchema:
     """Take a version of the schema of a type (None: *) away, None: all; what is left counts.
 
     Raises RefusedError (GL404) for an unknown topic, and where there is nothing to take away.
@@ -215,7 +215,7 @@ def remove_schema(
     )
     left = [each.version for each in list_schemas(conn, topic, wanted)]
     newest = max(left, default=None)
-    return SchemaChange(topic=topic, event_type=wanted, version=newest, changed=True)
+    return ChangedSchema(topic=topic, event_type=wanted, version=newest, changed=True)
 
 
 def _compared(
