@@ -18,7 +18,7 @@ import pytest
 from docs.scripts import script
 
 reference = script("_reference")
-_UNITS = "requests|events|units|bytes|characters|seconds|calls|partitions|letters|rows|offset|days|timedelta"
+_UNITS = "requests|files|events|units|bytes|characters|seconds|calls|partitions|letters|rows|offset|days|timedelta"
 _UNIT_IN_NAME = re.compile(
     r"_(?:s|ms|bytes|events|units|rows|count|lines|chunks)(?:_max)?$|^chunks_\w+$|"
     r"^(?:events|units|partitions|bytes|groups|topics|members|transactions|duplicates|batches)$"

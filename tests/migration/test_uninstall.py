@@ -27,7 +27,7 @@ from gapless.ops.subscriptions import subscribe
 from gapless.ops.switch import switch_group
 from gapless.ops.webhooks import add_webhook
 
-ROLES = ("gapless_consumer", "gapless_operator", "gapless_producer")
+ROLES = ("gapless_condition", "gapless_consumer", "gapless_operator", "gapless_producer")
 # Everything that has a name, in this database and in the cluster, and who may do what with it.
 CATALOGS = {
     "class": "select oid, relname, relkind::text, relacl::text, relhastriggers from pg_class",

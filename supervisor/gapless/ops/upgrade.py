@@ -62,11 +62,11 @@ class UpgradePlan:
     """What install_schema() would do.
 
     installed: the last migration of the database; None: it has no schema. migrations: that it
-    lacks. functions: the number of files of functions that are new or other ones. views: the number of
-    files of views that are new or other ones. locks: on tables that are there. gone: functions that will be no
-    more: programs that call them have to be changed before. seconds: about how many seconds it
-    takes, without those in which it waits for locks. rows_per_s_read: rows that are taken to be
-    read in a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
+    lacks. functions: files of functions that are new or other ones. views: files of views that are
+    new or other ones. locks: on tables that are there. gone: functions that will be no more:
+    programs that call them have to be changed before. seconds: about how many seconds it takes,
+    without those in which it waits for locks. rows_per_s_read: rows that are taken to be read in
+    a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
     milliseconds that each file is taken to need.
     """
 

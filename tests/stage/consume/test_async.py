@@ -350,7 +350,7 @@ class TestAtLeastOnce:
 
         made = handler(topic="t", delivery="at-least-once")(call)
         calls = Calls(made, 1, lambda: None)
-        calls.begin(testing.make_unit([1]))
+        calls.begin(testing.make_unit([1]), conn)
         threading.Event().wait(0.1)
         calls.abandon()
         for _ in range(100):

@@ -77,7 +77,7 @@ def speaks(world: World) -> Handler:
         "group",
         "batch",
         "habits",
-        "on_invalid",  # in tests/stage/schemas
+        "guard",  # of on_invalid: in tests/stage/schemas
         "topics",  # of a queue, as the three that follow: see the queue that speaks
         "weights",
         "mode",

@@ -44,7 +44,7 @@ def new_server(server_dsn: str) -> Iterator[str]:
     with throwaway_cluster({}) as cluster:
         dsn = cluster.dsn()
         with psycopg.connect(server_dsn) as here, psycopg.connect(dsn, autocommit=True) as there:
-            for role in ("producer", "consumer", "operator"):
+            for role in ("producer", "consumer", "operator", "condition"):
                 there.execute(f"create role gapless_{role} nologin".encode())
             if here.info.user != there.info.user:
                 there.execute(f"create role {here.info.user} superuser".encode())

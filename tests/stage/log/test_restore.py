@@ -129,7 +129,7 @@ def new_server(server_dsn: str) -> Iterator[str]:
         with psycopg.connect(server_dsn) as here, psycopg.connect(dsn, autocommit=True) as there:
             if here.info.server_version // 10000 != there.info.server_version // 10000:
                 pytest.skip("the servers have different versions")
-            for role in ("producer", "consumer", "operator"):
+            for role in ("producer", "consumer", "operator", "condition"):
                 there.execute(f"create role gapless_{role} nologin")
             if here.info.user not in ("gapless", "postgres"):
                 pytest.skip("the owner of the schema is unknown to the new server")
