@@ -43,7 +43,7 @@ def listening(gateway: Served, streams: int) -> Iterator[list[socket.socket]]:
 
 @pytest.mark.long
 def test_a_thousand_streams_fit_200_mib(serve: Serve, orders: Topic) -> None:
-    gateway = serve()
+    gateway = serve("--connections-per-address", str(2 * STREAMS))
     gateway.publish(0)
     with listening(gateway, STREAMS) as socks:
         assert rss_mib(gateway) < STREAMS_MIB_MAX
