@@ -59,13 +59,7 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _subscribed(snapshot),
-        _table(
-            ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
-            [
-                (each.topic, ",".join(each.types), each.versions, each.unfit)
-                for each in snapshot.checked
-            ],
-        ),
+        _checked(snapshot),
         _table(
             ("ATTACHED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
@@ -128,6 +122,16 @@ def _subscribed(snapshot: Snapshot) -> str:
                 *(each.stopped, each.near, age(each.first_left_s)),
             )
             for each in snapshot.subscribed
+        ],
+    )
+
+
+def _checked(snapshot: Snapshot) -> str:
+    return _table(
+        ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
+        [
+            (each.topic, ",".join(each.types), each.versions, each.unfit)
+            for each in snapshot.checked
         ],
     )
 
