@@ -119,7 +119,7 @@ class Play:
         world = self.group.world
         waits = (
             "select pid from pg_stat_activity where datname = current_database()"
-            " and wait_event_type = 'Lock' and query like '%resume_subscription%'"
+            " and wait_event_type = 'Lock' and query like '%%resume_subscription%%'"
         )
         with connect(world.dsn, role="test") as other, other.transaction():
             lock = "select from gapless.consumer_offsets where group_id = %s for update"
@@ -132,7 +132,7 @@ class Play:
             lambda: (
                 not world.rows(
                     "select from pg_stat_activity where datname = current_database()"
-                    " and application_name like '%child%'"
+                    " and application_name like '%%child%%'"
                 )
             ),
             "its session ends",
