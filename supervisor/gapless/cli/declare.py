@@ -22,7 +22,7 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.cli.context import flags_of, load_all, open_connection
-from gapless.cli.parser import Parser, whole
+from gapless.cli.parser import GLOBALS, Parser, whole
 
 Args = argparse.Namespace
 Conn = Connection[Any]
@@ -190,7 +190,8 @@ class Verb:
 
     def _run(self, name: str, rows: Sequence[Argument | Arguments], args: Args) -> int:
         args.given = _given(rows, args)
-        vars(args).update(args.given)
+        # What every command takes stays that: a file of `schemas` is no --schema.
+        vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
         if self.check is not None:
             self.check(args)
         if not self.connects:

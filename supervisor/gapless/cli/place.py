@@ -59,10 +59,7 @@ def _place(args: argparse.Namespace) -> GroupPlace:
     said: GroupPlace = args.place
     topic: str | None = args.topic
     number: int | None = getattr(args, "partition", None)
-    for name, option, own in (
-        ("topic", topic, said.topic),
-        ("partition", number, said.partition),
-    ):
+    for name, option, own in (("topic", topic, said.topic), ("partition", number, said.partition)):
         if option is not None and own is not None and option != own:
             raise UsageError(f"{said} and --{name} {option}: which of the two?")
     return replace(
