@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -32,7 +33,7 @@ _MODES: dict[str, LiteralString] = {
     "AccessExclusiveLock": "access exclusive",
 }
 _BUSIEST = ("outbox_message_t", "log_segment")
-_LOCK_MS_MAX = 300  # a deadlock is looked for after 1 s
+_LOCK_TIMEOUT = {"timeout": "300ms"}  # a deadlock is looked for after 1 s
 _PAUSE_S = 0.2
 _PATIENCE_S = 60
 _REPEATABLE = ("functions", "views", "roles")
@@ -99,11 +100,17 @@ def _lock(conn: Connection, changes: list[_File]) -> None:
     No lock is waited for as long as it takes to find a deadlock: of two that wait for each other, a
     publisher and us, the publisher might be the one that fails. Raises LockNotAvailable.
     """
-    conn.execute(query("connect", "local_lock_timeout"), {"timeout": f"{_LOCK_MS_MAX}ms"})
+    conn.execute(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT)
+    for statement in _lock_statements(conn, changes):
+        conn.execute(statement)
+
+
+def _lock_statements(conn: Connection, changes: list[_File]) -> Iterator[sql.Composed]:
+    """Yield a LOCK for each table that is there, and that the files lock."""
     for table, mode in _strongest(changes).items():
         if conn.execute(query("schema", "has_table"), {"table": table}).fetchone() == (True,):
             name = sql.Identifier(schema(), table)
-            conn.execute(sql.SQL("lock table {} in {} mode").format(name, sql.SQL(_MODES[mode])))
+            yield sql.SQL("lock table {} in {} mode").format(name, sql.SQL(_MODES[mode]))
 
 
 def _strongest(changes: list[_File]) -> dict[str, str]:
@@ -172,12 +179,18 @@ def newest(conn: Connection) -> str | None:
 
 
 def script(conn: Connection) -> str:
-    """Return what migrate() would run now as one transaction for psql; "" when nothing."""
+    """Return what migrate() would run now as one transaction for psql; "" when nothing.
+
+    It locks first, as migrate() does. psql does not repeat it: who waits longer than 0.3 s for a
+    lock finds nothing changed, and runs it again.
+    """
     changes = _due(conn)
     if not changes:
         return ""
     literal = ClientCursor(conn)
     parts = ["begin", *(query("schema", name) for name in _BEGINNING)]
+    parts.append(literal.mogrify(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT))
+    parts += [each.as_string(conn) for each in _lock_statements(conn, changes)]
     for file in changes:
         parts += [here(file.source), literal.mogrify(query("schema", "record"), _record(file))]
     return "".join(f"{part.strip().removesuffix(';')};\n\n" for part in [*parts, "commit"])

@@ -15,6 +15,7 @@ from gapless.errors import (
     InvalidPayloadError,
     PublishError,
     ReceiptError,
+    UncheckedError,
     UsageError,
     one_line,
 )
@@ -28,6 +29,7 @@ _BY_STATE = {
 }  # fmt: skip
 _BY_KIND: dict[type[Exception], int] = {
     ReceiptError: 409,
+    UncheckedError: 500,
     PublishError: 422,
     UsageError: 400,
     psycopg.DataError: 422,

@@ -75,6 +75,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  different match and where they have), may_expire, near (in the last tenth of their
                  time), stopped (their events wait, for their SQL condition raised or was slow),
                  first_left_s (until the first goes; null: none may expire)
+    checked      topic, types (of events that have a JSON Schema; * is for those without one),
+                 versions (how many schemas count), unfit (units that are dead letters because an
+                 event fits none, of 10000 dead letters that are looked at)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
@@ -121,6 +124,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         **_strangers(snapshot),
         "filters": [_renamed(each) for each in snapshot.filters],
         "subscribed": [_renamed(each) for each in snapshot.subscribed],
+        "checked": [asdict(each) for each in snapshot.checked],
         "expiring": [_renamed(each) for each in snapshot.expiring],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),

@@ -8,6 +8,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.status.checked import Checked
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
@@ -60,6 +61,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         captures = _ask(conn, "captures", FaultyCapture)
         filters = _ask(conn, "filters", Filtered)
         subscribed = _ask(conn, "subscribed", Subscribed)
+        checked = _ask(conn, "checked", Checked)
         expiring = _ask(conn, "expiring", Expiring)
         attachments = _ask(conn, "attachments", FaultyAttachment)
         classics = _ask(conn, "classics", FaultyClassic)
@@ -83,6 +85,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             captures=tuple(captures),
             filters=tuple(filters),
             subscribed=tuple(subscribed),
+            checked=tuple(checked),
             expiring=tuple(expiring),
             attachments=tuple(attachments),
             classics=tuple(classics),

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.checked import Checked
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
@@ -193,6 +194,7 @@ class Snapshot:
     captures: tuple[FaultyCapture, ...] = ()
     filters: tuple[Filtered, ...] = ()
     subscribed: tuple[Subscribed, ...] = ()
+    checked: tuple[Checked, ...] = ()
     expiring: tuple[Expiring, ...] = ()
     attachments: tuple[FaultyAttachment, ...] = ()
     classics: tuple[FaultyClassic, ...] = ()

@@ -20,7 +20,7 @@ _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
         *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
-        *("KEPT", "PASSED", "UNASKED"),
+        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT"),
     }
 )
 
@@ -59,6 +59,13 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _subscribed(snapshot),
+        _table(
+            ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
+            [
+                (each.topic, ",".join(each.types), each.versions, each.unfit)
+                for each in snapshot.checked
+            ],
+        ),
         _table(
             ("ATTACHED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
