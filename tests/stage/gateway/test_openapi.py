@@ -129,7 +129,10 @@ def test_no_method_but_those_described(open_to_all: Client) -> None:
     for path in {each.path for each in OPERATIONS}:
         described = {each.method for each in OPERATIONS if each.path == path}
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - described:
-            problem(open_to_all.client.request(method, path.replace("{", "").replace("}", "")), 405)
+            done = open_to_all.client.request(method, path.replace("{", "").replace("}", ""))
+            problem(done, 405)
+            allowed = {each.strip() for each in done.headers["allow"].split(",")}
+            assert allowed - {"HEAD"} == described, path
 
 
 def test_an_answer_that_is_not_described_is_seen() -> None:
