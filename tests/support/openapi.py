@@ -52,11 +52,11 @@ class Operation:
     def __repr__(self) -> str:
         return f"{self.method} {self.path}"
 
-    def requests(self, known: dict[str, list[str]]) -> st.SearchStrategy[Sent]:
+    def requests(self, known: dict[str, list[Any]]) -> st.SearchStrategy[Sent]:
         """Requests of it; `known`: values of parameters and fields that mean something, by name."""
         return st.composite(self._draw)(known)
 
-    def _draw(self, draw: st.DrawFn, known: dict[str, list[str]]) -> Sent:
+    def _draw(self, draw: st.DrawFn, known: dict[str, list[Any]]) -> Sent:
         path, is_allowed = self.path, True
         query: dict[str, str] = {}
         headers: dict[str, str] = {}
@@ -77,7 +77,10 @@ class Operation:
         if bodies:
             kind = draw(st.sampled_from(sorted(bodies)))
             schema = bodies[kind]["schema"]
-            value = draw(value_of(schema, known) | _bent(schema, known))
+            right = value_of(schema, known)
+            if kind in known:
+                right = st.sampled_from(known[kind])
+            value = draw(st.one_of([right] * 4 + [_bent(schema, known)]))
             headers["Content-Type"] = kind
             is_json = "json" in kind and "ndjson" not in kind
             content = json.dumps(value).encode() if is_json else str(value).encode()
@@ -90,21 +93,25 @@ class Operation:
             return f"status {status} is not described"
         if status < 300 and not sent.is_allowed:
             return "the description does not allow what was done"
-        content = self.said["responses"][str(status)].get("content", {})
-        kind = headers.get("content-type", "").partition(";")[0]
-        if not content:
-            return f"a body that is not described: {body[:100]!r}" if body else None
-        if kind not in content:
-            return f"Content-Type {kind!r} is not described"
-        if "json" not in kind:
-            return None
-        found = json.loads(body)
-        if status >= 400 and found["status"] != status:
-            return f"a problem of {found['status']}"
-        validator = jsonschema_rs.validator_for(content[kind]["schema"], validate_formats=True)
-        return next(
-            (f"{each.instance_path}: {each.message}" for each in validator.iter_errors(found)), None
-        )
+        return _complaint_of_body(self.said["responses"][str(status)], status, headers, body)
+
+
+def _complaint_of_body(said: dict[str, Any], status: int, headers: Any, body: bytes) -> str | None:
+    content = said.get("content", {})
+    kind = headers.get("content-type", "").partition(";")[0]
+    if not content:
+        return f"a body that is not described: {body[:100]!r}" if body else None
+    if kind not in content:
+        return f"Content-Type {kind!r} is not described"
+    if "json" not in kind:
+        return None
+    found = json.loads(body)
+    if status >= 400 and found["status"] != status:
+        return f"a problem of {found['status']}"
+    validator = jsonschema_rs.validator_for(content[kind]["schema"], validate_formats=True)
+    return next(
+        (f"{each.instance_path}: {each.message}" for each in validator.iter_errors(found)), None
+    )
 
 
 def operations(document: dict[str, Any]) -> Iterator[Operation]:
@@ -115,7 +122,7 @@ def operations(document: dict[str, Any]) -> Iterator[Operation]:
                 yield Operation(document, path, method)
 
 
-def value_of(schema: dict[str, Any], known: dict[str, list[str]]) -> st.SearchStrategy[Any]:
+def value_of(schema: dict[str, Any], known: dict[str, list[Any]]) -> st.SearchStrategy[Any]:
     """Values that a schema allows, nearly all of them."""
     assert set(schema) <= KEYWORDS, (
         f"tests/support/openapi.py has to learn {set(schema) - KEYWORDS}"
@@ -133,7 +140,7 @@ def value_of(schema: dict[str, Any], known: dict[str, list[str]]) -> st.SearchSt
 
 
 def _of_type(
-    kind: str, schema: dict[str, Any], known: dict[str, list[str]]
+    kind: str, schema: dict[str, Any], known: dict[str, list[Any]]
 ) -> st.SearchStrategy[Any]:
     if kind == "object":
         return _objects(schema, known)
@@ -170,13 +177,17 @@ def _texts(schema: dict[str, Any]) -> st.SearchStrategy[str]:
 
 @st.composite
 def _objects(
-    draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[str]]
+    draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[Any]]
 ) -> dict[str, Any]:
     made = {}
     for name, each in schema.get("properties", {}).items():
-        if name in schema.get("required", []) or draw(st.booleans()):
+        if name in schema.get("required", []) or not draw(st.integers(0, 3)):
             own = value_of(each, known)
-            made[name] = draw(st.sampled_from(known[name]) | own if name in known else own)
+            made[name] = draw(
+                st.one_of([st.sampled_from(known.get(name, [None]))] * 3 + [own])
+                if name in known
+                else own
+            )
     more = schema.get("additionalProperties", True)
     if isinstance(more, dict):
         made |= draw(st.dictionaries(TEXT, value_of(more, known), max_size=2))
@@ -184,7 +195,7 @@ def _objects(
 
 
 @st.composite
-def _bent(draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[str]]) -> Any:
+def _bent(draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[Any]]) -> Any:
     """What a schema allows, but for one member; or anything."""
     value = draw(value_of(schema, known))
     if not isinstance(value, dict):
@@ -196,7 +207,7 @@ def _bent(draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[str]]) 
 
 def _parameter(schema: dict[str, Any], known: list[str], where: str) -> st.SearchStrategy[str]:
     own = value_of(schema, {}).map(lambda each: each if isinstance(each, str) else json.dumps(each))
-    text = st.one_of([own, TEXT, *([st.sampled_from(known)] * 2 if known else [])])
+    text = st.one_of([own, TEXT, *([st.sampled_from(known)] * 6 if known else [own] * 3)])
     if where == "path":  # one segment of it, that a client does not take for another path
         return text.filter(lambda each: each not in ("", ".", "..") and "/" not in each)
     if where == "header":

@@ -54,9 +54,7 @@ def test_the_javascript(gateway: Client, conn: Connection, tmp_path: Path) -> No
         "  console.log(JSON.stringify({ payload, ...said }));\n  process.exit(0);\n}\n"
         f"{follow}"
     )
-    done = subprocess.run(
-        [node, program], capture_output=True, text=True, check=False, timeout=100
-    )
+    done = subprocess.run([node, program], capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["payload"] == {"total": 9}
