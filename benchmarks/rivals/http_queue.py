@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -50,8 +51,7 @@ def main() -> None:
     from starlette.responses import JSONResponse, Response, StreamingResponse  # noqa: PLC0415
     from starlette.routing import Route  # noqa: PLC0415
 
-    parts = conninfo_to_dict(os.environ[DSN])
-    where = {name: parts[key] for key, name in _NAMES.items() if key in parts}
+    where = _where()
     insert, behind = (
         query("http_queue_insert").decode(),
         query("http_queue_behind").decode(),
@@ -94,6 +94,12 @@ def main() -> None:
         Route(f"{PATH}/stream", stream),
     ]
     uvicorn.run(Starlette(routes=routes, lifespan=connected), port=0, access_log=False)
+
+
+def _where() -> dict[str, Any]:
+    """Return the database as asyncpg takes it: it knows no keywords and values in one text."""
+    parts = conninfo_to_dict(os.environ[DSN])
+    return {name: parts[key] for key, name in _NAMES.items() if key in parts}
 
 
 if __name__ == "__main__":
