@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -80,17 +80,23 @@ PAGE = (Way("GET", "/", page), Way("GET", "/page/{name:path}", page_file))
 
 def make_app(gateway: Gateway) -> Starlette:
     """Return the application that a server of ASGI runs."""
+    paths: dict[str, dict[str, Way]] = {}
+    for way in (*WAYS, *PAGE):  # one route a path, or Allow would name one of its methods only
+        paths.setdefault(way.path, {})[way.method] = way
     routes = [
-        Route(way.path, _answering(gateway, way), methods=[way.method], name=way.path)
-        for way in (*WAYS, *PAGE)
+        Route(path, _answering(gateway, ways), methods=list(ways), name=path)
+        for path, ways in paths.items()
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
     app.router.redirect_slashes = False  # it would lead to whatever Host says
     return app
 
 
-def _answering(gateway: Gateway, way: Way) -> Callable[[Request], Awaitable[Response]]:
+def _answering(
+    gateway: Gateway, ways: Mapping[str, Way]
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        way = ways["GET" if request.method == "HEAD" else request.method]
         try:
             await gateway.access.check(request, way.scope)
             response = await way.endpoint(gateway, request)
