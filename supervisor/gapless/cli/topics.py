@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gapless import ops
 from gapless.cli.context import load_all, open_connection
-from gapless.cli.declare import Args, Command, Conn, flag, opt, partitions, yes
+from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, partitions, yes
 from gapless.cli.parser import whole
 from gapless.cli.retention import (
     DEDUPE_WINDOW,
@@ -34,6 +34,7 @@ examples:
   gapless topics alter orders --retention 7d
   gapless topics alter orders --dedupe-window 24h
   gapless topics alter orders --direct
+  gapless topics alter prices --compact
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
@@ -41,6 +42,10 @@ examples:
 
 _ID_MAX = 2**31 - 1
 command = Command("topics")
+_COMPACT = one_of(
+    flag("--compact", "keep the latest event of each key, beside the log"),
+    flag("--no-compact", "keep it no longer"),
+)
 
 
 @command.verb("list all topics (also without a verb)")
@@ -66,6 +71,7 @@ def _tell(changes: Sequence[ops.TopicChange]) -> None:
     partitions(),
     RETENTION,
     DEDUPE_WINDOW,
+    flag("--compact", "keep the latest event of each key, beside the log"),
     connects=False,
 )
 def _create(args: Args) -> int:
@@ -73,6 +79,8 @@ def _create(args: Args) -> int:
     loaded = load_all(args, new_topic_flags(args))
     with open_connection(args, "topics", loaded.settings) as conn:
         topic, is_new = ensure_as_configured(conn, args.name, loaded, window_s)
+        if args.compact:
+            ops.alter_topic(conn, args.name, compact=True)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
     return answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
@@ -80,10 +88,10 @@ def _create(args: Args) -> int:
 
 def _check_alter(args: Args) -> None:
     parts = (args.partitions, args.retention, args.archive, args.overrun, args.dedupe_window)
-    if all(part is None for part in parts) and not args.direct:
+    if all(part is None for part in parts) and not (args.direct or args.compact or args.no_compact):
         raise UsageError(
-            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window "
-            "or --direct"
+            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window, "
+            "--direct, --compact or --no-compact"
         )
     parse_window(args.dedupe_window)
 
@@ -96,6 +104,7 @@ def _check_alter(args: Args) -> None:
     *RETENTION_WAITS,
     DEDUPE_WINDOW,
     flag("--direct", "let it take messages for one group, from now on"),
+    _COMPACT,
     check=_check_alter,
 )
 def _alter(conn: Conn, args: Args) -> int:
@@ -106,6 +115,7 @@ def _alter(conn: Conn, args: Args) -> int:
         retention=changed(args, ops.find_retention(conn, args.name)) if keeps else None,
         dedupe_window_s=parse_window(args.dedupe_window),
         direct=args.direct,
+        compact=True if args.compact else False if args.no_compact else None,
         partitions=args.partitions,
     )
     _tell(done.changes)

@@ -65,6 +65,10 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
                  have no offset
+    compactions  topic, is_on (false: what was kept is being removed), lag (events not taken in
+                 yet), keys, keyless and missing (events passed: without a key; deleted), bytes (of
+                 all topics together), stands_s (none was taken in for so long; null: none waits),
+                 starting (groups that have not come to the log yet)
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
@@ -135,6 +139,7 @@ def _strangers(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "compactions": [asdict(each) for each in snapshot.compactions],
         "captures": [asdict(each) for each in snapshot.captures],
         "attachments": [asdict(each) for each in snapshot.attachments],
         "classic": [asdict(each) for each in snapshot.classics],

@@ -8,6 +8,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.status.compacting import Compacting
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
@@ -57,6 +58,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         changes = _ask(conn, "changes", Change)
         held = _ask(conn, "held", HeldLog)
         unrouted = _ask(conn, "unrouted", Unrouted)
+        compactions = _ask(conn, "compactions", Compacting)
         captures = _ask(conn, "captures", FaultyCapture)
         filters = _ask(conn, "filters", Filtered)
         subscribed = _ask(conn, "subscribed", Subscribed)
@@ -80,6 +82,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             changes=tuple(changes),
             held=tuple(held),
             unrouted=tuple(unrouted),
+            compactions=tuple(compactions),
             captures=tuple(captures),
             filters=tuple(filters),
             subscribed=tuple(subscribed),

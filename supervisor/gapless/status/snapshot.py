@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.compacting import Compacting
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
@@ -190,6 +191,7 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
+    compactions: tuple[Compacting, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
     filters: tuple[Filtered, ...] = ()
     subscribed: tuple[Subscribed, ...] = ()
