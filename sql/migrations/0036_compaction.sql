@@ -1,6 +1,6 @@
 -- Topics of which the newest event of each key is kept beside the log (functions/compaction/), and groups that begin with those.
 -- topic.compacted: whether it is one. compaction: how far each partition of it was taken in. latest: the events.
--- consumer_offsets.latest_upto: the group reads latest as long as its next_offset is below; null, which is nearly always: the log.
+-- consumer_offsets.latest_upto: the group reads latest as long as its next_offset is below; null: the log.
 -- Columns without a default that is computed: no table is rewritten.
 
 alter table gapless.topic add column compacted boolean not null default false;
@@ -10,7 +10,7 @@ comment on column gapless.topic.compacted is 'Whether the newest event of each k
 alter table gapless.consumer_offsets add column latest_upto bigint;
 
 comment on column gapless.consumer_offsets.latest_upto is
-  'The group began with the newest event of each key, and reads those below this offset from latest; null: it reads the log.';
+  'The group began with the newest event of each key: below this offset it reads latest, from it on the log. Null: it reads the log.';
 
 create table gapless.compaction (
   topic_id int not null references gapless.topic,

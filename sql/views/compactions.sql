@@ -19,7 +19,7 @@ select
   )::double precision end as stands_s,
   (
     select coalesce(array_agg(distinct o.group_id), '{}') from gapless.consumer_offsets o
-    where o.topic_id = t.topic_id and o.latest_upto is not null
+    where o.topic_id = t.topic_id and o.next_offset < o.latest_upto
   ) as starting
 from gapless.topic t
 join gapless.compaction c using (topic_id)

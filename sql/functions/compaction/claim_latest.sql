@@ -1,7 +1,7 @@
 -- The part of claim_kept() for a group that began with the newest event of each key, and has not come to the log yet:
 -- claims offsets from its next_offset on, below latest_upto, that hold batch_size rows of latest at most and are scan_max
 -- at most, and returns them as claim_kept() does: each row a unit of its own, at its own offset, and what lies between
--- is passed, as if a filter did not keep it. With the last of them latest_upto becomes null, and the log goes on there.
+-- is passed, as if a filter did not keep it. From latest_upto on the group reads the log.
 --
 -- No gap, no doubles: when the group was made (add_partitions.sql) latest held, of everything below latest_upto, the
 -- newest event of each key. Since then a row below it can only go: replaced, or removed, by an event at or above
@@ -48,7 +48,7 @@ begin
   outcome := case
     when here.next_offset is null then 'unplaced'
     when here.epoch <> _epoch or here.token is distinct from _token then 'fenced'
-    when here.latest_upto is null then 'filtered'
+    when (here.next_offset < here.latest_upto) is not true then 'filtered'
     when here.is_paused then 'idle'
     when here.stopped_at is not null then 'beyond'
   end;
@@ -87,7 +87,7 @@ begin
 
   perform set_config('gapless.chain', 'open', true);    -- as advance_offset()
   update gapless.consumer_offsets c
-  set next_offset = upto + 1, latest_upto = case when upto + 1 < here.latest_upto then here.latest_upto end
+  set next_offset = upto + 1
   where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
     and c.epoch = _epoch and c.token = _token and c.next_offset = here.next_offset
     and c.latest_upto = here.latest_upto and c.filter_no = here.filter_no

@@ -81,7 +81,7 @@ begin
     return;
   end if;
   first_offset := fence.next_offset;
-  if fence.filter_no <> _filter or fence.latest_upto is not null then
+  if fence.filter_no <> _filter or fence.next_offset < fence.latest_upto then
     outcome := 'filtered';
     return next;
     return;

@@ -63,7 +63,7 @@ begin
     return next;
     return;
   end if;
-  if here.latest_upto is not null then
+  if here.next_offset < here.latest_upto then
     return query
     select l.* from gapless.claim_latest(
       _group_id, _topic_id, _partition_id, _epoch, _token, _batch_size, _events_max, _scan_max

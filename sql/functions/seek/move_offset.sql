@@ -14,7 +14,7 @@ begin
   if _old_offset = _new_offset and not exists (    -- one that is stopped there is to continue there
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = of_topic
-      and c.partition_id = _partition_id and (c.stopped_at is not null or c.latest_upto is not null)
+      and c.partition_id = _partition_id and (c.stopped_at is not null or c.next_offset < c.latest_upto)
   ) and not gapless.has_ranges(_group_id, of_topic, _partition_id) then
     return;
   end if;

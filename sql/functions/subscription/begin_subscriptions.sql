@@ -24,7 +24,7 @@ begin
   end if;
   if exists (
     select from gapless.consumer_offsets c
-    where c.group_id = _group_id and c.topic_id = _topic_id and c.latest_upto is not null
+    where c.group_id = _group_id and c.topic_id = _topic_id and c.next_offset < c.latest_upto
   ) then
     raise exception 'group "%" still reads the latest event of each key: it takes subscriptions when it has come to the log',
       _group_id

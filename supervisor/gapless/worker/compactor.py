@@ -15,7 +15,6 @@ import psycopg
 
 from gapless.db.connect import connect
 from gapless.errors import GaplessError
-from gapless.failpoints import hit
 from gapless.log.compaction import compact
 from gapless.worker.spec import SequencerSpec
 
@@ -66,6 +65,5 @@ class Compactor:
         spec = self._spec
         with connect(spec.dsn, role="compactor", connect_timeout_s=spec.connect_timeout_s) as conn:
             while (done := compact(conn)) is not None:
-                hit("compactor.stepped")
                 if self._ended.wait(0.0 if done else LOOK_S):
                     return

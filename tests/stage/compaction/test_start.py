@@ -8,14 +8,18 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless import ops
+from gapless import failpoints, ops
+from gapless.consume.drive import Driver
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
+from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
+from gapless.lease import hold
 from gapless.log.topics import set_partitions
 from gapless.ops.place import Point
 from stage.compaction.kept import DELETED, Kept
 from stage.consume.world import Group, World, make_handler
+from support.turn import turn
 
 KEYS = [f"key {n}" for n in range(6)]
 
@@ -51,7 +55,9 @@ def drain(group: Group, seen: Seen, **limits: Any) -> None:
 
 def upto(group: Group) -> Any:
     return group.world.value(
-        "select latest_upto from gapless.consumer_offsets where group_id = %s", group.name
+        "select max(latest_upto) from gapless.consumer_offsets"
+        " where group_id = %s and next_offset < latest_upto",
+        group.name,
     )
 
 
@@ -103,9 +109,9 @@ def test_place_within_the_latest_is_of_the_handlers_transaction(kept: Kept) -> N
     group.failing = {3}
     for _ in range(8):
         group.step(batch_size=4)
-    assert group.effects() == [1, 2, 4, 5, 6, 7]
+    assert group.effects() == [1, 2, 4, 5, 6, 7, 8]
     assert list(group.letters()) == [3]
-    group.assert_all_once(7)
+    group.assert_all_once(8)
     group.conn.close()
 
 
@@ -206,9 +212,6 @@ def test_older_event_of_a_key_that_moved_comes_before_its_newer_one(kept: Kept) 
 
 def _second(world: World, group: Group) -> Group:
     """The same group's other partition, owned by another session."""
-    from gapless.db.connect import connect
-    from gapless.lease import hold
-
     conn = connect(world.dsn, role="worker")
     lease = next(o for o in group.member.leases() if o.partition.partition_id == 1)
     assert hold.lock(conn, lease.lease_no)
@@ -228,6 +231,53 @@ def test_dropped_event_that_was_replaced_meanwhile_is_asked_for_again(kept: Kept
     kept.compact()
     with pytest.raises(psycopg.errors.SerializationFailure, match="not the latest of its key"):
         kept.world.conn.execute("select gapless.latest_events(array[%s])", [message_id])
+
+
+def test_replaced_between_the_claim_and_a_retry_the_step_is_taken_again(kept: Kept) -> None:
+    kept.put(*[(key, 1) for key in KEYS])
+    kept.compact()
+    assert kept.drop()
+    group = begin(kept)
+    group.failing = {3}
+    failpoints.arm({"isolate.claimed": lambda _: replace(kept, KEYS[4])})
+    with pytest.raises(psycopg.errors.SerializationFailure, match="not the latest of its key"):
+        group.step()
+    failpoints.arm({})
+    while group.step().outcome == "done":
+        pass
+    assert group.effects() == [1, 2, 4, 6, 7, 8, 9]
+    assert list(group.letters()) == [3]
+    group.conn.close()
+
+
+def test_replaced_between_the_look_and_the_call_it_is_not_called(kept: Kept) -> None:
+    kept.put(*[(key, 1) for key in KEYS])
+    kept.compact()
+    assert kept.drop()
+    group = begin(kept)
+    got: list[Any] = []
+    call = make_handler(
+        lambda unit: got.extend((e.key, e.payload) for e in unit), delivery="at-least-once"
+    )
+    driver = Driver(turn(group.conn, group.assignment, call))
+    failpoints.arm({"deliver.noted": lambda _: replace(kept, KEYS[0])})
+    with pytest.raises(psycopg.errors.SerializationFailure, match="not the latest of its key"):
+        for _ in range(5):
+            driver.turn()
+    failpoints.arm({})
+    for _ in range(40):
+        driver.turn()
+    keyed = [each for each in got if each[0]]
+    assert sorted(keyed[:5]) == [(key, 1) for key in KEYS[1:]]
+    assert keyed[5:] == [(KEYS[0], "new")]
+    group.conn.close()
+
+
+def replace(kept: Kept, key: str) -> None:
+    """Let a newer event take the place of a key's, once."""
+    failpoints.arm({})
+    kept.put((key, "new"))
+    kept.compact()
 
 
 def test_what_retention_needs_not_keep_for_it(kept: Kept) -> None:
@@ -262,7 +312,9 @@ def test_refusals(world: World) -> None:
     kept.compact()
     with pytest.raises(RefusedError, match="is a queue, and starts at earliest or latest"):
         ops.create_group(conn, "q", name, start=start, mode="queue")
-    assert str(ops.create_group(conn, "g", name, start=start)) == "created g, from latest-per-key"
+    assert str(ops.create_group(conn, "g", name, start=start)) == (
+        "created group g of topic orders, from latest-per-key"
+    )
     with pytest.raises(RefusedError, match='group "g" still reads the latest'):
         ops.alter_topic(conn, name, compact=False)
     with pytest.raises(RefusedError, match="has come to the log"):
