@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from gapless.log.event import NewEvent
 from gapless.log.retention import Keep, apply_retention
 from stage.consume.world import World
 from support.chunks import next_chunk
+from support.patience import bounded_patience
 
 DELETED = None
 Fold = dict[str, tuple[int, int, Any]]
@@ -71,6 +73,10 @@ class Kept:
             "update gapless.topic set retention = interval '1 microsecond' where name = %s",
             [self.world.topic.name],
         )
-        # The second run of the sequencer sees that the chunk before is complete.
-        self.put((None, "opens the next chunk"), (None, "is in it"))
+        # Complete once no transaction is open that began before, whosever: some runs later.
+        began = monotonic()
+        while not self.world.value("select closed_upto > 0 from gapless.retention_state"):
+            assert monotonic() - began < bounded_patience(60.0), "the chunk is never complete"
+            self.put((None, "is in the next chunk"))
+            self.world.value("select gapless.close_chunks()")
         return apply_retention(self.world.conn, Keep(letters_s=1, audit_s=1))
