@@ -75,7 +75,7 @@ class Kept:
         )
         # Complete once no transaction is open that began before, whosever: some runs later.
         began = monotonic()
-        while not self.world.value("select closed_upto > 0 from gapless.retention_state"):
+        while not self.world.value("select closed_upto > 1 from gapless.retention_state"):
             assert monotonic() - began < bounded_patience(60.0), "the chunk is never complete"
             self.put((None, "is in the next chunk"))
             self.world.value("select gapless.close_chunks()")
