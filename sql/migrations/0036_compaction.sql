@@ -1,4 +1,5 @@
--- Topics of which the newest event of each key is kept beside the log (functions/compaction/), and groups that begin with those.
+-- Topics of which the newest event of each key is kept beside the log (functions/compaction/), and groups that
+-- begin with those.
 -- topic.compacted: whether it is one. compaction: how far each partition of it was taken in. latest: the events.
 -- consumer_offsets.latest_upto: the group reads latest as long as its next_offset is below; null: the log.
 -- Columns without a default that is computed: no table is rewritten.
@@ -10,7 +11,7 @@ comment on column gapless.topic.compacted is 'Whether the newest event of each k
 alter table gapless.consumer_offsets add column latest_upto bigint;
 
 comment on column gapless.consumer_offsets.latest_upto is
-  'The group began with the newest event of each key: below this offset it reads latest, from it on the log. Null: it reads the log.';
+  'The group began with the newest event of each key: below this offset it reads latest. Null: it reads the log.';
 
 create table gapless.compaction (
   topic_id int not null references gapless.topic,
@@ -50,4 +51,4 @@ create unique index latest_place on gapless.latest (topic_id, partition_id, c_of
 create index latest_id on gapless.latest (id);
 
 comment on table gapless.latest is
-  'The newest event of each key of a compacted topic, unless that was a tombstone: gapless.latest(), gapless.compactions.';
+  'The newest event of each key of a compacted topic, unless that was a tombstone: gapless.latest().';

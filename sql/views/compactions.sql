@@ -1,7 +1,10 @@
--- Compacted topics: lag, the events that have yet to be taken in, in steps; keys, those that have a value; keyless, events
--- that have no key, or are for one group, and missing, events that somebody had deleted from the log: both were passed.
+-- Compacted topics: lag, the events that have yet to be taken in, in steps; keys, those that have a value;
+-- keyless, events
+-- that have no key, or are for one group, and missing, events that somebody had deleted from the log: both were
+-- passed.
 -- bytes: of what is kept of all topics together.
--- stands_s: there are events, and for so long none were taken in (null: there are none). starting: groups that read the
+-- stands_s: there are events, and for so long none were taken in (null: there are none). starting: groups that
+-- read the
 -- newest events and have not come to the log yet. One that is not compacted any more, and whose rows are being
 -- removed, is here with is_on false.
 create or replace view gapless.compactions as

@@ -1,11 +1,14 @@
 -- The part of claim_kept() for a group that began with the newest event of each key, and has not come to the log yet:
--- claims offsets from its next_offset on, below latest_upto, that hold batch_size rows of latest at most and are scan_max
--- at most, and returns them as claim_kept() does: each row a unit of its own, at its own offset, and what lies between
+-- claims offsets from its next_offset on, below latest_upto, that hold batch_size rows of latest at most and
+-- are scan_max
+-- at most, and returns them as claim_kept() does: each row a unit of its own, at its own offset, and what lies
+-- between
 -- is passed, as if a filter did not keep it. From latest_upto on the group reads the log.
 --
 -- No gap, no doubles: when the group was made (add_partitions.sql) latest held, of everything below latest_upto, the
 -- newest event of each key. Since then a row below it can only go: replaced, or removed, by an event at or above
--- latest_upto in the log, or behind a barrier (blockers.sql), which the group handles after this. So what is read here
+-- latest_upto in the log, or behind a barrier (blockers.sql), which the group handles after this. So what is
+-- read here
 -- is never older than what it handled of the key, and what is missing here comes from there.
 -- A filter of the group is asked about each row.
 --   outcome 'filtered' something changed this moment: ask again
@@ -98,7 +101,8 @@ begin
     return;
   end if;
 
-  select coalesce(array_agg(r.id order by r.c_offset), '{}'), coalesce(array_agg(r.c_offset order by r.c_offset), '{}'),
+  select coalesce(array_agg(r.id order by r.c_offset), '{}'),
+    coalesce(array_agg(r.c_offset order by r.c_offset), '{}'),
     case when bool_or(v.verdict <> '') then array_agg(nullif(v.verdict, '') order by r.c_offset) end
   into kept, kept_offsets, filter_errors
   from unnest(held) with ordinality as r

@@ -1,5 +1,7 @@
--- Take events of compacted topics into latest, events_max at most, and remove what is kept of topics that are compacted no
--- longer, as many rows at most: one step, in the caller's transaction. Returns how many it was, 0 when there is nothing
+-- Take events of compacted topics into latest, events_max at most, and remove what is kept of topics that are
+-- compacted no
+-- longer, as many rows at most: one step, in the caller's transaction. Returns how many it was, 0 when there is
+-- nothing
 -- to do now; null: no topic is compacted.
 -- Again: at any time, by anybody; the place of a partition moves in the same transaction. Needs READ COMMITTED.
 -- locks: the compaction rows of what it takes in; what somebody else has locked is left
@@ -14,7 +16,7 @@ declare
   part record;
 begin
   perform gapless.require_read_committed('compact');
-  -- Partitions that the topic got since. Nothing of them was dropped: retention waits for this row (reasons_to_keep.sql).
+  -- Partitions that the topic got since. Nothing of them was dropped: retention waits for this row.
   insert into gapless.compaction (topic_id, partition_id, next_offset)
   select t.topic_id, p, gapless.log_first(t.topic_id, p)
   from gapless.topic t

@@ -1,10 +1,12 @@
 -- Take the next events of a partition into latest, events_max at most; returns how many. A part of compact().
 --
--- A key's events are taken in in their order, so what comes later replaces what is there, whatever its offset: within a
+-- A key's events are taken in in their order, so what comes later replaces what is there, whatever its offset:
+-- within a
 -- partition by its offset, and over a change of the number of partitions because events of a layout are taken in when
 -- those of all layouts before it are, in every partition. An offset says nothing about that of another partition.
 -- So a tombstone may remove its row, and no older event comes after it.
--- Each event once: next_offset moves in this transaction. Redrive and replay put nothing into the log, so nothing here.
+-- Each event once: next_offset moves in this transaction. Redrive and replay put nothing into the log, so
+-- nothing here.
 -- locks: the row of compaction; 0 when somebody has it. plan: one look-up an event, and a key
 create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int)
 returns bigint
@@ -63,7 +65,8 @@ begin
   -- What is for one group says nothing of the key to the others.
   keyed as (
     select * from events e
-    where coalesce(e.key, e.host_id) is not null and not (is_direct and coalesce(e.headers ? 'gapless-to-group', false))
+    where coalesce(e.key, e.host_id) is not null
+      and not (is_direct and coalesce(e.headers ? 'gapless-to-group', false))
   ),
   newest as materialized (
     select distinct on (k.key_digest) k.*,

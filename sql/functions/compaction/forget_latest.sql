@@ -1,4 +1,5 @@
--- Remove rows of a topic that is compacted no longer, rows_max at most; with the last one its compaction. Returns how many
+-- Remove rows of a topic that is compacted no longer, rows_max at most; with the last one its compaction.
+-- Returns how many
 -- went, the end counted as one. A part of compact().
 -- locks: its compaction rows; 0 when somebody has one
 create or replace function gapless.forget_latest(_topic_id int, _rows_max bigint)

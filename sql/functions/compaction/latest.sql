@@ -19,7 +19,8 @@ begin
   if latest.key is null then
     return query
     select coalesce(l.key, l.host_id), l.event_type, l.payload, l.headers, l.host_id, l.user_id,
-      coalesce(l.transaction_id, gapless.transaction_uuid(l.xid, l.timeline)), l.partition_id, l.c_offset, l.created_ts
+      coalesce(l.transaction_id, gapless.transaction_uuid(l.xid, l.timeline)),
+      l.partition_id, l.c_offset, l.created_ts
     from gapless.latest l where l.topic_id = wanted;
     return;
   end if;

@@ -1,5 +1,6 @@
 -- Events that are not in the log any more, by their ids, as the query `fetch` returns them: those that are in latest.
--- Raises 40001 when retention dropped one and latest has it no longer: a newer event of its key has replaced it since it
+-- Raises 40001 when retention dropped one and latest has it no longer: a newer event of its key has replaced it
+-- since it
 -- was found there, or somebody was overrun. Whoever asks begins anew, and finds what is true now.
 create or replace function gapless.latest_events(_message_ids bigint[])
 returns table (

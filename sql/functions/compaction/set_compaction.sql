@@ -1,5 +1,6 @@
 -- Keep the newest event of each key of a topic (compact), or no longer. Returns whether that is a change.
--- What is in the log is taken in from its beginning, in steps (compact()). When switched off, what was kept goes in steps.
+-- What is in the log is taken in from its beginning, in steps (compact()). When switched off, what was kept
+-- goes in steps.
 -- Raises GL404 for a topic that is not there, GL409 as long as rows of a former time are there, or groups read them.
 -- locks: the topic's row: no group begins, and no chunk is dropped, at this moment
 create or replace function gapless.set_compaction(topic text, compact boolean)
@@ -21,8 +22,8 @@ begin
   end if;
   if set_compaction.compact then
     if exists (select from gapless.compaction c where c.topic_id = here.topic_id) then
-      raise exception 'topic "%": what was kept before is still being removed: gapless run does that, or select gapless.compact()',
-        here.name
+      raise exception 'topic "%": what was kept before is still being removed: %',
+        here.name, 'gapless run does that, or select gapless.compact()'
         using errcode = 'GL409';
     end if;
     insert into gapless.compaction (topic_id, partition_id, next_offset)
@@ -33,8 +34,8 @@ begin
     where c.topic_id = here.topic_id and c.next_offset < c.latest_upto
     order by 1 limit 1;
     if found then
-      raise exception 'topic "%": group "%" still reads the latest events: let it come to the log first, seek it, or drop it',
-        here.name, reader
+      raise exception 'topic "%": group "%" still reads the latest events: %',
+        here.name, reader, 'let it come to the log first, seek it, or drop it'
         using errcode = 'GL409';
     end if;
   end if;

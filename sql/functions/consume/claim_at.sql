@@ -11,7 +11,8 @@
 --                      offset last_offset when that was found (stop_beyond.sql); nothing is claimed until
 --                      a seek, for what comes up to there would never be handled
 --   outcome 'unplaced' the group's row is gone: nobody knows how far it was
---   outcome 'filtered' the group has another filter than the caller knows (0: none), or reads latest: ask claim_kept()
+--   outcome 'filtered' the group has another filter than the caller knows (0: none), or reads latest: ask
+-- claim_kept()
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
 -- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle

@@ -1,6 +1,7 @@
 -- Make a group known for a topic, with an offset and a lease row for every partition. Repeat freely.
 -- start: 'earliest' (first offset), 'latest' (what is published from now on) or 'latest-per-key' (the newest event of
--- each key of a compacted topic, then the log; functions/compaction/); it counts only when the group is new for the topic. Returns the group's number (its NOTIFY channel: gapless_g_<number>).
+-- each key of a compacted topic, then the log; functions/compaction/); it counts only when the group is new for
+-- the topic. Returns the group's number (its NOTIFY channel: gapless_g_<number>).
 -- mode: 'ordered', or 'queue' (functions/queue/): any number of workers a partition. It is fixed once the group has
 -- handled anything. Of a queue, block says how many events one transaction has in hand at most (null: as it is, 100
 -- when new); it is changed only while nobody has any. max_crashes: take() gives an event out so often.
@@ -24,8 +25,8 @@ begin
       using errcode = 'GL400';
   end if;
   if create_group.start = 'latest-per-key' and create_group.mode = 'queue' then
-    raise exception 'group "%" is a queue, and starts at earliest or latest: only an ordered group begins with the latest of each key',
-      create_group.group_id
+    raise exception 'group "%" is a queue, and starts at earliest or latest: %',
+      create_group.group_id, 'only an ordered group begins with the latest of each key'
       using errcode = 'GL400';
   end if;
   perform gapless.check_mode(

@@ -52,7 +52,7 @@ as $$
   left join gapless.pipeline p on g.group_id = 'pipeline.' || p.name
   where e.upto = _upto and not g.is_scratch
     and g.group_id <> all (t.overrun)
-    and coalesce(greatest(c.next_offset, c.latest_upto), 1) < e.next_offset    -- what it reads of latest, retention leaves
+    and coalesce(greatest(c.next_offset, c.latest_upto), 1) < e.next_offset
   group by g.group_id, t.topic_id, p.name
   union all
   select 'compaction of topic ' || t.name || ' has yet to take in '

@@ -26,8 +26,8 @@ begin
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = _topic_id and c.next_offset < c.latest_upto
   ) then
-    raise exception 'group "%" still reads the latest event of each key: it takes subscriptions when it has come to the log',
-      _group_id
+    raise exception 'group "%" still reads the latest event of each key: %',
+      _group_id, 'it takes subscriptions when it has come to the log'
       using errcode = 'GL409';
   end if;
   if gapless.lock_subscriptions(_group_id, _topic, _topic_id) then    -- somebody was faster

@@ -31,5 +31,5 @@ class Compacting:
         events = f"{self.lag} event{'s' if self.lag != 1 else ''}"
         wait = "waits" if self.lag == 1 else "wait"
         return (
-            f"compaction of topic {self.topic} stands still: {events} {wait}; gapless run goes on"
+            f"compaction of topic {self.topic} stands still: {events} {wait}; gapless run continues"
         )

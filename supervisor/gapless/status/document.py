@@ -62,13 +62,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  waits_for (partitions to be finished first, after a change of their number),
                  handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
+    compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
-    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
-                 have no offset
-    compactions  topic, is_on (false: what was kept is being removed), lag (events not taken in
-                 yet), keys, keyless and missing (events passed: without a key; deleted), bytes (of
-                 all topics together), stands_s (none was taken in for so long; null: none waits),
-                 starting (groups that have not come to the log yet)
+    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
