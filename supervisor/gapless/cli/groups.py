@@ -37,7 +37,7 @@ def _list(conn: Conn, args: Args) -> int:
     "topic",
     opt(
         "--start --from PLACE",
-        "where it begins: earliest (default), latest, an offset, a time",
+        "where it begins: earliest (default), latest, latest-per-key, an offset, a time",
         point,
         dest="start",
         default=ops.EARLIEST,

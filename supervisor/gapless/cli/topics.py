@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from gapless import ops
-from gapless.cli.declare import TOTAL, Args, Command, Conn, flag, opt, partitions, together, yes
+from gapless.cli.declare import (
+    TOTAL,
+    Args,
+    Command,
+    Conn,
+    flag,
+    one_of,
+    opt,
+    partitions,
+    together,
+    yes,
+)
 from gapless.cli.parser import whole
 from gapless.cli.screen import answer, listed, remark
 from gapless.errors import UsageError
@@ -21,6 +32,7 @@ examples:
   gapless topics alter orders --retention 7d
   gapless topics alter orders --dedupe-window 24h
   gapless topics alter orders --direct
+  gapless topics alter prices --compact
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
@@ -28,6 +40,10 @@ _NAME = opt("name", "letters, digits, dots, dashes and underscores")
 _ID_MAX = 2**31 - 1
 _RETENTION = opt("--retention AGE", "keep events so long, at least: 90s, 15m, 12h, 7d, or forever")
 command = Command("topics")
+_COMPACT = one_of(
+    flag("--compact", "keep the latest event of each key, beside the log"),
+    flag("--no-compact", "keep it no longer"),
+)
 
 
 def _new_retention_s(args: Args) -> int | str | None:
@@ -64,10 +80,13 @@ def _list(conn: Conn, args: Args) -> int:
     TOTAL,
     _NEW_RETENTION,
     _WINDOW,
+    flag("--compact", "keep the latest event of each key, beside the log"),
     as_settings=("total_partitions", "retention_s"),
 )
 def _create(conn: Conn, args: Args) -> int:
     topic, is_new = ensure_as_configured(conn, args.name, args.loaded, args.window_s)
+    if args.compact:
+        ops.alter_topic(conn, args.name, compact=True)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
     return answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
@@ -75,10 +94,10 @@ def _create(conn: Conn, args: Args) -> int:
 
 def _check_alter(args: Args) -> None:
     parts = (args.partitions, args.retention, args.archive, args.overrun, args.dedupe_window)
-    if all(part is None for part in parts) and not args.direct:
+    if all(part is None for part in parts) and not (args.direct or args.compact or args.no_compact):
         raise UsageError(
-            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window "
-            "or --direct"
+            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window, "
+            "--direct, --compact or --no-compact"
         )
 
 
@@ -97,6 +116,7 @@ def _check_alter(args: Args) -> None:
     ),
     _WINDOW,
     flag("--direct", "let it take messages for one group, from now on"),
+    _COMPACT,
     check=_check_alter,
 )
 def _alter(conn: Conn, args: Args) -> int:
@@ -109,6 +129,7 @@ def _alter(conn: Conn, args: Args) -> int:
         retention=kept,
         dedupe_window_s=args.window_s,
         direct=args.direct,
+        compact=True if args.compact else False if args.no_compact else None,
         partitions=args.partitions,
     )
     for each in done.changes:

@@ -12,14 +12,15 @@ from gapless.ops.text import stamp, whole_seconds
 
 _NUMBER = re.compile("[0-9]{1,18}")
 _PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,9})(?:[/@]([0-9]{1,18}))?)?)?")
-_ENDS = ("earliest", "latest")
+_ENDS = ("earliest", "latest", "latest-per-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One point for all partitions in range; exactly one of these is set.
 
-    end: `earliest` is the oldest event there is, `latest` what is published from now on. offset:
+    end: `earliest` is the oldest event there is, `latest` what is published from now on,
+    `latest-per-key` the newest event of each key, then the log: only where a group is made. offset:
     from 1. time: the first event published then or later. transaction: the first event of this
     transaction_id, in each partition that has one.
     """
@@ -34,7 +35,9 @@ class Point:
         if sum(each is not None for each in said) != 1:
             raise UsageError("a point is one of these: an end, an offset, a time, a transaction")
         if self.end not in (None, *_ENDS):
-            raise UsageError(f"{self.end!r} is not an end of the log: earliest or latest")
+            raise UsageError(
+                f"{self.end!r} is not an end of the log: earliest, latest or latest-per-key"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Point:

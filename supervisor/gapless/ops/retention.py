@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapless.log.catch_up import catch_up
+from gapless.log.compaction import compact
 from gapless.log.retention import Chunk, Keep, Retention, apply_retention, plan_retention
 from gapless.ops.place import read_age
 from gapless.ops.rows import require_autocommit
@@ -49,6 +50,8 @@ def drop_chunks(
     audit, are kept. What somebody else has locked is left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
+    while compact(conn):  # where no supervisor does, retention would wait for it
+        pass
     return apply_retention(conn, Keep(letters_s=dead_letter_retention_s, audit_s=audit_retention_s))
 
 

@@ -62,9 +62,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  waits_for (partitions to be finished first, after a change of their number),
                  handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
+    compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
-    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
-                 have no offset
+    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
@@ -139,6 +139,7 @@ def _strangers(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "compactions": [asdict(each) for each in snapshot.compactions],
         "captures": [asdict(each) for each in snapshot.captures],
         "attachments": [asdict(each) for each in snapshot.attachments],
         "classic": [asdict(each) for each in snapshot.classics],

@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.status.checked import Checked
+from gapless.status.compacting import Compacting
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
@@ -56,8 +57,8 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         pending = _ask(conn, "pending", Pending)
         letters = _ask(conn, "letters", RecentLetter)
         changes = _ask(conn, "changes", Change)
-        held = _ask(conn, "held", HeldLog)
-        unrouted = _ask(conn, "unrouted", Unrouted)
+        held, unrouted = _ask(conn, "held", HeldLog), _ask(conn, "unrouted", Unrouted)
+        compactions = _ask(conn, "compactions", Compacting)
         captures = _ask(conn, "captures", FaultyCapture)
         filters = _ask(conn, "filters", Filtered)
         subscribed = _ask(conn, "subscribed", Subscribed)
@@ -82,6 +83,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             changes=tuple(changes),
             held=tuple(held),
             unrouted=tuple(unrouted),
+            compactions=tuple(compactions),
             captures=tuple(captures),
             filters=tuple(filters),
             subscribed=tuple(subscribed),
