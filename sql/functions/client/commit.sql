@@ -33,7 +33,7 @@ begin
         commit.partition_id, held.next_offset
         using errcode = 'GL409';
     end if;
-    if handed is distinct from commit.next_offset - held.next_offset then
+    if (handed = commit.next_offset - held.next_offset) is not true then
       raise exception 'partition % cannot be moved from offset % to %: poll has not handed out all in between to this '
         'member, in whole units', commit.partition_id, held.next_offset, coalesce(commit.next_offset::text, 'null')
         using errcode = 'GL409';

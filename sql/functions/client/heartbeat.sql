@@ -16,10 +16,12 @@ begin
   expires_at := gapless.renew_client(me.member_id, me.group_id, me.topic_id, me.expires_at, me.ttl);
   perform gapless.take_leases(me.member_id, me.group_id, me.topic_id, '{}');
   topic := (select t.name from gapless.topic t where t.topic_id = me.topic_id);
-  select coalesce(array_agg(l.partition_id order by l.partition_id), '{}'),
+  select
+    coalesce(array_agg(l.partition_id order by l.partition_id) filter (where l.owner = me.member_id), '{}'),
     string_agg(format('partition %s: %s', l.partition_id, l.error), '; ' order by l.partition_id)
+      filter (where l.error is not null)
   into partitions, problem
   from gapless.lease l
-  where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id;
+  where l.group_id = me.group_id and l.topic_id = me.topic_id and (l.owner = me.member_id or l.target = me.member_id);
 end
 $$;

@@ -73,7 +73,7 @@ begin
   if left_events = poll.max_events then
     select format('partition %s: %s', l.partition_id, l.error) into reason
     from gapless.lease l
-    where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id and l.error is not null
+    where l.group_id = me.group_id and l.topic_id = me.topic_id and l.target = me.member_id and l.error is not null
     order by l.partition_id limit 1;
     if reason is not null then
       raise notice '%', reason;

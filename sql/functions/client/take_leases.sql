@@ -20,17 +20,33 @@ declare
   was_held boolean := false;
 begin
   for each in
-    select l.*, gapless.is_paused(l.group_id, l.topic_id, l.partition_id) as is_paused
+    select l.*, gapless.is_paused(l.group_id, l.topic_id, l.partition_id) as is_paused,
+      not exists (
+        select from gapless.consumer_offsets c
+        where c.group_id = l.group_id and c.topic_id = l.topic_id and c.partition_id = l.partition_id
+          and c.epoch = l.epoch and c.token = l.token
+      ) as is_fenced
     from gapless.lease l
     where l.group_id = _group_id and l.topic_id = _topic_id
       and (l.owner = _member_id or l.target = _member_id)
       and (
         l.owner is distinct from l.target
         or gapless.is_paused(l.group_id, l.topic_id, l.partition_id)
+        or not exists (
+          select from gapless.consumer_offsets c
+          where c.group_id = l.group_id and c.topic_id = l.topic_id and c.partition_id = l.partition_id
+            and c.epoch = l.epoch and c.token = l.token
+        )
       )
     order by l.partition_id
     for update of l skip locked
   loop
+    -- A seek has taken the fence: as a worker that finds itself fenced, begin anew.
+    if each.owner = _member_id and each.is_fenced then
+      update gapless.lease l set owner = null, token = null where l.lease_no = each.lease_no;
+      each.owner := null;
+      continue when each.target is distinct from _member_id;
+    end if;
     if each.owner = _member_id then
       if _among is null or each.partition_id = any (_among) or not gapless.is_in_hand(
         _group_id, _topic_id, each.partition_id, each.epoch
@@ -58,7 +74,18 @@ begin
     select c.* into fence from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = each.partition_id
     for update skip locked;
-    continue when not found;
+    if not found then
+      update gapless.lease l
+      set error = gapless.stand_still('unplaced', _group_id, t.name, each.partition_id, null, null),
+        error_ts = clock_timestamp()
+      from gapless.topic t
+      where l.lease_no = each.lease_no and t.topic_id = _topic_id and l.error is null
+        and not exists (
+          select from gapless.consumer_offsets c
+          where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = each.partition_id
+        );
+      continue;
+    end if;
     update gapless.lease l
     set owner = _member_id, epoch = greatest(l.epoch, fence.epoch) + 1, token = gen_random_uuid(),
       worker_pid = null, error = null, error_ts = null, acquired_ts = clock_timestamp()

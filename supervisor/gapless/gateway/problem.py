@@ -79,7 +79,7 @@ def problem_of(error: Exception) -> Problem:
         return _unfit(error)
     state = _state(error)
     if state in _BY_STATE:
-        more = {"next": _NEXT[state]} if state in _NEXT else {}
+        more: dict[str, Any] = {"next": _NEXT[state]} if state in _NEXT else {}
         return Problem(_BY_STATE[state], _TEXTS.get(state, one_line(error)), **more)
     if is_transient(error):
         return away(one_line(error))

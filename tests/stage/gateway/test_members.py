@@ -8,7 +8,6 @@ import httpx
 import pytest
 from psycopg import Connection
 
-from stage.gateway.conftest import *  # noqa: F403 - its fixtures
 from stage.gateway.conftest import Client, problem
 
 MEMBERS = "/v1/groups/billing/members"
@@ -95,9 +94,7 @@ def test_a_unit_is_rejected_and_redriven(billing: Client, conn: Connection) -> N
     (event,) = member.poll()
     place = {"partition": event["partition"], "first_offset": 1}
     assert member.post("reject", **place, reason="no customer").status_code == 204
-    conn.execute(
-        "select gapless.redrive_letter('billing', 'orders', %s, 1)", [event["partition"]]
-    )
+    conn.execute("select gapless.redrive_letter('billing', 'orders', %s, 1)", [event["partition"]])
     (again,) = member.poll()
     assert again["redriven"] is True
     assert member.post("commit", partition=event["partition"], redriven=1).json() == {"moved": True}

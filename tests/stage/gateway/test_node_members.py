@@ -29,7 +29,7 @@ from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from stage.cli.conftest import environment
-from stage.gateway.conftest import Client, Serve, Served, serve  # noqa: F401 - a fixture
+from stage.gateway.conftest import Serve
 from stage.worker.fleet import until
 from support.lease_checks import record
 from support.servers import open_folder
@@ -204,76 +204,80 @@ def test_three_node_clients_share_a_group(
         assert conn.execute(evicted).fetchone() >= (1,)
 
 
+class Arena:
+    """A server, two gateways and a supervisor, each of which is killed or restarted in its turn."""
+
+    def __init__(self, serve: Serve, folder: Path) -> None:
+        self._serve, self.folder, self.home = serve, folder, folder / "home"
+        self.dsn = acquire(self.home).dsn
+        (folder / "app.py").write_text(APP)
+        with self.session() as conn:
+            migrate(conn)
+            create_chunks(conn)
+            prepare(conn)
+            put(conn, 0, 100)
+        self.gateways = [serve(GAPLESS_DSN=self.dsn) for _ in range(2)]
+        self.supervisor = self._supervise()
+
+    def session(self) -> Connection[Any]:
+        return connect(self.dsn, role="test")
+
+    def fault(self, number: int, clients: list[Node]) -> None:
+        if number % 3 == 0:
+            for each in clients:
+                each.process.send_signal(signal.SIGCONT)
+            clients[number % 2].process.send_signal(signal.SIGSTOP)
+        elif number in (1, 5):
+            self._kill_gateway(number % 2)
+        elif number == 2:
+            self.supervisor.kill()
+            self.supervisor.wait()
+            self.supervisor = self._supervise()
+        else:
+            stop(self.home)
+            self.dsn = acquire(self.home).dsn
+
+    def _kill_gateway(self, which: int) -> None:
+        """Start it anew where it was, so that clients find it."""
+        gone = self.gateways[which]
+        gone.process.kill()
+        gone.process.wait()
+        again = self._serve("--listen", gone.url.removeprefix("http://"), GAPLESS_DSN=self.dsn)
+        gone.process = again.process
+
+    def _supervise(self) -> subprocess.Popen[bytes]:
+        with (self.folder / "supervisor.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "gapless", "run", str(self.folder / "app.py")],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(GAPLESS_DSN=self.dsn),
+                cwd=self.folder,
+            )
+
+
 @pytest.mark.chaos
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_clients_and_a_supervisor_survive_what_is_killed(serve: Serve) -> None:
     """Gateways are killed, clients stopped, the supervisor killed, the server restarted."""
     with open_folder() as folder:
-        home = folder / "home"
-        server = acquire(home)
-        (folder / "app.py").write_text(APP)
-        with connect(server.dsn, role="test") as conn:
-            migrate(conn)
-            create_chunks(conn)
-            prepare(conn)
-            put(conn, 0, 100)
-        gateways = [_gateway(serve, server.dsn) for _ in range(2)]
-        urls = [each.url for each in (gateways[0], gateways[0], gateways[1])]
-        supervisor = _supervisor(folder, server.dsn)
+        arena = Arena(serve, folder)
+        urls = [arena.gateways[n].url for n in (0, 0, 1)]
         with nodes(folder, urls) as clients:
-            for number in range(6):
-                with connect(server.dsn, role="test") as conn:
+            for number in range(7):
+                with arena.session() as conn:
                     put(conn, 100 + number * 60, 160 + number * 60)
                 time.sleep(1.0)
-                if number % 3 == 0:
-                    clients[number % 2].process.send_signal(signal.SIGSTOP)
-                elif number == 1:
-                    gateways[1].process.kill()
-                    gateways[1].process.wait()
-                    _again(serve, server.dsn, gateways[1])
-                elif number == 2:
-                    supervisor.kill()
-                    supervisor.wait()
-                    supervisor = _supervisor(folder, server.dsn)
-                elif number == 4:
-                    stop(home)
-                    server = acquire(home)
-                else:
-                    gateways[0].process.kill()
-                    gateways[0].process.wait()
-                    _again(serve, server.dsn, gateways[0])
-                    for each in clients:
-                        each.process.send_signal(signal.SIGCONT)
-            with connect(server.dsn, role="test") as conn:
+                arena.fault(number, clients)
+            with arena.session() as conn:
                 until(lambda: is_done(conn), "all is handled")
                 for each in clients:
                     each.end()
-                supervisor.terminate()
-                supervisor.wait(60)
+                arena.supervisor.terminate()
+                arena.supervisor.wait(60)
                 check(conn, [line for each in clients for line in each.lines()])
                 assert conn.execute("select count(*) > 0 from public.billed").fetchone() == (True,)
                 assert all(each.lines() for each in clients)
-        stop(home)
-
-
-def _gateway(serve: Serve, dsn: str, *words: str) -> Served:
-    return serve(*words, GAPLESS_DSN=dsn)
-
-
-def _again(serve: Serve, dsn: str, gone: Served) -> None:
-    """Start it anew where it was, so that clients find it."""
-    started = _gateway(serve, dsn, "--listen", gone.url.removeprefix("http://"))
-    gone.process = started.process
-
-
-def _supervisor(folder: Path, dsn: str) -> subprocess.Popen[bytes]:
-    with (folder / "supervisor.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "gapless", "run", str(folder / "app.py")],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment(GAPLESS_DSN=dsn),
-            cwd=folder,
-        )
+        stop(arena.home)
