@@ -64,13 +64,13 @@ class Node:
 
     def __init__(self, folder: Path, url: str, name: str) -> None:
         self.log_path = folder / f"{name}.jsonl"
-        self._out = self.log_path.open("ab")
-        self.process = subprocess.Popen(
-            ["node", str(folder / "play.mjs"), url, name],
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=(folder / f"{name}.err").open("ab"),
-        )
+        with self.log_path.open("ab") as out, (folder / f"{name}.err").open("ab") as err:
+            self.process = subprocess.Popen(
+                ["node", str(folder / "play.mjs"), url, name],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(each) for each in self.log_path.read_text().splitlines()]
@@ -86,7 +86,9 @@ def nodes(folder: Path, urls: list[str]) -> Iterator[list[Node]]:
     if not shutil.which("node"):
         pytest.skip("node is not installed")
     (program,) = [
-        each.text for each in blocks_of(ROOT / "docs" / "gateway.md") if each.language == "js"
+        each.text
+        for each in blocks_of(ROOT / "docs" / "gateway.md")
+        if each.text.startswith("// member.mjs")
     ]
     (folder / "member.mjs").write_text(program)
     (folder / "play.mjs").write_text(PROGRAM)
