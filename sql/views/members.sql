@@ -1,6 +1,6 @@
 -- The members that there are: supervisors that run, and clients (kind). beat_s since the last heartbeat (given up at
--- ttl_s), is_present while its control session lives, of a client until its deadline, owned and wanted count partitions, groups are group/topic, revoked_role is the role
--- it joined as when that may take no leases any more.
+-- ttl_s), is_present while its control session lives, of a client until its deadline, owned and wanted count
+-- partitions, groups are group/topic, revoked_role is the role it joined as when that may take no leases any more.
 create or replace view gapless.members as
 select
   m.name,
@@ -35,4 +35,5 @@ left join (
     and p.database = (select d.oid from pg_database d where d.datname = current_database())
 ) k on k.objid = m.member_no::oid;
 
-comment on view gapless.members is 'The supervisors that run and the clients that joined, with the age of their heartbeat.';
+comment on view gapless.members is
+  'The supervisors that run and the clients that joined, with the age of their heartbeat.';

@@ -1,4 +1,5 @@
--- The lease of a partition that a client holds, its fence locked (I7). Raises GL007 when it is not, or no more, its own.
+-- The lease of a partition that a client holds, its fence locked (I7). Raises GL007 when it is not, or no more, its
+-- own.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.client_lease(
   _member_id uuid, _group_id text, _topic_id int, _partition_id int, out epoch bigint, out token uuid,

@@ -1,10 +1,10 @@
--- Say that all of a partition below next_offset is handled; returns whether that moved the group's offset (false: it was
--- there already). The deadline is renewed.
+-- Say that all of a partition below next_offset is handled; returns whether that moved the group's offset (false: it
+-- was there already). The deadline is renewed.
 --   select gapless.commit('gm_…', 0, 17);
 -- next_offset is last_offset + 1 of a unit that poll() gave this client, under the lease that it has now. In your own
 -- transaction it commits, or not, with what you write: exactly once (I6).
--- Raises GL006 when the deadline has passed, GL007 when the partition went to another, or was never this one's; GL409 for
--- an offset that was not handed out to it, or lies before the one committed. Whatever is raised, nothing has moved.
+-- Raises GL006 when the deadline has passed, GL007 when the partition went to another, or was never this one's; GL409
+-- for an offset that was not handed out to it, or lies before the one committed. Whatever is raised, nothing has moved.
 create or replace function gapless.commit(token text, partition_id int, next_offset bigint)
 returns boolean
 language plpgsql

@@ -1,5 +1,5 @@
--- Hand out, to the client that owns a partition, its next units, whole and in order: from the group's offset on, so what
--- it has not committed comes again. Returns their events; attempt counts hand-outs, also to members before.
+-- Hand out, to the client that owns a partition, its next units, whole and in order: from the group's offset on, so
+-- what it has not committed comes again. Returns their events; attempt counts hand-outs, also to members before.
 -- What was handed out before comes alone, one unit at a time: so a unit that kills its members is known by its offset
 -- (I8). One that did so crashes_max times, under as many owners, is set aside as dead. A unit that touches a key
 -- which an earlier unit holds is parked behind it, as by a worker. Raises GL409 when the group was given a filter.
@@ -30,7 +30,7 @@ declare
 begin
   loop
     tries := tries + 1;
-    if tries > 1000 then    -- all parked, or passed: the next poll goes on
+    if tries > 1000 then    -- all parked, or passed: the next poll continues
       return;
     end if;
     select n.* into claim

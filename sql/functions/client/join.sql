@@ -3,9 +3,9 @@
 -- The token is shown this once; it is what poll(), commit() and the others take. Each of these renews the deadline, by
 -- ttl (3 s to 1 h); who lets it pass is no member any more, and its partitions go to others. name: for people.
 -- Partitions are shared evenly with the other members, supervisors too.
--- Raises GL404 without such a group or topic, GL400 for what is out of range, GL409 for what no client can serve: a queue
--- group, a group with a filter or subscriptions, one of a topic with direct messages, a webhook's, a replay; or when the
--- group has 1000 clients.
+-- Raises GL404 without such a group or topic, GL400 for what is out of range, GL409 for what no client can serve: a
+-- queue group, a group with a filter or subscriptions, one of a topic with direct messages, a webhook's, a replay; or
+-- when the group has 1000 clients.
 create or replace function gapless.join(
   group_id text, topic text, ttl interval default '30 s', name text default null
 )

@@ -1,5 +1,5 @@
--- A client leaves its group; others have its partitions at once. What it has not committed is handed out to them. Returns
--- false when it was no member (any more).
+-- A client leaves its group; others have its partitions at once. What it has not committed is handed out to them.
+-- Returns false when it was no member (any more).
 -- locks: the member's row, then of each partition the consumer_offsets row and the lease
 create or replace function gapless.leave(token text)
 returns boolean

@@ -1,13 +1,13 @@
 -- The next events of the partitions that a client holds, whole units in order; and its deadline is renewed.
 --   select * from gapless.poll('gm_…', max_events => 100);
--- A unit (one publishing transaction's events of a partition) is first_offset to last_offset. When it is handled, and all
--- before it in the partition: gapless.commit(token, partition_id, last_offset + 1). What is not committed comes again with
--- the next poll, alone, with attempt one higher: so a lost answer loses nothing. A unit with redriven comes from the dead
--- letter queue, out of order, and ends with gapless.commit_redriven(token, partition_id, first_offset). What cannot be
--- handled: gapless.reject_unit().
+-- A unit (one publishing transaction's events of a partition) is first_offset to last_offset. When it is handled, and
+-- all before it in the partition: gapless.commit(token, partition_id, last_offset + 1). What is not committed comes
+-- again with the next poll, alone, with attempt one higher: so a lost answer loses nothing. A unit with redriven
+-- comes from the dead letter queue, out of order, and ends with gapless.commit_redriven(token, partition_id,
+-- first_offset). What cannot be handled: gapless.reject_unit().
 -- max_events (1 to 10000): the last unit is whole even if it is longer. partitions: only of these; a client that is at
--- work on one names the others. Of those that are not left out what is in hand is forgotten if another member is to have
--- them. No row: nothing new, or a notice that says why a partition stands still; heartbeat() says that too.
+-- work on one names the others. Of those that are not left out what is in hand is forgotten if another member is to
+-- have them. No row: nothing new, or a notice that says why a partition stands still; heartbeat() says that too.
 -- Call it in a transaction of its own, as READ COMMITTED.
 -- Raises GL006 when the deadline has passed: join again; GL409 when the group was given a filter; GL400.
 create or replace function gapless.poll(token text, max_events int default 100, partitions int[] default null)
@@ -43,7 +43,7 @@ begin
     from gapless.lease l
     where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id
       and l.target = me.member_id and (poll.partitions is null or l.partition_id = any (poll.partitions))
-    order by random()    -- so that none waits for ever behind one that is always full
+    order by random()    -- so that none waits forever behind one that is always full
   loop
     exit when left_events <= 0;
     perform from gapless.consumer_offsets c

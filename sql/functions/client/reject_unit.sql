@@ -1,8 +1,8 @@
--- Give up a unit that poll() gave: it is dead, with the reason, and stays in the dead letter queue until a person redrives
--- or discards it. The group goes on behind it. Those before it in the partition are committed first.
+-- Give up a unit that poll() gave: it is dead, with the reason, and stays in the dead letter queue until a person
+-- redrives or discards it. The group continues behind it. Those before it in the partition are committed first.
 --   select gapless.reject_unit('gm_…', 0, 17, 'no such customer');
--- Raises GL400 without a reason; GL006 and GL007 as commit(); GL409 when it is not the first unit that this member has in
--- hand of the partition, nor a redriven one.
+-- Raises GL400 without a reason; GL006 and GL007 as commit(); GL409 when it is not the first unit that this member
+-- has in hand of the partition, nor a redriven one.
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.reject_unit(token text, partition_id int, first_offset bigint, reason text)
 returns void
@@ -40,7 +40,8 @@ begin
       and d.epoch = held.epoch and not d.finished;
     if not found then
       raise exception 'the unit at offset % of partition % is not the first that this member has in hand, and no '
-        'redriven one: commit those before it', coalesce(reject_unit.first_offset::text, 'null'), reject_unit.partition_id
+        'redriven one: commit those before it', coalesce(reject_unit.first_offset::text, 'null'),
+        reject_unit.partition_id
         using errcode = 'GL409';
     end if;
     select array_agg(u.id order by s.base_offset, u.n) into ids

@@ -1,5 +1,5 @@
--- A client's token, for programs that were told a group and a member beside it. Raises GL404 when it is of another. Of a
--- member that is gone nothing is known: client_of() says that.
+-- A client's token, for programs that were told a group and a member beside it. Raises GL404 when it is of another.
+-- Of a member that is gone nothing is known: client_of() says that.
 create or replace function gapless.token_in(_token text, _group_id text, _member_id text)
 returns text
 language plpgsql

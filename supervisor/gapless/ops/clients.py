@@ -146,7 +146,7 @@ def reject_unit(
 
 
 def renew_member(conn: Connection[Any], member: ClientMember) -> ClientStanding:
-    """Renew the deadline while work goes on. Raises RefusedError: GL006 when it has passed."""
+    """Renew the deadline while work takes long. Raises RefusedError: GL006 when it has passed."""
     (standing,) = rows(conn, ClientStanding, query("client", "heartbeat"), **asdict(member))
     return standing
 
