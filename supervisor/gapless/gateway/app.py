@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gapless.gateway import operate, queue, upkeep
+from gapless.gateway import members, operate, queue, upkeep
 from gapless.gateway.events_out import read_events
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.looks import healthz, metrics, openapi, readyz, status
@@ -37,6 +37,7 @@ class Way:
     scope: str = ""
 
 
+MEMBER = "/v1/groups/{group}/members/{member_id}"
 WAYS = (
     Way("GET", "/healthz", healthz),
     Way("GET", "/readyz", readyz),
@@ -51,6 +52,12 @@ WAYS = (
     Way("POST", "/v1/groups/{group}/release", queue.release, "consume:{group}"),
     Way("POST", "/v1/groups/{group}/reject", queue.reject, "consume:{group}"),
     Way("POST", "/v1/groups/{group}/extend", queue.extend, "consume:{group}"),
+    Way("POST", "/v1/groups/{group}/members", members.join, "consume:{group}"),
+    Way("POST", f"{MEMBER}/poll", members.poll, "consume:{group}"),
+    Way("POST", f"{MEMBER}/commit", members.commit, "consume:{group}"),
+    Way("POST", f"{MEMBER}/reject", members.reject, "consume:{group}"),
+    Way("POST", f"{MEMBER}/heartbeat", members.heartbeat, "consume:{group}"),
+    Way("DELETE", MEMBER, members.leave, "consume:{group}"),
     Way("GET", "/v1/topics", operate.topics, "read:*"),
     Way("GET", "/v1/topics/{topic}", operate.topic, "read:{topic}"),
     Way("GET", "/v1/groups", operate.groups, "read:*"),
