@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -199,18 +199,8 @@ def check_schema(
                     reason=mismatch.reason,
                 )
             )
-    return SchemaCheck(
-        topic=topic,
-        event_type=found.event_type,
-        compared_with=found.compared_with,
-        compatibility=found.compatibility,
-        backward=found.backward,
-        forward=found.forward,
-        compatible=found.compatible,
-        events=events,
-        misfits=len(problems),
-        problems=problems[:_PROBLEMS_MAX],
-    )
+    misfits = len(problems)
+    return replace(found, events=events, misfits=misfits, problems=problems[:_PROBLEMS_MAX])
 
 
 def remove_schema(

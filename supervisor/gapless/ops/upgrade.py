@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import InsufficientPrivilege
 
-from gapless.db.migrate import SchemaChange, functions_gone, locks, newest, pending
+from gapless.db.lock_facts import functions_gone, locks
+from gapless.db.migrate import SchemaChange, newest, pending
 from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import UsageError

@@ -24,6 +24,12 @@ from gapless.status.snapshot import (
 from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
+_OF_A_GROUP = (
+    *("topic", "mode", "partitions", "members", "unserved", "stopped", "paused", "lag", "lag_s"),
+    *("dead_letters", "waiting", "parked", "handled_per_s", "lag_per_s", "catch_up_s"),
+    *("workers", "open", "in_hand", "lapsed", "finished_ahead"),
+)
+
 
 def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str, Any]:
     """Return the snapshot as dicts, lists, strings, numbers and None: what `status --json` prints.
@@ -233,29 +239,7 @@ def _member(member: Presence) -> dict[str, Any]:
 
 
 def _group(line: GroupLine) -> dict[str, Any]:
-    return {
-        "group": line.group_id,
-        "topic": line.topic,
-        "mode": line.mode,
-        "partitions": line.partitions,
-        "members": line.members,
-        "unserved": line.unserved,
-        "stopped": line.stopped,
-        "paused": line.paused,
-        "lag": line.lag,
-        "lag_s": line.lag_s,
-        "dead_letters": line.dead_letters,
-        "waiting": line.waiting,
-        "parked": line.parked,
-        "handled_per_s": line.handled_per_s,
-        "lag_per_s": line.lag_per_s,
-        "catch_up_s": line.catch_up_s,
-        "workers": line.workers,
-        "open": line.open,
-        "in_hand": line.in_hand,
-        "lapsed": line.lapsed,
-        "finished_ahead": line.finished_ahead,
-    }
+    return {"group": line.group_id} | {name: getattr(line, name) for name in _OF_A_GROUP}
 
 
 def _partition(row: Standing, history: History | None) -> dict[str, Any]:

@@ -47,6 +47,28 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _members(snapshot),
+        *_beside(snapshot),
+        _table(
+            (
+                *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
+                *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),
+            ),
+            [
+                (
+                    *(row["group"], row["topic"], row["partition"], row["member"], row["epoch"]),
+                    *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
+                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
+                )
+                for row in document["partitions"]
+            ],
+        ),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _beside(snapshot: Snapshot) -> list[str]:
+    """Return what few installations have: captures, filters, subscriptions, schemas and so on."""
+    return [
         _table(
             ("CAPTURED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.captures],
@@ -74,22 +96,7 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ("CLASSIC", "PROBLEM", "REMEDY"),
             [(each.name, each.problem, each.remedy) for each in snapshot.classics],
         ),
-        _table(
-            (
-                *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
-                *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),
-            ),
-            [
-                (
-                    *(row["group"], row["topic"], row["partition"], row["member"], row["epoch"]),
-                    *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
-                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
-                )
-                for row in document["partitions"]
-            ],
-        ),
     ]
-    return "\n".join(part for part in parts if part)
 
 
 def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
