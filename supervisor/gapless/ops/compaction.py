@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class CompactionInfo:
     """A compacted topic; not is_on: what was kept of it is being removed.
 
-    lag: events that are yet to be taken in. keys: rows, a newest event each. keyless: events
+    lag: events that are yet to be taken in. keys: events kept, one of each key. keyless: events
     passed, for they have no key or are for one group. missing: events passed, for somebody deleted
     them. bytes: on disk, of all topics together. moved: when an event was last taken in. stands_s:
     for so many seconds none was, though there are some; None: there are none. starting: groups that

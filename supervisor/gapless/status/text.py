@@ -20,7 +20,7 @@ _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
         *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
-        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT"),
+        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT", "KEYS", "TO-TAKE-IN"),
     }
 )
 
@@ -69,6 +69,13 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
 def _beside(snapshot: Snapshot) -> list[str]:
     """Return what few installations have: captures, filters, subscriptions, schemas and so on."""
     return [
+        _table(
+            ("COMPACTED", "KEYS", "TO-TAKE-IN", "STANDS-STILL"),
+            [
+                (each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None)
+                for each in snapshot.compactions
+            ],
+        ),
         _table(
             ("CAPTURED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.captures],
