@@ -236,6 +236,13 @@ select
 from gapless.unrouted u
 order by u.events desc, u.topic_id
 
+-- name: compactions
+-- Compacted topics, and how far that is.
+-- returns: gapless.status.compacting:Compacting
+select c.topic, c.is_on, c.lag, c.keys, c.keyless, c.missing, c.bytes, c.stands_s, c.starting
+from gapless.compactions c
+order by c.topic
+
 -- name: captures
 -- Captured tables of which not every change is published, or not in order.
 -- returns: gapless.status.strangers:FaultyCapture

@@ -9,16 +9,16 @@ one after the other, and one that is killed leaves nothing behind.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 from psycopg import ClientCursor, Connection, sql
 
+from gapless.db.lock_facts import locks
 from gapless.db.queries import query, sql_root
 from gapless.db.schema import here, init_command, schema, schema_words
 from gapless.errors import SchemaError
@@ -122,23 +122,6 @@ def _strongest(changes: list[_File]) -> dict[str, str]:
                 has = found.get(table, fact["mode"])
                 found[table] = max(has, fact["mode"], key=list(_MODES).index)
     return dict(sorted(found.items(), key=lambda each: (each[0] not in _BUSIEST, each[0])))
-
-
-def locks() -> dict[str, dict[str, dict[str, str]]]:
-    """Return which locks each file takes on tables that are there: `kind/name`, table, facts."""
-    found: dict[str, dict[str, dict[str, str]]] = _facts().get("files", {})
-    return found
-
-
-def functions_gone() -> list[str]:
-    """Return the names of functions that older programs had, and this one has not."""
-    found: list[str] = _facts().get("gone", [])
-    return found
-
-
-def _facts() -> dict[str, Any]:
-    path = sql_root() / "locks.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def refuse_stranger(conn: Connection) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 from uuid import UUID
 
 from gapless.status.checked import Checked
+from gapless.status.compacting import Compacting
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
@@ -191,6 +192,7 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
+    compactions: tuple[Compacting, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
     filters: tuple[Filtered, ...] = ()
     subscribed: tuple[Subscribed, ...] = ()

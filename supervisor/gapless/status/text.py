@@ -20,7 +20,7 @@ _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
         *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
-        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT"),
+        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT", "KEYS", "TO-TAKE-IN"),
     }
 )
 
@@ -47,6 +47,35 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _members(snapshot),
+        *_beside(snapshot),
+        _table(
+            (
+                *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
+                *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),
+            ),
+            [
+                (
+                    *(row["group"], row["topic"], row["partition"], row["member"], row["epoch"]),
+                    *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
+                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
+                )
+                for row in document["partitions"]
+            ],
+        ),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _beside(snapshot: Snapshot) -> list[str]:
+    """Return what few installations have: captures, filters, subscriptions, schemas and so on."""
+    return [
+        _table(
+            ("COMPACTED", "KEYS", "TO-TAKE-IN", "STANDS-STILL"),
+            [
+                (each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None)
+                for each in snapshot.compactions
+            ],
+        ),
         _table(
             ("CAPTURED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.captures],
@@ -68,22 +97,7 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ("CLASSIC", "PROBLEM", "REMEDY"),
             [(each.name, each.problem, each.remedy) for each in snapshot.classics],
         ),
-        _table(
-            (
-                *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
-                *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),
-            ),
-            [
-                (
-                    *(row["group"], row["topic"], row["partition"], row["member"], row["epoch"]),
-                    *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
-                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
-                )
-                for row in document["partitions"]
-            ],
-        ),
     ]
-    return "\n".join(part for part in parts if part)
 
 
 def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
