@@ -162,17 +162,14 @@ def newest(conn: Connection) -> str | None:
 
 
 def script(conn: Connection) -> str:
-    """Return what migrate() would run now as one transaction for psql; "" when nothing.
-
-    It locks first, as migrate() does. psql does not repeat it: who waits longer than 0.3 s for a
-    lock finds nothing changed, and runs it again.
-    """
+    """Return what migrate() would run now as one transaction for psql; "" when nothing."""
     changes = _due(conn)
     if not changes:
         return ""
     literal = ClientCursor(conn)
     parts = ["begin", *(query("schema", name) for name in _BEGINNING)]
     parts.append(literal.mogrify(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT))
+    # As migrate() does; psql does not try again, so who runs it does.
     parts += [each.as_string(conn) for each in _lock_statements(conn, changes)]
     for file in changes:
         parts += [here(file.source), literal.mogrify(query("schema", "record"), _record(file))]

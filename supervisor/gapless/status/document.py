@@ -78,12 +78,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
                  there was none
     subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
-                 different match and where they have), may_expire, near (in the last tenth of their
-                 time), stopped (their events wait, for their SQL condition raised or was slow),
-                 first_left_s (until the first goes; null: none may expire)
-    checked      topic, types (of events that have a JSON Schema; * is for those without one),
-                 versions (how many schemas count), unfit (units that are dead letters because an
-                 event fits none, of 10000 dead letters that are looked at)
+                 different match and where they have), may_expire, near (in the last tenth of it),
+                 stopped (by their SQL condition), first_left_s (until one goes; null: none may)
+    checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 looked at)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published

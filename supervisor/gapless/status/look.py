@@ -82,8 +82,7 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             server=_one(server),
             sequencer=sequencer,
             topics=tuple(topics),
-            # Snapshots of another cluster compare with nothing here.
-            pending=() if sequencer.needs_rebase else tuple(pending),
+            pending=() if sequencer.needs_rebase else tuple(pending),  # those of another cluster
             members=tuple(members),
             partitions=tuple(partitions),
             later=_one(later),

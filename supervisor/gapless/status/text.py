@@ -88,13 +88,7 @@ def _beside(snapshot: Snapshot) -> list[str]:
             ],
         ),
         _subscribed(snapshot),
-        _table(
-            ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
-            [
-                (each.topic, ",".join(each.types), each.versions, each.unfit)
-                for each in snapshot.checked
-            ],
-        ),
+        _checked(snapshot),
         _table(
             ("ATTACHED", "PROBLEM", "REMEDY"),
             [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
@@ -142,6 +136,16 @@ def _subscribed(snapshot: Snapshot) -> str:
                 *(each.stopped, each.near, age(each.first_left_s)),
             )
             for each in snapshot.subscribed
+        ],
+    )
+
+
+def _checked(snapshot: Snapshot) -> str:
+    return _table(
+        ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
+        [
+            (each.topic, ",".join(each.types), each.versions, each.unfit)
+            for each in snapshot.checked
         ],
     )
 
