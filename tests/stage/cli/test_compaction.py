@@ -65,7 +65,7 @@ def test_without_anybody_it_waits_and_that_is_said(gapless, conn: Connection, pr
     assert (found["lag"], found["keys"], found["is_on"]) == (1, 0, True)
     assert _compacted(gapless) == ["prices", "0", "1", "-"]
     wait_long(conn)
-    assert _compacted(gapless) == ["prices", "0", "1", "1h"]
+    assert _compacted(gapless) == ["prices", "0", "1", "60m"]
     level, text = check(gapless)
     assert level == "warning"
     assert "1 event wait to be taken in, none was for 1h" in text
