@@ -319,7 +319,13 @@ def test_refusals(world: World) -> None:
     with pytest.raises(RefusedError, match='group "g" still reads the latest'):
         ops.alter_topic(conn, name, compact=False)
     with pytest.raises(RefusedError, match="has come to the log"):
-        ops.subscribe(conn, ops.GroupPlace(group="g", topic=name), "s", match={"a": "1"})
+        ops.subscribe(
+            conn,
+            ops.GroupPlace(group="g", topic=name),
+            "s",
+            match={"who": "key"},
+            params={"who": "a"},
+        )
     with pytest.raises((RefusedError, UsageError), match="earliest or latest"):
         ops.seek(conn, ops.GroupPlace(group="g"), start)
     assert ops.list_compactions(conn)[0].starting == ["g"]
