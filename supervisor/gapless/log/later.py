@@ -176,7 +176,8 @@ def delay_text(value: object) -> str | None:
         raise PublishError(f"deliver_in must be seconds or a timedelta, not {type(value).__name__}")
     if not 0 <= seconds <= _DELAY_S_MAX:
         raise PublishError(f"deliver_in {value} must be from 0 to {_DELAY_S_MAX} seconds")
-    return f"{seconds:.6f} s"
+    hours, rest = divmod(seconds, 3600)  # before version 15 PostgreSQL reads no more than 2^31 s
+    return f"{hours:.0f} h {rest:.6f} s"
 
 
 _DELAY_S_MAX = (
