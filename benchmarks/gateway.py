@@ -29,6 +29,7 @@ DIRECT = "publish() over 16 connections, without it"
 PAYLOAD = {"text": "x" * 280}
 PATH = "/v1/topics/outbox"
 START_S_MAX = 60.0
+CONNECTIONS = "10000"  # of one address: all clients here are at one
 HEADERS = {"Content-Type": "application/json"}
 
 idle = handler(topic="outbox", group="gateway")(noop)
@@ -71,7 +72,13 @@ def served(dsn: str) -> Iterator[Served]:
     command = [sys.executable, "-m", "gapless", "--dsn", dsn, "gateway"]
     with tempfile.NamedTemporaryFile() as log:
         process = subprocess.Popen(
-            [*command, "--listen", "127.0.0.1:0", "--log-format", "text"], stderr=log
+            [
+                *command,
+                *("--listen", "127.0.0.1:0"),
+                *("--connections-per-address", CONNECTIONS),
+                *("--log-format", "text"),
+            ],
+            stderr=log,
         )
         try:
             give_up_s = monotonic() + START_S_MAX
