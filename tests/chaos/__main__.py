@@ -73,7 +73,9 @@ def parse() -> argparse.Namespace:
         "--figures", action="store_true", help="measure how long partitions stand still"
     )
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="of each figure (20)")
-    parser.add_argument("--queues", action="store_true", help="queue groups and SQL clients, too")
+    parser.add_argument(
+        "--no-queues", dest="queues", action="store_false", help="no queue groups, no SQL clients"
+    )
     parser.add_argument("--only", action="append", metavar="KIND", help="this fault; repeatable")
     parser.add_argument("--json", metavar="FILE", help="write a report that --table takes")
     parser.add_argument(
