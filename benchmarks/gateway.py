@@ -1,35 +1,52 @@
-"""The gateway: publishing over HTTP beside the same publish() without it; events to a stream."""
+"""The gateway beside publish() without it, and beside a small server of HTTP; events to a stream.
+
+The small server needs asyncpg and starlette; where they are not, its values are dashes.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 
+import psycopg
+from psycopg.types.json import Json
+
 from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate, quantile
 from benchmarks.fill import make_topic
+from benchmarks.queries import query
+from benchmarks.rivals import http_queue
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
 from gapless import NewEvent, handler, publish
 from gapless.db.connect import connect
+from gapless.log.catch_up import is_sequencer_active
 
 CLIENTS = 16
 DIRECT = "publish() over 16 connections, without it"
+RIVAL = "starlette and asyncpg, a table, no order"
+CONNECTIONS = "10000"  # of one address: all clients here are at one
+GATEWAY = (
+    "gateway",
+    *("--listen", "127.0.0.1:0"),
+    *("--connections-per-address", CONNECTIONS),
+    *("--log-format", "text"),
+)
 PAYLOAD = {"text": "x" * 280}
 PATH = "/v1/topics/outbox"
 START_S_MAX = 60.0
-CONNECTIONS = "10000"  # of one address: all clients here are at one
 HEADERS = {"Content-Type": "application/json"}
 
 idle = handler(topic="outbox", group="gateway")(noop)
@@ -51,40 +68,40 @@ def run(setup: Setup) -> list[Figure]:
     """Measure each on a database of its own, served by one gateway."""
     with _topic(setup, "gateway") as (dsn, gateway):
         published = [
-            _published(setup, dsn, gateway, 1, Target("ratio", at_least=0.4)),
-            _published(setup, dsn, gateway, 100, Target("ratio", at_least=0.6)),
+            *_published(setup, dsn, gateway, 1, Target("ratio", at_least=0.4)),
+            *_published(setup, dsn, gateway, 100, Target("ratio", at_least=0.6)),
         ]
-    with _topic(setup, "stream") as (dsn, gateway):
-        return [*published, *_streamed(setup, dsn, gateway)]
+    return [*published, *_streamed(setup)]
 
 
 @contextmanager
 def _topic(setup: Setup, purpose: str) -> Iterator[tuple[str, Served]]:
     with setup.database(purpose) as dsn:
         make_topic(dsn, "outbox", partitions=8)
-        with served(dsn) as gateway:
+        with served("gapless", "--dsn", dsn, *GATEWAY) as gateway:
             yield dsn, gateway
 
 
 @contextmanager
-def served(dsn: str) -> Iterator[Served]:
-    """Run `gapless gateway` within the block."""
-    command = [sys.executable, "-m", "gapless", "--dsn", dsn, "gateway"]
+def _rival(setup: Setup, purpose: str, *, notifies: bool) -> Iterator[tuple[str, Served]]:
+    with setup.database(purpose) as dsn:
+        http_queue.create(dsn, notifies=notifies)
+        with served("benchmarks.rivals.http_queue", **{http_queue.DSN: dsn}) as rival:
+            yield dsn, rival
+
+
+@contextmanager
+def served(module: str, *words: str, **env: str) -> Iterator[Served]:
+    """Run a server of HTTP within the block: a module that tells its address."""
     with tempfile.NamedTemporaryFile() as log:
         process = subprocess.Popen(
-            [
-                *command,
-                *("--listen", "127.0.0.1:0"),
-                *("--connections-per-address", CONNECTIONS),
-                *("--log-format", "text"),
-            ],
-            stderr=log,
+            [sys.executable, "-m", module, *words], stderr=log, env=os.environ | env
         )
         try:
             give_up_s = monotonic() + START_S_MAX
             while not (found := re.search(r"http://(\S+):(\d+)", Path(log.name).read_text())):
                 if process.poll() is not None or monotonic() > give_up_s:
-                    raise RuntimeError("the gateway did not start")
+                    raise RuntimeError(f"{module} did not start")
                 sleep(0.05)
             yield Served(found[1], int(found[2]), process.pid)
         finally:
@@ -92,23 +109,28 @@ def served(dsn: str) -> Iterator[Served]:
             process.wait()
 
 
-def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Target) -> Figure:
+def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Target) -> list[Figure]:
     seconds = setup.pick(0.3, 2.0, 5.0)
-    results = alternate(
-        setup.rounds,
-        {
-            DIRECT: partial(_rate, seconds, batch, partial(_direct, dsn, batch)),
-            "ours": partial(_rate, seconds, batch, partial(_over_http, gateway, batch)),
-        },
-    )
-    return Figure(
-        what=f"batch {batch}: published by {CLIENTS} clients",
-        unit="events/s",
-        ours=results["ours"],
-        baseline=results[DIRECT],
-        against=DIRECT,
-        target=target,
-    )
+    runs = {
+        DIRECT: partial(_rate, seconds, batch, partial(_direct, dsn, batch)),
+        "ours": partial(_rate, seconds, batch, partial(_over_http, gateway, batch)),
+    }
+    with ExitStack() as stack:
+        if http_queue.CAN_RUN:
+            _, rival = stack.enter_context(_rival(setup, "queue", notifies=False))
+            runs[RIVAL] = partial(_rate, seconds, batch, partial(_over_http, rival, batch))
+        results = alternate(setup.rounds, runs)
+    return [
+        Figure(
+            what=f"batch {batch}: published by {CLIENTS} clients",
+            unit="events/s",
+            ours=results["ours"],
+            baseline=results.get(against, ()),
+            against=against,
+            target=bound,
+        )
+        for against, bound in ((DIRECT, target), (RIVAL, None))
+    ]
 
 
 def _rate(seconds: float, batch: int, client: Callable[[], Iterator[None]]) -> float:
@@ -132,8 +154,8 @@ def _rate(seconds: float, batch: int, client: Callable[[], Iterator[None]]) -> f
     begun.wait()
     began_s = perf_counter()
     sleep(seconds)
-    while not sum(counts):  # a machine that is too busy for one request in that time
-        sleep(0.01)
+    while not sum(counts) and any(each.is_alive() for each in threads):
+        sleep(0.01)  # a machine that is too busy for one request in that time
     ended.set()
     took_s = perf_counter() - began_s
     events = sum(counts)
@@ -161,37 +183,76 @@ def _over_http(gateway: Served, batch: int) -> Iterator[None]:
             answer.read()
 
 
-def _streamed(setup: Setup, dsn: str, gateway: Served) -> list[Figure]:
+def _streamed(setup: Setup) -> list[Figure]:
     """Publish 100 a second, beside a supervisor that sequences: how late are they in a stream?"""
-    number = setup.pick(10, 300, 1_000)
-    with supervised(dsn, idle), connect(dsn, role="bench") as conn:
-        late_ms: list[float] = []
-        reading = threading.Thread(target=_read, args=(gateway, number, late_ms))
-        reading.start()
-        sleep(2.0)
-        for _ in range(number):
-            publish(conn, "outbox", {"sent_s": perf_counter()})
-            sleep(0.01)
-        reading.join(60)
-    assert len(late_ms) == number, f"{len(late_ms)} of {number}"
+    runs = {"ours": partial(_ours, setup)}
+    if http_queue.CAN_RUN:
+        runs[RIVAL] = partial(_its, setup)
+    results = alternate(setup.rounds, runs)
     what = "publish() to a stream, 100 a second"
     return [
         Figure(
-            what=f"{what}: p50",
+            what=f"{what}: {name}",
             unit="ms",
-            ours=(quantile(late_ms, 0.5),),
-            target=Target("value", at_most=10),
-        ),
-        Figure(what=f"{what}: p99", unit="ms", ours=(quantile(late_ms, 0.99),)),
+            ours=tuple(quantile(each, share) for each in results["ours"]),
+            baseline=tuple(quantile(each, share) for each in results.get(RIVAL, ())),
+            against=RIVAL,
+            target=target,
+        )
+        for name, share, target in (
+            ("p50", 0.5, Target("value", at_most=10)),
+            ("p99", 0.99, None),
+        )
     ]
 
 
-def _read(gateway: Served, number: int, late_ms: list[float]) -> None:
-    with closing(gateway.connect()) as conn:
+def _ours(setup: Setup) -> list[float]:
+    with (
+        _topic(setup, "stream") as (dsn, gateway),
+        supervised(dsn, idle),
+        connect(dsn, role="bench") as conn,
+    ):
+        while not is_sequencer_active(conn):
+            sleep(0.01)
+        return _late_ms(setup, gateway, lambda payload: publish(conn, "outbox", payload))
+
+
+def _its(setup: Setup) -> list[float]:
+    def store(payload: dict[str, float]) -> None:
+        conn.execute(query("http_queue_publish"), {"payload": Json(payload)})
+
+    with (
+        _rival(setup, "listen", notifies=True) as (dsn, rival),
+        psycopg.connect(dsn, autocommit=True) as conn,
+    ):
+        return _late_ms(setup, rival, store)
+
+
+def _late_ms(
+    setup: Setup, server: Served, store: Callable[[dict[str, float]], object]
+) -> list[float]:
+    number = setup.pick(10, 300, 1_000)
+    late_ms: list[float] = []
+    is_open = threading.Event()
+    reading = threading.Thread(target=_read, args=(server, number, late_ms, is_open))
+    reading.start()
+    assert is_open.wait(START_S_MAX), "the stream does not begin"
+    sleep(1.0)  # it listens
+    for _ in range(number):
+        store({"sent_s": perf_counter()})
+        sleep(0.01)
+    reading.join(60)
+    assert len(late_ms) == number, f"{len(late_ms)} of {number}"
+    return late_ms
+
+
+def _read(server: Served, number: int, late_ms: list[float], is_open: threading.Event) -> None:
+    with closing(server.connect()) as conn:
         conn.request("GET", f"{PATH}/stream")
         with closing(conn.getresponse()) as answer:
             while len(late_ms) < number:
                 line = answer.readline()
+                is_open.set()
                 if line.startswith(b"data: "):
                     sent_s = json.loads(line.removeprefix(b"data: "))["payload"]["sent_s"]
                     late_ms.append((perf_counter() - sent_s) * 1000)

@@ -577,3 +577,20 @@ from generate_series(0, %(customers)s::int - 1) n
 
 -- name: make_group
 select gapless.create_group(%(group)s, 'outbox')
+
+-- name: http_queue_create
+create table bench_http_queue (id bigint generated always as identity primary key, key text, payload json not null)
+
+-- name: http_queue_notify
+create function bench_http_tell() returns trigger language plpgsql
+as 'begin perform pg_notify(''bench_http'', ''''); return null; end';
+create trigger tell after insert on bench_http_queue for each statement execute function bench_http_tell();
+
+-- name: http_queue_insert
+insert into bench_http_queue (key, payload) select k, p::json from unnest($1::text[], $2::text[]) as e (k, p)
+
+-- name: http_queue_publish
+insert into bench_http_queue (payload) values (%(payload)s)
+
+-- name: http_queue_behind
+select q.id, q.payload::text from bench_http_queue q where q.id > $1 order by q.id limit 1000

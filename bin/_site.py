@@ -26,6 +26,7 @@ _NAV = (
     ("Queues", "queues.md"),
     ("Filters", "filters.md"),
     ("Schemas", "schemas.md"),
+    ("Compaction", "compaction.md"),
     ("Subscriptions", "subscriptions.md"),
     ("Direct messages", "direct.md"),
     ("Later", "later.md"),

@@ -183,10 +183,12 @@ CALLED_BY_PEOPLE = {
     *"resume_schedule remove_schedule run_schedule".split(),
     *"read ends locate trace chain_state transaction_state wait_for wait_through may_lease".split(),
     *"capture release_capture mend_capture attach detach".split(),
+    *"set_compaction compact latest".split(),
     *"show_classic hide_classic notify_classic silence_classic".split(),
     *"add_webhook remove_webhook pause_webhook resume_webhook".split(),
     *"create_api_key revoke_api_key set_schema remove_schema".split(),
     *"take acknowledge release reject extend queue_state".split(),
+    *"join poll commit commit_redriven reject_unit heartbeat leave".split(),
 }
 
 

@@ -11,9 +11,16 @@ select
   justify_hours(t.dedupe_window)::text as dedupe_window,
   extract(epoch from t.retention)::float8 as retention_s,
   coalesce((select x.direct from gapless.topic x where x.name = t.topic), false) as direct,
+  coalesce((select x.compacted from gapless.topic x where x.name = t.topic), false) as compacted,
   t.created_ts as created
 from gapless.topics t
 order by t.topic
+
+-- name: compactions
+-- returns: gapless.ops.compaction:CompactionInfo
+select c.topic, c.is_on, c.lag, c.keys, c.keyless, c.missing, c.bytes, c.moved_ts as moved, c.stands_s, c.starting
+from gapless.compactions c
+order by c.topic
 
 -- name: set_direct
 select gapless.set_direct(%(topic)s)

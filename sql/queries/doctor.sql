@@ -31,7 +31,7 @@ select
     from gapless.consumer_group g
     join gapless.topic t using (topic_id)
   ) as partitions,
-  (select count(*) from gapless.member) as members,
+  (select count(*) from gapless.member m where m.kind = 'supervisor') as members,
   (select coalesce(sum(m.sessions), 0)::bigint from gapless.member m) as own
 from (
   select current_setting('max_connections')::int

@@ -23,6 +23,11 @@ select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
 
+-- name: fetch_latest
+-- Of ids whose events are not in the log any more, those in latest, as `fetch` returns them.
+select id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts, cause, correlation
+from gapless.latest_events(%(ids)s::bigint[])
+
 -- name: schemas_of
 -- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. There is
 -- always one row.
@@ -271,3 +276,15 @@ select w.state, w.group_id,
 from gapless.wait_through(
   %(groups)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
 ) w
+
+-- name: set_compaction
+select gapless.set_compaction(%(topic)s, %(compact)s)
+
+-- name: compact
+select gapless.compact(%(events_max)s)
+
+-- name: find_latest
+-- returns: gapless.log.compaction:LatestEvent
+select l.event_key as key, l.event_type, l.payload, l.headers, l.host_id, l.user_id, l.transaction_id,
+  l.partition_id as partition, l.c_offset as offset, l.created_ts as created
+from gapless.latest(%(topic)s, %(key)s) l

@@ -236,6 +236,13 @@ select
 from gapless.unrouted u
 order by u.events desc, u.topic_id
 
+-- name: compactions
+-- Compacted topics, and how far that is.
+-- returns: gapless.status.compacting:Compacting
+select c.topic, c.is_on, c.lag, c.keys, c.keyless, c.missing, c.bytes, c.stands_s, c.starting
+from gapless.compactions c
+order by c.topic
+
 -- name: captures
 -- Captured tables of which not every change is published, or not in order.
 -- returns: gapless.status.strangers:FaultyCapture
@@ -264,6 +271,21 @@ select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.st
   extract(epoch from v.first_left)::float8 as first_left_s
 from gapless.subscribed_groups v
 order by v.group_id, v.topic
+
+-- name: checked
+-- Topics with schemas. Letters are not indexed by what was raised, so a bounded number of them is looked at.
+-- returns: gapless.status.checked:Checked
+with letters as materialized (
+  select l.topic_id, l.state, l.exception_class from gapless.dead_letter l limit 10000
+)
+select s.topic, array_agg(distinct s.event_type order by s.event_type) as types, count(*) as versions,
+  (
+    select count(*) from letters l join gapless.topic t using (topic_id)
+    where t.name = s.topic and l.state = 'dead' and l.exception_class like '%%.InvalidEventError'
+  ) as unfit
+from gapless.schemas s
+group by s.topic
+order by s.topic
 
 -- name: expiring
 -- Groups that go soon, for nobody uses them.

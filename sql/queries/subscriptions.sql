@@ -18,6 +18,30 @@ select gapless.subscribe(
 -- name: renew_subscription
 select gapless.renew_subscription(%(group)s, %(topic)s, %(name)s)
 
+-- name: limit_resume
+-- Before it is resumed: a minute, for locks, and 5 ms for each event that it missed; less where the session says less.
+select current_setting('statement_timeout'),
+  set_config(
+    'statement_timeout',
+    case
+      when current_setting('statement_timeout')::interval between '1 ms' and make_interval(secs => m.ms / 1000)
+        then current_setting('statement_timeout')
+      else m.ms::bigint::text
+    end,
+    true
+  )
+from (
+  select least(60000 + 5 * coalesce(sum(c.next_offset - p.from_offset), 0), 2147483647)::float8 as ms
+  from gapless.subscription s
+  join gapless.topic t using (topic_id)
+  join gapless.subscription_stop p using (subscription_id)
+  join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  where s.group_id = %(group)s and t.name = %(topic)s and s.name = %(name)s
+) m
+
+-- name: limit_back
+select set_config('statement_timeout', %(limit)s, true)
+
 -- name: resume_subscription
 select gapless.resume_subscription(%(group)s, %(topic)s, %(name)s)
 

@@ -1,5 +1,5 @@
 -- Who works on each partition (owner) and who should (target), by name; is_held: a worker's session
--- holds the partition's advisory lock, so there is somebody at work.
+-- holds the partition's advisory lock, or the owner is a client, so there is somebody at work.
 -- paused_ts: since when it is paused (null: it is not), pause: by whom and why.
 -- An owner without a name was evicted: its member row is gone, the lease not yet taken over.
 create or replace view gapless.leases as
@@ -11,7 +11,7 @@ select
   w.name as target,
   l.epoch,
   l.generation,
-  k.objid is not null as is_held,
+  k.objid is not null or coalesce(o.kind = 'client', false) as is_held,
   l.worker_pid,
   l.error,
   l.error_ts,

@@ -1,6 +1,6 @@
--- The supervisors that run: beat_s since the last heartbeat (given up at ttl_s), is_present while its
--- control session lives, owned and wanted count partitions, groups are group/topic, revoked_role is the role
--- it joined as when that may take no leases any more.
+-- The members that there are: supervisors that run, and clients (kind). beat_s since the last heartbeat (given up at
+-- ttl_s), is_present while its control session lives, of a client until its deadline, owned and wanted count
+-- partitions, groups are group/topic, revoked_role is the role it joined as when that may take no leases any more.
 create or replace view gapless.members as
 select
   m.name,
@@ -9,7 +9,7 @@ select
   extract(epoch from now() - m.started_ts)::double precision as up_s,
   greatest(extract(epoch from now() - (m.expires_at - m.ttl)), 0)::double precision as beat_s,
   extract(epoch from m.ttl)::double precision as ttl_s,
-  k.objid is not null as is_present,
+  k.objid is not null or m.kind = 'client' and m.expires_at >= now() as is_present,
   m.suspect_at is not null as is_suspected,
   m.capacity,
   (select count(*) from gapless.lease l where l.owner = m.member_id) as owned,
@@ -24,7 +24,8 @@ select
   m.backend_pid,
   m.started_ts,
   m.member_id,
-  case when m.role is not null and not coalesce(gapless.may_lease(r.oid), false) then m.role end as revoked_role
+  case when m.role is not null and not coalesce(gapless.may_lease(r.oid), false) then m.role end as revoked_role,
+  m.kind
 from gapless.member m
 left join pg_roles r on r.rolname = m.role
 left join (
@@ -34,4 +35,5 @@ left join (
     and p.database = (select d.oid from pg_database d where d.datname = current_database())
 ) k on k.objid = m.member_no::oid;
 
-comment on view gapless.members is 'The supervisors that run, with the age of their heartbeat.';
+comment on view gapless.members is
+  'The supervisors that run and the clients that joined, with the age of their heartbeat.';

@@ -79,6 +79,13 @@ class InvalidPayloadError(PublishError):
         self.schema = schema
 
 
+class UncheckedError(PublishError):
+    """A payload cannot be checked: nobody can read the schema, or the library for it is missing.
+
+    Nothing was written for it, and it may be right.
+    """
+
+
 class WaitError(GaplessError):
     """A group has not handled what was waited for; `state` as gapless.transaction_state() says.
 

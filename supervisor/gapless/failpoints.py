@@ -56,6 +56,12 @@ POINTS = frozenset(
         "letter.claimed",
         "letter.handled",
         "letter.committed",
+        # SQL conditions: claimed and not asked yet; what raised is stopped; resumed, in ops
+        "condition.claimed",
+        "condition.raised",
+        "condition.stopped",
+        "condition.committed",
+        "condition.resumed",
         # calls of at-least-once handlers
         "deliver.noted",
         "deliver.called",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +16,20 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db import migrate as migrations
 from gapless.db.connect import connect
-from gapless.db.migrate import SchemaChange, migrate, require_schema, script, uninstall
+from gapless.db.migrate import (
+    SchemaChange,
+    migrate,
+    newest,
+    require_schema,
+    script,
+    uninstall,
+)
 from gapless.db.queries import sql_root
 from gapless.errors import SchemaError
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
+from migration.states import lay_out, states
 from support.clients import psql
 from support.log import placed, tags
 
@@ -81,6 +90,46 @@ def test_the_script_for_psql_does_the_same(empty: Connection, empty_dsn: str) ->
     require_schema(empty)
     assert migrate(empty) == []
     assert script(empty) == ""
+
+
+def test_the_script_locks_first_and_gives_up_soon(
+    empty: Connection, empty_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As migrate() does: so no publisher fails by a deadlock with it."""
+    old = lay_out(states()["0022_filters"], tmp_path / "sql")
+    with monkeypatch.context() as inside:
+        inside.setattr(migrations, "sql_root", lambda: old)
+        migrate(empty)
+    text = script(empty)
+    locked = re.findall(r"^lock table (\S+) in (?:\w+ )+mode;$", text, re.MULTILINE)
+    assert locked[0] == "gapless.migration"
+    assert '"gapless"."topic"' in locked
+    assert text.rindex("\nlock table ") < text.index("\ncreate table ", text.index("lock_timeout"))
+    with connect(empty_dsn, role="other") as other, connect(empty_dsn, role="psql") as here:
+        with other.transaction():
+            other.execute("lock table gapless.topic in access share mode")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                here.execute(text.encode())
+            here.execute("rollback")
+        assert newest(here) == "0022_filters"
+        here.execute(text.encode())
+        require_schema(here)
+
+
+def test_roles_and_grants_are_made_again_when_asked(conn: Connection) -> None:
+    """As after a restore without owners and privileges (docs/operations.md)."""
+    conn.execute("revoke usage on schema gapless from gapless_consumer")
+    conn.execute(
+        "alter function gapless.ask_condition(uuid, gapless.condition_event[],"
+        " gapless.condition_subscription[], bigint[], bigint[]) owner to current_user"
+    )
+    conn.execute("delete from gapless.migration where kind = 'roles'")
+    assert {change.kind for change in migrate(conn)} == {"roles"}
+    rights = (
+        "select has_schema_privilege('gapless_consumer', 'gapless', 'usage'),"
+        " gapless.conditions_are_safe()"
+    )
+    assert conn.execute(rights).fetchone() == (True, True)
 
 
 def test_a_changed_function_is_applied_again_with_its_grants(conn: Connection) -> None:

@@ -18,7 +18,7 @@ from gapless import handler, testing
 from gapless.consume.unit import Unit
 from gapless.db import migrate as migrations
 from gapless.db.connect import connect
-from gapless.db.migrate import migrate, require_schema
+from gapless.db.migrate import migrate, newest, require_schema
 from migration.old_clients import PARTITIONS, TABLES, running
 from migration.states import lay_out, states
 from support.patience import bounded_patience
@@ -82,7 +82,7 @@ def test_upgraded_while_programs_of_before_work(
             _some_more(conn, "effect", clients.failed)
             changes = migrate(conn)
             require_schema(conn)
-            assert changes
+            assert changes or state == newest(conn)  # today's may be as it was
             for what in ("truth", "effect"):  # they continue
                 _some_more(conn, what, clients.failed)
             clients.no_more_handling.set()

@@ -15,7 +15,8 @@ def configure(config: pytest.Config) -> None:
     """Learn which run this is, before any test is imported."""
     global _is_long  # noqa: PLW0603 - decorators ask for it
     _is_long = config.getoption("--long") or config.getoption("--soak")
-    settings.register_profile("gapless", max_examples=examples(_DEFAULT))
+    # No deadline: on a busy machine an example may take long, and that says nothing about the code.
+    settings.register_profile("gapless", max_examples=examples(_DEFAULT), deadline=None)
     settings.load_profile("gapless")
 
 

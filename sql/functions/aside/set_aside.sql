@@ -28,7 +28,10 @@ as $$
 declare
   now_ts timestamptz := clock_timestamp();
   -- Of the segment it is in: whenever it is handled again, it has the same key (timeline.sql).
-  timeline int := gapless.timeline_at(_topic_id, _partition_id, _first_offset);
+  timeline int := coalesce(gapless.timeline_at(_topic_id, _partition_id, _first_offset), (
+    select l.timeline from gapless.latest l
+    where l.topic_id = _topic_id and l.partition_id = _partition_id and l.c_offset = _first_offset
+  ));
   holds boolean := _parks or _state = 'parked';
   written int;
 begin
@@ -45,14 +48,22 @@ begin
     _kept is null or _first_offset + u.n - 1 = any (_kept),
     string_to_array(nullif(_matched[array_position(_kept, _first_offset + u.n - 1)], ''), ',')::bigint[]
   from unnest(_message_ids) with ordinality as u (id, n)
-  -- OFFSET 0: one look-up an id; a join may read all that lies between the first id and the last.
+  -- LIMIT: one look-up an id; a join may read all that lies between the first id and the last.
   cross join lateral (
-    select * from gapless.outbox_message_t m where m.id = u.id offset 0
+    select m.id, m.host_id, m.user_id, m.key, m.transaction_id, m.xid, m.event_type, m.payload, m.headers,
+      m.created_ts, m.cause, m.correlation
+    from gapless.outbox_message_t m where m.id = u.id
+    union all    -- asked only if the log has it no more
+    select l.id, l.host_id, l.user_id, l.key, l.transaction_id, l.xid, l.event_type, l.payload, l.headers,
+      l.created_ts, l.cause, l.correlation
+    from gapless.latest l where l.id = u.id
+    limit 1
   ) o
   on conflict on constraint dead_letter_event_pkey do update
   set first_offset = excluded.first_offset, is_kept = excluded.is_kept, subscriptions = excluded.subscriptions;
   get diagnostics written = row_count;
   if written <> cardinality(_message_ids) then
+    perform gapless.refuse_replaced(_message_ids);
     raise exception 'dead letters of % %-%: % of % events found',
       _group_id, _topic_id, _partition_id,
       written, cardinality(_message_ids);
@@ -94,7 +105,10 @@ begin
     from unnest(_message_ids) as u (id)
     cross join lateral (
       select gapless.key_digest(m) as key_digest
-      from gapless.outbox_message_t m where m.id = u.id offset 0
+      from gapless.outbox_message_t m where m.id = u.id
+      union all
+      select l.key_digest from gapless.latest l where l.id = u.id
+      limit 1
     ) o;
   end if;
   return written;

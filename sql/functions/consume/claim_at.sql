@@ -11,7 +11,8 @@
 --                      offset last_offset when that was found (stop_beyond.sql); nothing is claimed until
 --                      a seek, for what comes up to there would never be handled
 --   outcome 'unplaced' the group's row is gone: nobody knows how far it was
---   outcome 'filtered' the group has another filter than the caller knows (0: none): ask claim_kept()
+--   outcome 'filtered' the group has another filter than the caller knows (0: none), or reads latest: ask
+-- claim_kept()
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
 -- The range has batch_size events at most, but is extended to the end of its last unit (I5).
 -- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle
@@ -47,7 +48,7 @@ declare
   user_ends bigint[];    -- under group_by user
 begin
   -- One statement: each costs as much to begin and to end as what it looks up.
-  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed, c.stopped_at, c.filter_no,
+  select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed, c.stopped_at, c.filter_no, c.latest_upto,
     -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
     exists (
       select from gapless.group_pause p
@@ -81,7 +82,7 @@ begin
     return;
   end if;
   first_offset := fence.next_offset;
-  if fence.filter_no <> _filter then
+  if fence.filter_no <> _filter or fence.next_offset < fence.latest_upto then
     outcome := 'filtered';
     return next;
     return;

@@ -10,6 +10,7 @@
 -- asks: the group has subscriptions with SQL conditions, so kept is what the others keep: the caller asks those about
 -- all events of the range (ask_conditions.sql), reads what is kept, and counts (tally_filter.sql); a claim is
 -- batch_size events of the log then. Raises GL409 for such a group unless _asks says that the caller does that.
+-- Of a group that begins with the newest event of each key, the rows of claim_latest() until it has come to the log.
 -- Of a replay it looks no further than its stop_offset.
 -- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
 -- It counts what it keeps and passes (tally_filter.sql).
@@ -48,7 +49,7 @@ declare
   is_asking boolean := false;
 begin
   -- One statement: the filter and its number are of one moment.
-  select c.next_offset, c.filter_no, c.stop_offset, f as filter,
+  select c.next_offset, c.filter_no, c.stop_offset, c.latest_upto, f as filter,
     case when t.direct then coalesce(g.stands_for, c.group_id) end as to_group
   into here
   from gapless.consumer_offsets c
@@ -60,6 +61,13 @@ begin
   if not found then
     outcome := 'unplaced';
     return next;
+    return;
+  end if;
+  if here.next_offset < here.latest_upto then
+    return query
+    select l.* from gapless.claim_latest(
+      _group_id, _topic_id, _partition_id, _epoch, _token, _batch_size, _events_max, _scan_max
+    ) l;
     return;
   end if;
   if here.filter_no = 0 then

@@ -1,10 +1,11 @@
 -- Make a group known for a topic, with an offset and a lease row for every partition. Repeat freely.
--- start: 'earliest' (first offset) or 'latest' (what is published from now on); it counts only when
--- the group is new for the topic. Returns the group's number (its NOTIFY channel: gapless_g_<number>).
+-- start: 'earliest' (first offset), 'latest' (what is published from now on) or 'latest-per-key' (the newest event of
+-- each key of a compacted topic, then the log; functions/compaction/); it counts only when the group is new for
+-- the topic. Returns the group's number (its NOTIFY channel: gapless_g_<number>).
 -- mode: 'ordered', or 'queue' (functions/queue/): any number of workers a partition. It is fixed once the group has
 -- handled anything. Of a queue, block says how many events one transaction has in hand at most (null: as it is, 100
 -- when new); it is changed only while nobody has any. max_crashes: take() gives an event out so often.
--- Raises GL400 for what is out of range, GL409 when the group is of the other mode.
+-- Raises GL400 for what is out of range, GL409 when the group is of the other mode, or the topic is not compacted.
 create or replace function gapless.create_group(
   group_id text, topic text, start text default 'earliest', mode text default 'ordered', block int default null,
   max_crashes int default null
@@ -19,8 +20,13 @@ declare
   wanted int := gapless.topic_id(topic);
   here gapless.consumer_group;
 begin
-  if create_group.start not in ('earliest', 'latest') then
-    raise exception 'a group starts at earliest or latest, not at %', create_group.start
+  if create_group.start not in ('earliest', 'latest', 'latest-per-key') then
+    raise exception 'a group starts at earliest, latest or latest-per-key, not at %', create_group.start
+      using errcode = 'GL400';
+  end if;
+  if create_group.start = 'latest-per-key' and create_group.mode = 'queue' then
+    raise exception 'group "%" is a queue, and starts at earliest or latest: %',
+      create_group.group_id, 'only an ordered group begins with the latest of each key'
       using errcode = 'GL400';
   end if;
   perform gapless.check_mode(
@@ -44,6 +50,9 @@ begin
 
   -- The number of partitions MUST not change between here and the end: rows would be missing.
   perform from gapless.topic t where t.topic_id = wanted for share;
+  if create_group.start = 'latest-per-key' and here.group_id is null then
+    perform gapless.require_compacted(topic);
+  end if;
   insert into gapless.consumer_group (group_id, topic_id, mode, block, max_crashes)
   values (
     create_group.group_id, wanted, create_group.mode,

@@ -7,7 +7,8 @@ language plpgsql
 stable
 as $$
 declare
-  due timestamptz := coalesce(_at, now() + _in);
+  -- Not added, a delay that is too long: what PostgreSQL says then names no field.
+  due timestamptz := coalesce(_at, case when _in between '0' and '8000 years' then now() + _in end);
 begin
   if _at is not null and _in is not null then
     raise exception 'deliver_at and deliver_in: give one of the two'
@@ -17,7 +18,7 @@ begin
     raise exception 'deliver_in % is negative: give 0 or more, or leave it out', _in
       using errcode = 'invalid_parameter_value';
   end if;
-  if not due between '1970-01-01 00:00+00' and '9000-01-01 00:00+00' then
+  if due not between '1970-01-01 00:00+00' and '9000-01-01 00:00+00' or _in > '8000 years' then
     raise exception '% % is no time to deliver at: give one from 1970 to 9000',
       case when _at is null then 'deliver_in' else 'deliver_at' end, coalesce(_at::text, _in::text)
       using errcode = 'invalid_parameter_value';

@@ -7,6 +7,7 @@
 -- so that the second need not come after the ttl. After a server start everyone gets its ttl, 5 s at least, to
 -- come back, and what was suspected before is not any more: while the server was away nobody could beat. It
 -- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
+-- A client (client/join.sql) has no session: it is gone at its deadline, whatever its peers are (is_overdue()).
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
   _me uuid, _suspect_grace interval default '3 s', _reconnect_grace interval default '1 s'
@@ -33,6 +34,17 @@ begin
     order by m.member_no
     for update skip locked
   loop
+    if other.kind = 'client' then
+      if gapless.is_overdue(other.expires_at, other.ttl) then
+        delete from gapless.member m where m.member_id = other.member_id;
+        insert into gapless.eviction (member_id, name, reason)
+        values (other.member_id, other.name, format('its deadline passed: silent for %s s', round(extract(epoch from
+          clock_timestamp() - other.expires_at + other.ttl)::numeric, 1)))
+        on conflict do nothing;
+        evicted := evicted + 1;
+      end if;
+      continue;
+    end if;
     absent := pg_try_advisory_xact_lock_shared(7427002, other.member_no);
     -- Its presence lock is of a session that began since, or its last heartbeat came since.
     continue when absent and other.expires_at - other.ttl < up_since

@@ -1,8 +1,8 @@
 -- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
 -- True when the next member in the ring has lost its session, when some member has been silent for
--- half its ttl, when the newest plan of one of its groups does not fit the members that are there, when
--- this member has room (it gave back partitions of another group) and partitions are unserved, or when
--- leases are to be retired.
+-- half its ttl, or a client's deadline has passed, when the newest plan of one of its groups does not fit the members
+-- that are there, when this member has room (it gave back partitions of another group) and partitions are unserved,
+-- or when leases are to be retired.
 create or replace function gapless.watch(_member_id uuid)
 returns boolean
 language sql
@@ -13,7 +13,7 @@ as $$
     exists (
       select from (
         select m.member_no from gapless.member m, gapless.member me
-        where me.member_id = _member_id and m.member_id <> me.member_id
+        where me.member_id = _member_id and m.member_id <> me.member_id and m.kind = 'supervisor'
         order by m.member_no <= me.member_no, m.member_no
         limit 1
       ) successor
@@ -21,7 +21,8 @@ as $$
     )
     or exists (
       select from gapless.member m
-      where m.expires_at - m.ttl / 2 < clock_timestamp() and m.member_id <> _member_id
+      where m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
+        and m.member_id <> _member_id
     )
     or exists (
       select from gapless.member_group mine
@@ -32,7 +33,7 @@ as $$
     or exists (
       select from gapless.member me
       where me.member_id = _member_id and me.state = 'active'
-        and me.capacity > (
+        and coalesce(me.capacity, 2147483647) > (
           select count(*) from gapless.lease l where l.target = me.member_id
         )
         and exists (

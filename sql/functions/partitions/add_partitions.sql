@@ -11,19 +11,31 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset)
+  -- MUST be one statement: what latest holds and how far it was taken in are of one moment.
+  insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, latest_upto)
   select _group_id, t.topic_id, p,
-    case _start
-      when 'latest' then coalesce(
+    case
+      when _start = 'latest' then coalesce(
         (
           select s.last_offset from gapless.log_segment s
           where s.topic_id = t.topic_id and s.partition_id = p
           order by s.base_offset desc limit 1
         ), 0) + 1
-      else gapless.log_first(t.topic_id, p)
-    end
+      else coalesce(k.first_offset, k.upto, gapless.log_first(t.topic_id, p))
+    end,
+    case when k.first_offset is not null then k.upto end
   from gapless.topic t
   cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
+  left join lateral (
+    -- From the beginning of a unit on, the log: one that was taken in halfway comes from there, all of it (I5).
+    select w.upto, (
+      select min(l.c_offset) from gapless.latest l
+      where l.topic_id = t.topic_id and l.partition_id = p and l.c_offset < w.upto
+    ) as first_offset
+    from gapless.compaction c
+    cross join lateral gapless.unit_start(t.topic_id, p, c.next_offset) as w (upto)
+    where _start = 'latest-per-key' and c.topic_id = t.topic_id and c.partition_id = p
+  ) k on true
   where t.topic_id = _topic_id and not exists (
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = t.topic_id and c.partition_id = p

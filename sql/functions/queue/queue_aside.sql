@@ -10,7 +10,8 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
   select min(n.at_ts) <= clock_timestamp(),
-    greatest(extract(epoch from min(n.at_ts) - clock_timestamp())::float8, 0)
+    -- Each by itself: -infinity (give it out again now) less a time is an error before PostgreSQL 17.
+    greatest((extract(epoch from min(n.at_ts)) - extract(epoch from clock_timestamp()))::float8, 0)
   from gapless.lease l
   cross join lateral gapless.floor_of(l.lease_no) f
   cross join lateral (

@@ -33,7 +33,7 @@ as $$
   union all
   select case when p.name is null then 'group ' || g.group_id || ' has yet to handle '
       else 'pipeline ' || p.name || ' has yet to read ' end
-    || sum(e.next_offset - coalesce(c.next_offset, 1)) || ' events of ' || t.name
+    || sum(e.next_offset - coalesce(greatest(c.next_offset, c.latest_upto), 1)) || ' events of ' || t.name
     || case
       when p.name is not null then
         case when gapless.pipeline_runs(p.name) then '' else
@@ -52,8 +52,17 @@ as $$
   left join gapless.pipeline p on g.group_id = 'pipeline.' || p.name
   where e.upto = _upto and not g.is_scratch
     and g.group_id <> all (t.overrun)
-    and coalesce(c.next_offset, 1) < e.next_offset
+    and coalesce(greatest(c.next_offset, c.latest_upto), 1) < e.next_offset
   group by g.group_id, t.topic_id, p.name
+  union all
+  select 'compaction of topic ' || t.name || ' has yet to take in '
+      || sum(e.next_offset - coalesce(c.next_offset, 1)) || ' events: gapless run does, or select gapless.compact()',
+    true
+  from gapless.chunk_end e
+  join gapless.topic t using (topic_id)
+  left join gapless.compaction c using (topic_id, partition_id)
+  where e.upto = _upto and t.compacted and coalesce(c.next_offset, 1) < e.next_offset
+  group by t.topic_id
   union all
   select 'subscription ' || s.name || ' of group ' || s.group_id || ' was stopped, and its events of ' || t.name
       || ' wait: gapless subscriptions resume ' || s.group_id || '/' || t.name || ' ' || s.name,

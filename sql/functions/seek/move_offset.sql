@@ -14,7 +14,7 @@ begin
   if _old_offset = _new_offset and not exists (    -- one that is stopped there is to continue there
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = of_topic
-      and c.partition_id = _partition_id and c.stopped_at is not null
+      and c.partition_id = _partition_id and (c.stopped_at is not null or c.next_offset < c.latest_upto)
   ) and not gapless.has_ranges(_group_id, of_topic, _partition_id) then
     return;
   end if;
@@ -22,7 +22,8 @@ begin
   update gapless.consumer_offsets c
   -- layout, passed: what was admitted after a change of the number of partitions is asked again.
   set next_offset = _new_offset, token = null, installed_offset = null,
-    attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null
+    attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null,
+    latest_upto = null
   where c.group_id = _group_id and c.topic_id = of_topic
     and c.partition_id = _partition_id;
   update gapless.subscription_stop p set from_offset = _new_offset    -- what waits for its subscription waits again

@@ -1,6 +1,6 @@
 -- Ask the SQL conditions of a group's subscriptions about events: message_ids, the first at first_offset. One row:
 --   offsets, matched  which of these events match, ascending, and which subscriptions each, numbers with commas between
---   failed, reasons   subscriptions whose condition raised for one of the events, and what it raised
+--   failed, reasons   subscriptions whose condition raised for one of the events, and what it raised, without values
 --   slow, rest        where the statement's time was over: those that were being asked then, those not asked at all
 -- Each form is asked about all events at once. When that raises it is asked by halves, down to one subscription,
 -- so that one that raises is found, and is no matter to the others. A failed one has no matches here.
@@ -117,7 +117,7 @@ begin
           end if;
           if first = last then
             failed := failed || asked[first].subscription_id;
-            reasons := reasons || left(sqlerrm, 300);
+            reasons := reasons || gapless.stop_reason(sqlerrm, sqlstate);
           else
             low := low || array[first, (first + last) / 2 + 1];
             high := high || array[(first + last) / 2, last];

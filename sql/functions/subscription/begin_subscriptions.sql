@@ -1,5 +1,5 @@
 -- Let a group take what its subscriptions match, and nothing else. Raises GL400 for a queue group, GL404 for
--- one that is not there. A part of subscribe().
+-- one that is not there, GL409 for one that reads latest. A part of subscribe().
 -- locks: as set_filter()
 create or replace function gapless.begin_subscriptions(_group_id text, _topic text, _topic_id int)
 returns void
@@ -21,6 +21,14 @@ begin
   if here.mode = 'queue' then
     raise exception 'group "%" is a queue, and only an ordered group has subscriptions', _group_id
       using errcode = 'GL400';
+  end if;
+  if exists (
+    select from gapless.consumer_offsets c
+    where c.group_id = _group_id and c.topic_id = _topic_id and c.next_offset < c.latest_upto
+  ) then
+    raise exception 'group "%" still reads the latest event of each key: %',
+      _group_id, 'it takes subscriptions when it has come to the log'
+      using errcode = 'GL409';
   end if;
   if gapless.lock_subscriptions(_group_id, _topic, _topic_id) then    -- somebody was faster
     return;

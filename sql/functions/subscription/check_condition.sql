@@ -69,7 +69,8 @@ begin
       and p.proname <> all (array[
         'now', 'transaction_timestamp', 'statement_timestamp', 'date_part', 'extract', 'date_trunc', 'timezone', 'age',
         'to_char', 'to_date', 'to_timestamp', 'to_number', 'concat', 'to_json', 'to_jsonb',
-        'jsonb_build_object', 'jsonb_build_array', 'json_build_object', 'json_build_array', 'array_to_json', 'jsonb_path_exists_tz', 'jsonb_path_match_tz', 'jsonb_path_query_first_tz'
+        'jsonb_build_object', 'jsonb_build_array', 'json_build_object', 'json_build_array', 'array_to_json',
+        'jsonb_path_exists_tz', 'jsonb_path_match_tz', 'jsonb_path_query_first_tz'
       ])
       and not exists (select from pg_operator o where o.oprcode = p.oid)
       and not exists (select from pg_cast c where c.castfunc = p.oid);

@@ -2,7 +2,7 @@
 -- words, numbers, texts in single quotes, operators, balanced parentheses. No ";", no comments, no quoted names, no
 -- $, no E'…': what a statement could be broken out of with. What the expression means is for check_condition().
 -- Nor may it name a type of anybody's: the parser gives a text to its type's input function, and that of an array of a
--- domain, say, runs the domain's CHECK, with the rights of whoever parses. So a dot stands behind pg_catalog, or between
+-- domain, say, runs the domain's CHECK, with the rights of who parses. So a dot stands behind pg_catalog, or between
 -- e or s and a field; and no word is a type of the session's temporary schema, the only other one on the search path.
 -- MUST run with standard_conforming_strings on, as make_condition() does: else a backslash ends no text.
 create or replace function gapless.check_condition_text(_text text)

@@ -3,7 +3,9 @@
 -- workers handle them soon, for this subscription alone; then it is asked like all others. Returns how many units
 -- these are; null: it was not stopped. Raises GL409 when its condition raises still: it stays stopped then, and
 -- nothing was changed; subscribe() by its name gives it another condition. Raises GL404 for no such subscription.
--- Audited. There is no time limit but that of the session.
+-- Audited. It is asked about one event, then 2, 4 … up to 1000 at a time; when that takes longer than 5 s, as long as
+-- a claim may take, it is too slow and stays stopped (GL409). Only statement_timeout ends a single question that does
+-- not end; from Python and the command line there is one.
 -- Workers of these partitions are fenced, and begin anew: an at-least-once handler has read ahead without it.
 -- locks: the group's filter row; at the end the group's offsets, so workers wait while the last events are asked about
 create or replace function gapless.resume_subscription(group_id text, topic text, name text)
@@ -20,6 +22,7 @@ declare
   upto bigint;
   units bigint := 0;
   is_last boolean;
+  size bigint := 1;    -- so what is slow is found early: a question takes about twice as long as the one before
 begin
   if gapless.lock_subscriptions(resume_subscription.group_id, resume_subscription.topic, wanted) then
     select s.subscription_id into number from gapless.subscription s
@@ -56,9 +59,10 @@ begin
       while stop.from_offset < upto loop
         units := units + gapless.set_missed_aside(
           resume_subscription.group_id, wanted, stop.partition_id, number, stop.from_offset,
-          least(stop.from_offset + 999, upto - 1)
+          least(stop.from_offset + size, upto) - 1
         );
-        stop.from_offset := least(stop.from_offset + 1000, upto);
+        stop.from_offset := least(stop.from_offset + size, upto);
+        size := least(2 * size, 1000);
       end loop;
       stops[i] := stop;
     end loop;

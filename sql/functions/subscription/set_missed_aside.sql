@@ -1,7 +1,7 @@
 -- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the
 -- units with matches aside, to be handled again at once, for this subscription alone. Returns how many matched. A
--- unit that waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises, or is
--- still being asked when statement_timeout is over.
+-- unit that waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises,
+-- took longer than 5 s, or is still being asked when statement_timeout is over.
 -- locks: the letters of these units
 create or replace function gapless.set_missed_aside(
   _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint
@@ -16,6 +16,7 @@ declare
   answer record;
   unit record;
   units bigint := 0;
+  began_ts timestamptz;
 begin
   select array_agg(u.id order by s.base_offset + u.n) into ids
   from gapless.log_segment s
@@ -28,6 +29,7 @@ begin
       _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
+  began_ts := clock_timestamp();
   select a.* into answer
   from gapless.ask_conditions(_group_id, _topic_id, _partition_id, ids, _first, array[_subscription_id]) a;
   if answer.failed <> '{}' then
@@ -38,6 +40,11 @@ begin
   if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not asked about all of them
     raise exception 'it stays stopped, for its condition takes longer than statement_timeout about offsets % to % of '
       'partition %', _first, _last, _partition_id
+      using errcode = 'GL409';
+  end if;
+  if clock_timestamp() - began_ts > '5 s' then    -- as a claim's: LIMIT_S of consume/read/conditions.py
+    raise exception 'it stays stopped, for its condition takes longer than 5 s about offsets % to % of partition %',
+      _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
   for unit in

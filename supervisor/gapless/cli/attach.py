@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from gapless import ops
 from gapless.cli.context import server_dsn
-from gapless.cli.declare import Args, Command, Conn, flag, opt
-from gapless.cli.screen import answer, listed, remark
+from gapless.cli.declare import Args, Command, Conn, flag, opt, together
+from gapless.cli.screen import answer, changed, listed, remark, told
 from gapless.errors import UsageError
 from gapless.ops.text import quantity
 
@@ -24,8 +24,6 @@ examples:
 """
 _LIGHT_PORTAL_ID = "c_offset"
 _LIGHT_PORTAL_PLACES = "public.consumer_offsets"
-
-
 command = Command("attach")
 _GROUP = ("table", opt("group", "the old consumer's name, which is the group's"))
 _PLACE = opt(
@@ -67,10 +65,11 @@ def _list(conn: Conn, args: Args) -> int:
     return listed(args, ops.list_attachments(conn), hint)
 
 
-@command.verb(
-    "copy a table into a topic, and what is inserted later",
-    "table",
-    "topic",
+_WISH = together(
+    "wish",
+    _wish,
+    opt("table"),
+    opt("topic"),
     opt("--id COLUMN", "orders the rows (default: the primary key)"),
     opt(
         "--map EVENT=COLUMN,…",
@@ -84,29 +83,28 @@ def _list(conn: Conn, args: Args) -> int:
     ),
     flag("--light-portal", "as --id c_offset --places public.consumer_offsets"),
     flag("--despite-changes", "also a table whose rows were updated or deleted"),
+)
+
+
+@command.verb(
+    "copy a table into a topic, and what is inserted later",
+    _WISH,
     flag("--dry-run", "say what would be done, and do nothing"),
-    check=_wish,
 )
 def _add(conn: Conn, args: Args) -> int:
-    wish = _wish(args)
     if args.dry_run:
-        plan = ops.plan_attachment(conn, wish)
+        plan = ops.plan_attachment(conn, args.wish)
         return answer(args, f"would {plan}", plan, dry_run=True)
-    done = ops.attach_table(conn, wish, tell=lambda rows: remark(f"{rows} rows copied"))
-    text = f"{quantity(done.copied, 'row')} of {args.table} copied into {args.topic}"
-    if done.late:
-        text += f", {done.late} of them late"
-    return answer(args, f"{text}; new rows are copied as they are inserted", done)
+    copied = ops.attach_table(conn, args.wish, tell=lambda rows: remark(f"{rows} rows copied"))
+    return told(args, copied)
 
 
 def _placed(conn: Conn, args: Args, act: Callable[..., bool], done: str) -> int:
     """Let a group have its place, or also the events, and say so."""
-    changed = act(
-        conn, args.table, args.group, dsn=server_dsn(args, args.loaded.settings), place=args.place
-    )
+    is_changed = act(conn, **args.given, dsn=server_dsn(args, args.loaded.settings))
     nothing = f"nothing to do: group {args.group} handles the events already"
-    text = f"group {args.group} {done}" if changed else nothing
-    return answer(args, text, group=args.group, changed=changed)
+    text = f"group {args.group} {done}" if is_changed else nothing
+    return answer(args, text, group=args.group, changed=is_changed)
 
 
 @command.verb("make a paused group where an old consumer is", *_GROUP, _PLACE)
@@ -141,7 +139,5 @@ def _mend(conn: Conn, args: Args) -> int:
 
 @command.verb("copy no more of a table; events and groups stay", "table")
 def _remove(conn: Conn, args: Args) -> int:
-    changed = ops.detach_table(conn, args.table)
-    nothing = f"nothing to do: {args.table} is not attached"
-    text = f"{args.table} is attached no more; its events and groups stay"
-    return answer(args, text if changed else nothing, table=args.table, changed=changed)
+    done = "{table} is attached no more; its events and groups stay"
+    return changed(args, ops.detach_table(conn, args.table), done, "{table} is not attached")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
-from gapless.cli.screen import answer, listed
+from gapless.cli.screen import answer, changed, listed
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -19,6 +19,10 @@ examples:
 command = Command("capture")
 
 
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
+
+
 @command.verb("list all captured tables (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no table is captured: gapless capture add TABLE TOPIC"
@@ -30,7 +34,7 @@ def _list(conn: Conn, args: Args) -> int:
     "table",
     "topic",
     opt("--key TEMPLATE", "such as '{region}/{id}' (default: the primary key)"),
-    opt("--columns NAMES", "of the payload, with commas between (default: all)"),
+    opt("--columns NAMES", "of the payload, with commas between (default: all)", _names),
     opt(
         "--old",
         "columns of before that an update has (default: changed)",
@@ -39,18 +43,15 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _add(conn: Conn, args: Args) -> int:
-    columns = None if args.columns is None else [each.strip() for each in args.columns.split(",")]
-    ops.capture_table(conn, args.table, args.topic, key=args.key, columns=columns, old=args.old)
+    ops.capture_table(conn, **args.given)
     text = f"what is written to {args.table} is published into {args.topic}"
     return answer(args, text, table=args.table, topic=args.topic)
 
 
 @command.verb("publish no more of a table; what was published stays", "table")
 def _remove(conn: Conn, args: Args) -> int:
-    changed = ops.release_capture(conn, args.table)
-    nothing = f"nothing to do: {args.table} is not captured"
-    text = f"{args.table} is captured no more; what was published stays" if changed else nothing
-    return answer(args, text, table=args.table, changed=changed)
+    done = "{table} is captured no more; what was published stays"
+    return changed(args, ops.release_capture(conn, args.table), done, "{table} is not captured")
 
 
 @command.verb("make triggers that are missing or disabled, also on new partitions", "table")

@@ -1,9 +1,8 @@
 """Every command: where it is, and what the help says of it; the parser of one, or of all.
 
 A table, so that `gapless --help` imports none of them, and one that is broken breaks nothing else.
-The module of a command has its name and `command`, which declares it. (Or add_arguments(parser) and
-main(args), which returns the exit code.) Perhaps it has EXAMPLES, and TAKES_THE_REST: what stands
-behind `--` is not for gapless to read.
+The module of a command has its name and `command`, which declares it. Perhaps it has EXAMPLES, and
+TAKES_THE_REST: what stands behind `--` is not for gapless to read.
 """
 
 from __future__ import annotations
@@ -105,5 +104,5 @@ def _add(commands: _Commands[Parser], name: str) -> ModuleType:
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=getattr(module, "EXAMPLES", None),
     )
-    getattr(module, "command", module).add_arguments(own)
+    module.command.add_arguments(own)
     return module

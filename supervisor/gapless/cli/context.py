@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.screen import remark, show
+from gapless.cli.screen import remark
 from gapless.db.connect import connect
 from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
@@ -23,7 +23,6 @@ from gapless.settings import load
 from gapless.settings.schema import DEFAULT_SCHEMA
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from psycopg import Connection
     from psycopg.errors import InsufficientPrivilege
 
@@ -100,20 +99,6 @@ def open_connection(
     if needs_schema:
         require_schema(conn)
     return conn
-
-
-def show_found(
-    args: argparse.Namespace,
-    role: str,
-    kind: type[DataclassInstance],
-    find: Callable[[Connection[Any]], Sequence[DataclassInstance]],
-    empty: str = "",
-) -> int:
-    """Print what `find` returns, as a table or with --json as a list; return the exit code, 0."""
-    with open_connection(args, role) as conn:
-        found = find(conn)
-    show(kind, found, as_json=args.json, empty=empty)
-    return 0
 
 
 def where() -> str:

@@ -2,26 +2,27 @@
 
     command = Command("capture")
 
-    @command.verb("publish no more of a table", "table", opt("--reason TEXT for people"))
+    @command.verb("publish no more of a table", "table", opt("--reason TEXT", "for people"))
     def _remove(conn: Conn, args: Args) -> int:
-        return answer(args, "done", removed=ops.release_capture(conn, args.table))
+        return answer(args, "done", removed=ops.release_capture(conn, **args.given))
 
 A function's name without its underscore is the verb; the first one is meant where none is said.
-What it returns is the exit code. Arguments are rows: a bare word is one without help.
+What it returns is the exit code. Arguments are rows: a bare word is one without help. `args.given`
+has what was said by the names (dest) of the rows, for a function of gapless.ops to take.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from psycopg import Connection
 
 from gapless.cli.context import flags_of, load_all, open_connection
-from gapless.cli.parser import PARTITIONS_MAX, SHARING, Parser, whole
+from gapless.cli.parser import GLOBALS, Parser, whole
 
 Args = argparse.Namespace
 Conn = Connection[Any]
@@ -47,15 +48,26 @@ class Argument:
             place.half_flag = self.names[0], *self.half
         place.add_argument(*self.names, **self.options)
 
+    def given(self, args: Args) -> dict[str, Any]:
+        """Return what was said, by the name of its parameter."""
+        long = [name for name in self.names if name.startswith("--")] or self.names
+        name = self.options.get("dest") or long[0].lstrip("-").replace("-", "_")
+        return {name: getattr(args, name)}
+
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments that belong together: below a title of the help, or of which one is said."""
+    """Arguments that belong together: below a title of the help, or of which one is said.
+
+    make: makes of them one argument, which has the name `as_one`. Raises UsageError.
+    """
 
     rows: tuple[Argument | Arguments, ...]
     title: str | None = None
     is_choice: bool = False
     required: bool = False
+    as_one: str | None = None
+    make: Callable[[Args], Any] | None = None
 
     def add_to(self, place: _Place) -> None:
         """Declare them."""
@@ -65,6 +77,16 @@ class Arguments:
             place = place.add_mutually_exclusive_group(required=self.required)
         for each in self.rows:
             each.add_to(place)
+
+    def given(self, args: Args) -> dict[str, Any]:
+        """Return what was said, by the names of parameters."""
+        if self.make is not None and self.as_one is not None:
+            return {self.as_one: self.make(args)}
+        return _given(self.rows, args)
+
+
+def _given(rows: Sequence[Argument | Arguments], args: Args) -> dict[str, Any]:
+    return {name: value for row in rows for name, value in row.given(args).items()}
 
 
 Takes = Argument | Arguments | str
@@ -105,9 +127,15 @@ def one_of(*rows: Argument, title: str | None = None, required: bool = False) ->
     return Arguments(rows, title=title, is_choice=True, required=required)
 
 
-def limit(default: int, of: str = "at most", most: int = 1_000_000) -> Argument:
+def together(name: str, make: Callable[[Args], Any], *rows: Argument | Arguments) -> Arguments:
+    """Return arguments that `make` makes one of, with that name, before anything is connected."""
+    return Arguments(rows, as_one=name, make=make)
+
+
+def limit(default: int, of: str = "at most", most: int = 1_000_000, **more: Any) -> Argument:
     """Return `--limit`, from 1 to `most`; `of` says of what."""
-    return opt("--limit N", f"{of} (default: {default})", whole(1, most), default=default)
+    about = f"{of} (default: {default})"
+    return opt("--limit N", about, whole(1, most), default=default, **more)
 
 
 def partition(about: str = "only this partition") -> Argument:
@@ -120,19 +148,27 @@ def yes(about: str = "do it") -> Argument:
     return flag("--yes --apply", about, dest="apply")
 
 
-def partitions(about: str = SHARING) -> Argument:
-    """Return `--partitions`, which is the setting total_partitions."""
-    return opt("--partitions N", about, whole(1, PARTITIONS_MAX))
+_SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
+
+
+def partitions(about: str = _SHARING, **more: Any) -> Argument:
+    """Return `--partitions`."""
+    return opt("--partitions N", about, whole(1, 4096), **more)
+
+
+TOTAL = partitions(dest="total_partitions")
+"""`--partitions` as the setting total_partitions."""
+JSON = flag("--json", "print JSON instead of a table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
     """A verb, or a command without verbs: its line in the help, its arguments, what does it.
 
-    act: gets a connection, in autocommit, and the arguments, with `loaded`, the settings; where it
-    does not connect (`connects`), the arguments alone. check: looks at these before that.
-    as_settings: arguments that are settings. defaults: of what it shares with others and does not
-    take. json: whether it takes `--json`. usage: in place of argparse's own.
+    act: gets a connection, in autocommit, and the arguments, with `loaded`, the settings, and
+    `given`, what was said, by the names of parameters; where it does not connect (`connects`), the
+    arguments alone. check: looks at these before that. as_settings: arguments that are settings.
+    json: whether it takes `--json`. usage: in place of argparse's own.
     """
 
     act: Act
@@ -141,23 +177,25 @@ class Verb:
     connects: bool = True
     check: Callable[[Args], object] | None = None
     as_settings: Sequence[str] = ()
-    defaults: Mapping[str, object] = field(default_factory=dict)
     json: bool = True
     usage: str | None = None
 
     def declare(self, parser: Parser, name: str) -> None:
         """Declare it as part of the command `name`."""
-        for each in self.rows:
-            (opt(each) if isinstance(each, str) else each).add_to(parser)
-        if self.json:
-            JSON.add_to(parser)
+        rows = [opt(each) if isinstance(each, str) else each for each in self.rows]
+        for each in [*rows, JSON] if self.json else rows:
+            each.add_to(parser)
         parser.usage = self.usage
-        act = partial(self._run, name) if self.connects else self.act
-        parser.set_defaults(act=act, **self.defaults)
+        parser.set_defaults(act=partial(self._run, name, rows))
 
-    def _run(self, name: str, args: Args) -> int:
+    def _run(self, name: str, rows: Sequence[Argument | Arguments], args: Args) -> int:
+        args.given = _given(rows, args)
+        # What every command takes stays that: a file of `schemas` is no --schema.
+        vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
         if self.check is not None:
             self.check(args)
+        if not self.connects:
+            return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
         with open_connection(args, name, args.loaded.settings) as conn:
             return self.act(conn, args)
@@ -197,6 +235,3 @@ class Command:
         verbs = parser.add_verbs(next(iter(self._verbs)))
         for name, verb in self._verbs.items():
             verb.declare(verbs.add_parser(name, help=verb.about), self._name)
-
-
-JSON = flag("--json", "print JSON instead of a table")

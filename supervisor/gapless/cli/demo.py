@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-
 from gapless.cli.context import said_dsn
 from gapless.cli.declare import Args, Command, flag, opt
-from gapless.cli.parser import whole
+from gapless.cli.parser import number, whole
 
 command = Command("demo")
-
-
-def _not_negative(text: str) -> float:
-    number = float(text)
-    if not number >= 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number
 
 
 @command.main(
@@ -23,7 +14,7 @@ def _not_negative(text: str) -> float:
     opt(
         "--speed N",
         "flights published per second; 0: as fast as it goes (default: 600)",
-        _not_negative,
+        number(0),
         default=600,
     ),
     flag("--spark", "also run two pipelines on Spark: a Parquet archive, and a table hour by hour"),

@@ -6,28 +6,39 @@ shown first, and changed with --yes; what somebody else did meanwhile is counted
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TextIO
 
 from gapless import ops
-from gapless.cli.declare import Args, Arguments, Command, Conn, flag, limit, opt, titled, yes
-from gapless.cli.declare import partition as partition_option
-from gapless.cli.place import event_place, moment
+from gapless.cli.declare import (
+    Args,
+    Arguments,
+    Command,
+    Conn,
+    flag,
+    limit,
+    opt,
+    partition,
+    titled,
+    together,
+    yes,
+)
+from gapless.cli.place import argument, event_place, moment
 from gapless.cli.progress import Steps
-from gapless.cli.screen import listed, remark, say
+from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.ops.dlq.change import by_offset, require_reason, require_units
 from gapless.ops.dlq.find import OPEN, STATES
 from gapless.ops.dlq.lines import details_json, unit_lines
-from gapless.ops.text import json_text, quantity, whole_seconds
+from gapless.ops.place import read_since
+from gapless.ops.text import quantity
 
 EXAMPLES = """\
 A unit is what was published together: it is shown, redriven and discarded as a whole. PLACE is
@@ -50,30 +61,19 @@ _Changes = Literal["redrive", "discard"]
 _GOOD = {"mended", "published"}
 
 
-def _since(text: str) -> datetime | timedelta:
-    """Read a time, or an age by the database's clock."""
-    seconds = whole_seconds(text)
-    if seconds is not None:
-        return timedelta(seconds=seconds)
-    try:
-        return moment(text)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}, or an age as 15m, 12h, 7d") from None
-
-
 def _filters(states: Sequence[str]) -> Arguments:
     """Return the filters; `states` are those meant without --state."""
-    return titled(
+    rows = titled(
         "which ones (all that are said must hold)",
         opt("--group", "of this group"),
         opt("--topic", "of this topic"),
-        partition_option("of this partition"),
+        partition("of this partition"),
         opt("--key", "with an event of this key"),
         opt("--error TEXT", "with this in the error or its traceback, in any case"),
         opt(
             "--since TS|AGE",
             "died (failed last) then or later, or so long ago at most: 15m, 12h, 7d",
-            _since,
+            argument(read_since),
         ),
         opt("--until TS", "died (failed last) before then", moment),
         opt(
@@ -85,24 +85,23 @@ def _filters(states: Sequence[str]) -> Arguments:
         ),
     )
 
+    def wanted(args: Args) -> ops.DlqFilter:
+        said = {name: getattr(args, name) for name in _FILTERS}
+        chosen = args.states or list(states)
+        if isinstance(args.since, timedelta):
+            said |= {"since": None, "age": args.since}
+        return ops.DlqFilter(**{**said, "states": None if "all" in chosen else chosen})
 
-def _filter_of(args: Args) -> ops.DlqFilter:
-    """Return the filter that the options mean."""
-    said = {name: getattr(args, name) for name in _FILTERS}
-    states = args.states or list(args.default_states)
-    if isinstance(args.since, timedelta):
-        said |= {"since": None, "age": args.since}
-    return ops.DlqFilter(**{**said, "states": None if "all" in states else states})
+    return together("wanted", wanted, rows)
 
 
 @command.verb(
     "list the newest units (also without a verb)",
     _filters(OPEN),
     limit(20, "at most N, newest failure first"),
-    defaults={"default_states": OPEN},
 )
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_units(conn, _filter_of(args), limit=args.limit), "no dead letters")
+    return listed(args, ops.list_units(conn, **args.given), "no dead letters")
 
 
 @command.verb(
@@ -140,7 +139,6 @@ def _check_choice(args: Args, verb: _Changes) -> None:
     "have units handled again, in order, once",
     *_CHOICE,
     check=lambda args: _check_choice(args, "redrive"),
-    defaults={"default_states": ("dead",)},
 )
 def _redrive(conn: Conn, args: Args) -> int:
     return _change(conn, args, "redrive", ops.redrive_units)
@@ -151,7 +149,6 @@ def _redrive(conn: Conn, args: Args) -> int:
     *_CHOICE,
     opt("--reason TEXT", "for the record", required=True),
     check=lambda args: _check_choice(args, "discard"),
-    defaults={"default_states": ("dead",)},
 )
 def _discard(conn: Conn, args: Args) -> int:
     return _change(conn, args, "discard", partial(ops.discard_units, reason=args.reason))
@@ -161,9 +158,7 @@ def _change(
     conn: Conn, args: Args, verb: _Changes, change: Callable[..., list[ops.DlqOutcome]]
 ) -> int:
     units: Sequence[ops.DlqUnit | ops.DlqRow] = (
-        require_units(conn, args.places, verb)
-        if args.places
-        else ops.list_units(conn, _filter_of(args))
+        require_units(conn, args.places, verb) if args.places else ops.list_units(conn, args.wanted)
     )
     if args.dry_run or not (args.places or args.apply):
         return _would(args, verb, units)
@@ -171,23 +166,21 @@ def _change(
         outcomes = change(conn, [unit.place for unit in units], progress=steps.show)
     counts = Counter(each.outcome for each in outcomes)
     good = counts.pop(_DONE[verb], 0)
-    if args.json:
-        told = {str(each.place): each.outcome for each in outcomes}
-        say(json_text({verb: good, "not": dict(counts), "units": told}))
-    elif not outcomes:
+    if not outcomes and not args.json:
         remark("no dead letters")
-    else:
-        did = "to be handled again: " if verb == "redrive" else "discarded: "
-        say(f"{did}{quantity(good, 'unit')}")
-        for outcome, number in sorted(counts.items()):
-            say(f"left alone: {quantity(number, 'unit')} ({outcome})")
-    return 0
+        return 0
+    did = "to be handled again: " if verb == "redrive" else "discarded: "
+    lines = [f"{did}{quantity(good, 'unit')}"]
+    for outcome, number in sorted(counts.items()):
+        lines.append(f"left alone: {quantity(number, 'unit')} ({outcome})")
+    told = {str(each.place): each.outcome for each in outcomes}
+    return answer(args, "\n".join(lines), {verb: good, "not": dict(counts), "units": told})
 
 
 def _would(args: Args, verb: _Changes, units: Sequence[ops.DlqUnit | ops.DlqRow]) -> int:
     ordered = by_offset([unit.place for unit in units])
     if args.json:
-        return _say_json(dry_run=True, units=[str(place) for place in ordered])
+        return answer(args, "", dry_run=True, units=[str(place) for place in ordered])
     rows = {unit.place: unit for unit in units if isinstance(unit, ops.DlqRow)}
     shown = [rows[place] for place in ordered if place in rows]
     listed(args, shown, "" if args.places else "no dead letters")
@@ -199,22 +192,16 @@ def _would(args: Args, verb: _Changes, units: Sequence[ops.DlqUnit | ops.DlqRow]
     return 0
 
 
-def _say_json(**what: object) -> int:
-    say(json_text(what))
-    return 0
-
-
 @command.verb(
     "write units as JSON lines",
     opt("file", "a new file (default: - is stdout)", nargs="?", default="-"),
     _filters(OPEN),
     json=False,
-    defaults={"default_states": OPEN},
 )
 def _export(conn: Conn, args: Args) -> int:
     """Write the units that the filters choose as JSON lines, in the order of their offsets."""
-    with _output(args.file) as out:
-        places = [unit.place for unit in ops.list_units(conn, _filter_of(args))]
+    with _opened(args.file, "x") as out:
+        places = [unit.place for unit in ops.list_units(conn, args.wanted)]
         with Steps("export", len(places), f"; {args.file} is not complete") as steps:
             for n, line in enumerate(ops.export_units(conn, places), start=1):
                 out.write(f"{line}\n")
@@ -223,18 +210,17 @@ def _export(conn: Conn, args: Args) -> int:
     return 0
 
 
-def _output(file: str) -> Any:
-    return nullcontext(sys.stdout) if file == "-" else Path(file).open("x", encoding="utf-8")
+def _opened(file: str, mode: Literal["r", "x"]) -> AbstractContextManager[TextIO]:
+    if file == "-":
+        return nullcontext(sys.stdin if mode == "r" else sys.stdout)
+    return Path(file).open(mode, encoding="utf-8")
 
 
 def _read(args: Args) -> None:
     """Read all lines, before anything is connected."""
-    source = "standard input" if args.file == "-" else args.file
-    with (
-        nullcontext(sys.stdin) if args.file == "-" else Path(args.file).open(encoding="utf-8")
-    ) as lines:
+    with _opened(args.file, "r") as lines:
         try:
-            args.units = ops.parse_units(lines, source)
+            args.units = ops.parse_units(lines, "standard input" if args.file == "-" else args.file)
         except UnicodeDecodeError as error:
             raise UsageError(f"{args.file}: {error}: nothing was changed") from error
 
@@ -251,7 +237,7 @@ def _import(conn: Conn, args: Args) -> int:
     if args.dry_run:
         remark(f"nothing was changed: {quantity(len(args.units), 'unit')} would be taken in")
         places = [str(unit.place) for unit in args.units]
-        return _say_json(dry_run=True, units=places) if args.json else 0
+        return answer(args, "", dry_run=True, units=places) if args.json else 0
     counts: Counter[str] = Counter()
     # To publish twice would double events; to mend twice changes nothing.
     once = "; those lines must not be imported again"
@@ -265,11 +251,11 @@ def _import(conn: Conn, args: Args) -> int:
                 remark(f"{unit.source}: {unit.place}: left alone ({outcome})")
             counts[outcome] += 1
             steps.show(n)
-    if args.json:
-        _say_json(**counts)
-    elif not counts:
-        remark(f"{args.file} has no units")
+    if counts or args.json:
+        lines = [
+            f"{outcome}: {quantity(number, 'unit')}" for outcome, number in sorted(counts.items())
+        ]
+        answer(args, "\n".join(lines), counts)
     else:
-        for outcome, number in sorted(counts.items()):
-            say(f"{outcome}: {quantity(number, 'unit')}")
+        remark(f"{args.file} has no units")
     return 0 if set(counts) <= _GOOD else 1

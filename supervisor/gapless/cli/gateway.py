@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import load_settings, open_connection, server_dsn
+from gapless.cli.context import flags_of, load_settings, open_connection, server_dsn
+from gapless.cli.declare import Args, Command, flag, opt
+from gapless.errors import UsageError
+from gapless.logs import set_up_logs
+from gapless.worker.exporter.serve import open_socket
+from gapless.worker.pid_one import as_any_process
 
 if TYPE_CHECKING:
     from gapless.gateway.tls import Certificate
@@ -22,81 +26,58 @@ examples:
     http://127.0.0.1:8080/v1/topics/orders/events
 """
 _LISTEN = "127.0.0.1:8080"
+command = Command("gateway")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--listen",
+@command.main(
+    opt(
+        "--listen HOST:PORT",
+        f"where; port 0 is any that is free (default: {_LISTEN})",
         dest="gateway",
-        metavar="HOST:PORT",
-        help=f"where; port 0 is any that is free (default: {_LISTEN})",
-    )
-    parser.add_argument(
-        "--sessions",
+    ),
+    opt(
+        "--sessions N",
+        "sessions with the database: requests at a time (default: 16)",
+        int,
         dest="gateway_sessions",
-        type=int,
-        metavar="N",
-        help="sessions with the database: requests at a time (default: 16)",
-    )
-    parser.add_argument(
+    ),
+    flag(
         "--keys",
-        action="store_true",
-        help="ask everybody for a key (gapless keys); without it only this machine is listened to",
-    )
-    parser.add_argument(
-        "--tokens",
-        metavar="FILE",
-        help="ask for a token (JWT) of the issuer that the file describes (docs/gateway.md)",
-    )
-    parser.add_argument(
-        "--operate", action="store_true", help="have the routes for what an operator does, too"
-    )
-    parser.add_argument("--tls-cert", metavar="FILE", help="speak TLS: certificate and chain, PEM")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key, PEM; SIGHUP reads both again")
-    parser.add_argument(
-        "--behind-proxy",
-        metavar="ADDRESSES",
-        help="what speaks TLS in front of it: X-Forwarded-For counts from there, and only there",
-    )
-    parser.add_argument(
-        "--connections-per-address",
-        type=int,
+        "ask everybody for a key (gapless keys); without it only this machine is listened to",
+    ),
+    opt(
+        "--tokens FILE",
+        "ask for a token (JWT) of the issuer that the file describes (docs/gateway.md)",
+    ),
+    flag("--operate", "have the routes for what an operator does, too"),
+    opt("--tls-cert FILE", "speak TLS: certificate and chain, PEM"),
+    opt("--tls-key FILE", "its key, PEM; SIGHUP reads both again"),
+    opt(
+        "--behind-proxy ADDRESSES",
+        "what speaks TLS in front of it: X-Forwarded-For counts from there, and only there",
+    ),
+    opt(
+        "--connections-per-address N",
+        "of a client at a time; a proxy has any number (default: 1000)",
+        int,
         default=1_000,
-        metavar="N",
-        help="of a client at a time; a proxy has any number (default: 1000)",
-    )
-    parser.add_argument(
-        "--log-format", choices=("auto", "text", "json"), help="text or JSON lines (default: text)"
-    )
-
-
-_FLAGS = ("gateway", "gateway_sessions", "log_format")
-
-
-def main(args: argparse.Namespace) -> int:
+    ),
+    opt("--log-format", "text or JSON lines (default: text)", choices=("auto", "text", "json")),
+    json=False,
+    connects=False,
+)
+def _gateway(args: Args) -> int:
     """Serve until SIGTERM or Ctrl-C; 0 when requests have finished."""
-    if os.getpid() == 1:  # of a container
-        from gapless.worker.pid_one import work_in_a_child  # noqa: PLC0415 - only there
-
-        return work_in_a_child(lambda: _serve(args))
-    return _serve(args)
+    return as_any_process(lambda: _serve(args))
 
 
-def _serve(args: argparse.Namespace) -> int:
-    from importlib.util import find_spec  # noqa: PLC0415 - not for --help
-
-    from gapless.errors import UsageError  # noqa: PLC0415 - as above
-    from gapless.logs import set_up_logs  # noqa: PLC0415 - as above
-    from gapless.worker.exporter.serve import open_socket  # noqa: PLC0415 - as above
-
+def _serve(args: Args) -> int:
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise UsageError('a gateway needs starlette and uvicorn: pip install "gapless[http]"')
     from gapless.gateway.gateway import Limits  # noqa: PLC0415 - an extra
     from gapless.gateway.serve import ServeSpec, require_safe, serve  # noqa: PLC0415 - as above
 
-    flags = {name: getattr(args, name) for name in _FLAGS if getattr(args, name) is not None}
-    settings = load_settings(args, flags)
+    settings = load_settings(args, flags_of(args, "gateway", "gateway_sessions", "log_format"))
     spec = ServeSpec(
         dsn=server_dsn(args, settings),
         sessions=settings.gateway_sessions,
@@ -120,8 +101,7 @@ def _serve(args: argparse.Namespace) -> int:
     return serve(listening, spec)
 
 
-def _certificate(args: argparse.Namespace) -> Certificate | None:
-    from gapless.errors import UsageError  # noqa: PLC0415 - as above
+def _certificate(args: Args) -> Certificate | None:
     from gapless.gateway.tls import Certificate  # noqa: PLC0415 - as above
 
     if args.connections_per_address < 1:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, yes
 from gapless.cli.filters import FILTER, filter_options
-from gapless.cli.place import of_topics, place_of, point
+from gapless.cli.place import of_topics, point
 from gapless.cli.screen import answer, listed, remark, told
 from gapless.errors import UsageError
-from gapless.ops.text import quantity, whole_seconds
+from gapless.ops.place import read_age
+from gapless.ops.text import quantity
 
 EXAMPLES = """\
 examples:
@@ -36,7 +37,7 @@ def _list(conn: Conn, args: Args) -> int:
     "topic",
     opt(
         "--start --from PLACE",
-        "where it begins: earliest (default), latest, an offset, a time",
+        "where it begins: earliest (default), latest, latest-per-key, an offset, a time",
         point,
         dest="start",
         default=ops.EARLIEST,
@@ -48,7 +49,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _create(conn: Conn, args: Args) -> int:
-    made = ops.create_group(conn, args.group, args.topic, start=args.start, mode=args.mode)
+    made = ops.create_group(conn, **args.given)
     return told(args, made, start=str(made.start) if made.start else None)
 
 
@@ -65,12 +66,10 @@ def _remove(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "show offsets, lag and owner of each partition",
-    *of_topics("only this one of its topics"),
-    defaults={"partition": None},
+    "show offsets, lag and owner of each partition", of_topics("only this one of its topics")
 )
 def _show(conn: Conn, args: Args) -> int:
-    return listed(args, ops.show_group(conn, place_of(args)))
+    return listed(args, ops.show_group(conn, args.place))
 
 
 def _check_filter(args: Args) -> None:
@@ -80,29 +79,20 @@ def _check_filter(args: Args) -> None:
 
 @command.verb(
     "show which events a group takes; set it, from the next claim on; or let it take all",
-    *of_topics("of this one of its topics"),
+    of_topics("of this one of its topics"),
     *FILTER,
     flag("--clear", "take all events again"),
     check=_check_filter,
-    defaults={"partition": None},
 )
 def _filter(conn: Conn, args: Args) -> int:
-    place, wanted = place_of(args), filter_options(args)
+    place, wanted = args.place, filter_options(args)
     if not args.clear and not any(wanted.values()):
         hint = f"{place} takes all events: gapless groups filter {place} --type TYPE"
         return listed(args, ops.list_filters(conn, place), hint)
     done = ops.clear_filter(conn, place) if args.clear else ops.set_filter(conn, place, **wanted)
-    name = f"group {done.group} of topic {done.topic}"
     takes = "takes all events" if args.clear else "takes what its filter keeps"
-    text = f"{name} {takes}" if done.changed else f"nothing to do: {name} {takes} already"
-    return answer(args, text, done)
-
-
-def _after_s(args: Args) -> int | None:
-    after_s = None if args.after is None else whole_seconds(args.after)
-    if after_s is None and args.after is not None:
-        raise UsageError(f"--after {args.after!r}: a number with s, m, h or d, such as 12h or 30d")
-    return after_s
+    text = f"group {done.group} of topic {done.topic} {takes}"
+    return answer(args, text if done.changed else f"nothing to do: {text} already", done)
 
 
 @command.verb(
@@ -112,10 +102,10 @@ def _after_s(args: Args) -> int | None:
         opt("--after AGE", "no member and no claim for so long: 12h, 30d"),
         flag("--never", "keep it, as every other group"),
     ),
-    check=_after_s,
+    check=lambda args: read_age(args.after, "--after"),
 )
 def _expire(conn: Conn, args: Args) -> int:
     if args.after is None and not args.never:
         hint = f"group {args.group} never expires: gapless groups expire {args.group} --after AGE"
         return listed(args, ops.list_expiries(conn, args.group), hint)
-    return told(args, ops.set_expiry(conn, args.group, _after_s(args)))
+    return told(args, ops.set_expiry(conn, args.group, read_age(args.after, "--after")))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-
 from psycopg.errors import InsufficientPrivilege
 
+from gapless import ops
 from gapless.cli.context import load_all, needs_owner, open_connection
-from gapless.cli.parser import add_json, add_partitions
-from gapless.cli.plan import show_plan
-from gapless.cli.screen import answer, remark, say
+from gapless.cli.declare import Args, Command, flag, partitions
+from gapless.cli.screen import answer, remark, say, told
 from gapless.db.migrate import script
 from gapless.errors import UsageError
-from gapless.ops.configured import install_as_configured
 
 EXAMPLES = """\
 It makes the topic of the configuration (topic, by default outbox) if the configuration file, a
@@ -27,41 +24,30 @@ examples:
   gapless init --plan                  what an upgrade would do: locks, rows, time
   gapless init --sql | psql
 """
+_TOPIC = "make the topic of the configuration (outbox), with so many"
+command = Command("init")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_partitions(parser, "make the topic of the configuration (outbox), with so many")
-    add_json(parser)
-    parser.add_argument(
-        "--sql", action="store_true", help="print the SQL that would run, and run nothing"
-    )
-    parser.add_argument(
-        "--plan",
-        action="store_true",
-        help="say what it would do (locks, rows, time), and do nothing",
-    )
-
-
-def main(args: argparse.Namespace) -> int:
+@command.main(
+    partitions(_TOPIC, dest="total_partitions"),
+    flag("--sql", "print the SQL that would run, and run nothing"),
+    flag("--plan", "say what it would do (locks, rows, time), and do nothing"),
+    connects=False,
+)
+def _init(args: Args) -> int:
     """Bring the database up to this program, and print what was done."""
+    loaded = load_all(args, {"total_partitions": args.total_partitions})
     try:
-        return _init(args)
+        with open_connection(args, "init", loaded.settings, needs_schema=False) as conn:
+            conn.add_notice_handler(lambda notice: remark(f"warning: {notice.message_primary}"))
+            if args.sql:
+                say(script(conn).rstrip() or "-- nothing to do: the gapless schema is up to date")
+                return 0
+            if args.plan:
+                return told(args, ops.plan_upgrade(conn))
+            done = ops.install_as_configured(conn, loaded)
     except InsufficientPrivilege as error:
         raise UsageError(needs_owner(error)) from error
-
-
-def _init(args: argparse.Namespace) -> int:
-    loaded = load_all(args, {"total_partitions": args.partitions})
-    with open_connection(args, "init", loaded.settings, needs_schema=False) as conn:
-        conn.add_notice_handler(lambda notice: remark(f"warning: {notice.message_primary}"))
-        if args.sql:
-            text = script(conn)
-            say(text.rstrip() or "-- nothing to do: the gapless schema is up to date")
-            return 0
-        if args.plan:
-            return show_plan(conn, args)
-        done = install_as_configured(conn, loaded)
     if done.installed.chunks_made is None:
         remark(
             "warning: no chunk was made, somebody reads the default chunk; the sequencer makes them"

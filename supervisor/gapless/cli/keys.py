@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
+from gapless.cli.parser import number
+from gapless.cli.place import age_s
 from gapless.cli.screen import answer, listed, remark
-from gapless.ops.text import stamp, whole_seconds
+from gapless.ops.text import stamp
 
 EXAMPLES = """\
 A key is shown once, when it is made: the database has a digest of it.
@@ -18,25 +18,6 @@ examples:
   gapless keys
   gapless keys revoke 3f1c9e0d5a7b2468
 """
-
-
-def _rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
-    if not 0 < rate <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0, at most 1000000")
-    return rate
-
-
-def _age_s(text: str) -> int:
-    seconds = whole_seconds(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age such as 12h or 90d")
-    return seconds
-
-
 command = Command("keys")
 
 
@@ -55,12 +36,13 @@ def _list(conn: Conn, args: Args) -> int:
         action="append",
         required=True,
     ),
-    opt("--rate N", "requests a second, at most (default: any number)", _rate),
-    opt("--expires AGE", "12h, 90d (default: it never does)", _age_s),
+    opt(
+        "--rate N", "requests a second, at most (default: any number)", number(0), dest="requests_s"
+    ),
+    opt("--expires AGE", "12h, 90d (default: it never does)", age_s, dest="expires_in_s"),
 )
 def _create(conn: Conn, args: Args) -> int:
-    bounds = {"requests_s": args.rate, "expires_in_s": args.expires}
-    made = ops.create_key(conn, args.name, args.scopes, **bounds)
+    made = ops.create_key(conn, **args.given)
     answer(args, made.key, made)
     until = "" if made.expires is None else f", until {stamp(made.expires)}"
     if not args.json:

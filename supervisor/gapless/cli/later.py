@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.parser import whole
-from gapless.cli.place import argument
+from gapless.cli.place import transaction_id
 from gapless.cli.screen import answer_all, listed
 from gapless.errors import UsageError
 
@@ -25,16 +23,6 @@ _CANCELLED_MAX = 1_000_000
 command = Command("later")
 
 
-def _read_uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is not a UUID") from None
-
-
-_uuid = argument(_read_uuid)
-
-
 def _check_choice(args: Args) -> None:
     if bool(args.id) == (args.transaction_id is not None):
         raise UsageError("give ids (gapless later lists them), or --transaction-id UUID")
@@ -43,19 +31,17 @@ def _check_choice(args: Args) -> None:
 @command.verb(
     "list what waits, the next first (also without a verb)",
     opt("--topic", "of this topic only"),
-    opt("--transaction-id UUID", "of this one only", _uuid),
-    limit(100),
+    opt("--transaction-id UUID", "of this one only", transaction_id),
+    limit(100, dest="events_max"),
 )
 def _list(conn: Conn, args: Args) -> int:
-    which = {"topic": args.topic, "transaction_id": args.transaction_id}
-    found = ops.list_later(conn, **which, events_max=args.limit)
-    return listed(args, found, "no event waits for its time")
+    return listed(args, ops.list_later(conn, **args.given), "no event waits for its time")
 
 
 @command.verb(
     "take events back before they are delivered",
     opt("id", "its SCHEDULED-ID", whole(1, _ID_MAX), nargs="*"),
-    opt("--transaction-id UUID", "all that waits of this one", _uuid),
+    opt("--transaction-id UUID", "all that waits of this one", transaction_id),
     check=_check_choice,
 )
 def _cancel(conn: Conn, args: Args) -> int:

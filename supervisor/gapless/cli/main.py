@@ -58,7 +58,7 @@ def _run(words: list[str]) -> int:
     for option, default in GLOBALS.items():
         if not hasattr(args, option):
             setattr(args, option, default)
-    code: int = (args.act if "act" in args else module.main)(args)
+    code: int = args.act(args)
     return code
 
 

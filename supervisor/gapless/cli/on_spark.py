@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gapless.cli.declare import Argument, opt
+from gapless.errors import UsageError
 
 
 def on_spark(*, before: str, where: str = "") -> tuple[Argument, Argument]:
@@ -20,8 +21,7 @@ def spark_conf(args: argparse.Namespace) -> dict[str, str]:
     """Return what --conf says, of a name the last. Raises UsageError for no setting of Spark."""
     if not args.conf:
         return {}  # a run without Spark imports nothing of it
-    from gapless.errors import UsageError  # noqa: PLC0415 - only where it is asked for
-    from gapless.spark.conf import parse_conf  # noqa: PLC0415 - as above
+    from gapless.spark.conf import parse_conf  # noqa: PLC0415 - only where it is asked for
 
     try:
         return dict(map(parse_conf, args.conf))

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from gapless.errors import UsageError
 
+Number = TypeVar("Number", int, float)
 # Before a command was chosen; what the words say replaces it.
-GLOBALS: dict[str, Any] = {
-    "dsn": None,
-    "config": None,
-    "values": None,
-    "debug": False,
-    "schema": None,
-}
-
-
+GLOBALS = {"dsn": None, "config": None, "values": None, "debug": False, "schema": None}
 _EVERYWHERE = "options of every command"
 
 
@@ -41,23 +34,16 @@ class Parser(argparse.ArgumentParser):
         # A guessed option could mean another one in the next release.
         super().__init__(**options, allow_abbrev=False, add_help=False)
         everywhere = self.add_argument_group(_EVERYWHERE)
-        everywhere.add_argument("-h", "--help", action="help", help="show this help and exit")
-        everywhere.add_argument(
-            "--dsn", type=_dsn, help="the database: a libpq connection string or URI"
-        )
-        everywhere.add_argument(
-            "--schema", metavar="NAME", help="where in the database gapless is (default: gapless)"
-        )
-        everywhere.add_argument(
-            "--config", type=Path, metavar="FILE", help="the configuration (see config/gapless.yml)"
-        )
-        everywhere.add_argument(
-            "--values", type=Path, metavar="FILE", help="values for its placeholders"
-        )
-        everywhere.add_argument(
-            "--debug", action="store_true", help="show the traceback of an error"
-        )
-        everywhere.add_argument("--version", action=_Version, nargs=0, help="show the version")
+        add = everywhere.add_argument
+        add("-h", "--help", action="help", help="show this help and exit")
+        add("--dsn", type=_dsn, help="the database: a libpq connection string or URI")
+        where = "where in the database gapless is (default: gapless)"
+        add("--schema", metavar="NAME", help=where)
+        configuration = "the configuration (see config/gapless.yml)"
+        add("--config", type=Path, metavar="FILE", help=configuration)
+        add("--values", type=Path, metavar="FILE", help="values for its placeholders")
+        add("--debug", action="store_true", help="show the traceback of an error")
+        add("--version", action=_Version, nargs=0, help="show the version")
         # MUST be suppressed: a command's own parser would set to None what stood before it.
         for action in everywhere._group_actions:  # noqa: SLF001 - no public way to list them
             action.default = argparse.SUPPRESS
@@ -131,31 +117,29 @@ def whole(low: int, high: int | None = None) -> Any:
         # int() would take 1_000, spaces and digits of other scripts.
         if not (text.isascii() and text.removeprefix("-").isdigit()) or len(text) > 18:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-        number = int(text)
-        if number < low or (high is not None and number > high):
-            reach = f"from {low} to {high}" if high is not None else f"{low} or more"
-            raise argparse.ArgumentTypeError(f"{number} must be {reach}")
-        return number
+        return _within(int(text), low, high)
 
     return parse
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Declare `--json`."""
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+def number(low: float, high: float | None = None, what: str = "a number") -> Any:
+    """Return an argument type: a number from `low` to `high`; what: for the message."""
+
+    def parse(text: str) -> float:
+        try:
+            said = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+        return _within(said, low, high)
+
+    return parse
 
 
-def add_verb(
-    verbs: argparse._SubParsersAction[Parser],
-    name: str,
-    act: Callable[[argparse.Namespace], int],
-    help_: str,
-) -> Parser:
-    """Declare a verb that can answer with JSON, and what does it; return its parser."""
-    verb = verbs.add_parser(name, help=help_)
-    verb.set_defaults(act=act)
-    add_json(verb)
-    return verb
+def _within(said: Number, low: float, high: float | None) -> Number:
+    if said >= low and (high is None or said <= high):  # never holds for NaN
+        return said
+    reach = f"{low} or more" if high is None else f"from {low} to {high}"
+    raise argparse.ArgumentTypeError(f"{said} must be {reach}")
 
 
 def _dsn(text: str) -> str:
@@ -164,12 +148,3 @@ def _dsn(text: str) -> str:
             "it is empty; leave it out to use GAPLESS_DSN or libpq's environment"
         )
     return text
-
-
-PARTITIONS_MAX = 4096
-SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
-
-
-def add_partitions(parser: argparse.ArgumentParser, help_: str = SHARING) -> None:
-    """Declare `--partitions`; give it to `load` as the flag total_partitions."""
-    parser.add_argument("--partitions", type=whole(1, PARTITIONS_MAX), metavar="N", help=help_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
-from gapless.cli.place import RANGE, place_of, require_range
+from gapless.cli.place import RANGE
 from gapless.cli.screen import told
 
 EXAMPLES = """\
@@ -17,8 +17,6 @@ examples:
 command = Command("pause")
 
 
-@command.main(
-    *RANGE, opt("--reason TEXT", "for whoever wonders (gapless status)"), check=require_range
-)
+@command.main(RANGE, opt("--reason TEXT", "for whoever wonders (gapless status)"))
 def _pause(conn: Conn, args: Args) -> int:
-    return told(args, ops.pause(conn, place_of(args), reason=args.reason))
+    return told(args, ops.pause(conn, **args.given))

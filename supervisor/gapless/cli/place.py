@@ -1,4 +1,4 @@
-"""Places and points as arguments: what ops reads, with argparse's error; ranges of a group."""
+"""Places, points and ages as arguments: what ops reads, with argparse's error."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from gapless.cli.declare import Argument, opt, partition
+from gapless.cli.declare import Arguments, opt, partition, together
 from gapless.errors import UsageError
 from gapless.ops.place import GroupPlace, Point, read_time, read_transaction
+from gapless.ops.text import whole_seconds
 
 Read = TypeVar("Read")
 
@@ -33,35 +34,46 @@ moment = argument(read_time)
 transaction_id = argument(read_transaction)
 
 
-RANGE = (
-    opt("place GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
-    opt("--topic", "only this one of its topics"),
-    partition(),
-)
+def age_s(text: str) -> int:
+    """Read an age, such as 12h, as seconds."""
+    seconds = whole_seconds(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age such as 90s, 12h or 30d")
+    return seconds
 
 
-def of_topics(about: str) -> tuple[Argument, Argument]:
+def of_topics(about: str) -> Arguments:
     """Return the arguments for a group, or one of its topics; about: --topic."""
     place = opt("place GROUP[/TOPIC]", None, group_place)
-    return place, opt("--topic", about)
+    return together("place", _place, place, opt("--topic", about))
 
 
-def require_range(args: argparse.Namespace) -> None:
-    """Raise UsageError unless partitions are meant, and each as a whole."""
-    place_of(args).require_whole()
+def _range(args: argparse.Namespace) -> GroupPlace:
+    place = _place(args)
+    place.require_whole()
+    return place
 
 
-def place_of(args: argparse.Namespace) -> GroupPlace:
+def _place(args: argparse.Namespace) -> GroupPlace:
     """Return the place with what its options add. Raises UsageError where they disagree."""
     said: GroupPlace = args.place
-    for name, option, own in (
-        ("topic", args.topic, said.topic),
-        ("partition", args.partition, said.partition),
-    ):
+    topic: str | None = args.topic
+    number: int | None = getattr(args, "partition", None)
+    for name, option, own in (("topic", topic, said.topic), ("partition", number, said.partition)):
         if option is not None and own is not None and option != own:
             raise UsageError(f"{said} and --{name} {option}: which of the two?")
     return replace(
         said,
-        topic=args.topic if said.topic is None else said.topic,
-        partition=args.partition if said.partition is None else said.partition,
+        topic=topic if said.topic is None else said.topic,
+        partition=number if said.partition is None else said.partition,
     )
+
+
+_ROWS = (
+    opt("place GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
+    opt("--topic", "only this one of its topics"),
+    partition(),
+)
+RANGE = together("place", _range, *_ROWS)
+"""A group, one of its topics, or one partition, each as a whole."""
+RANGE_OR_EVENT = together("place", _place, *_ROWS)

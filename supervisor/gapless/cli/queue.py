@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gapless import ops
-from gapless.cli.declare import Args, Command, Conn, limit, opt
-from gapless.cli.parser import whole
-from gapless.cli.place import argument, group_place
+from gapless.cli.declare import Args, Command, Conn, limit, opt, together
+from gapless.cli.parser import number, whole
+from gapless.cli.place import group_place
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.ops.taken import take_texts, taken_json
 from gapless.ops.text import quantity, stamp
-
-if TYPE_CHECKING:
-    from gapless.ops.place import GroupPlace
 
 EXAMPLES = """\
 What is taken is reserved for --visibility seconds; then others may have it. Receipts are for
@@ -32,17 +27,9 @@ _STATES = ("ENQUEUED", "PROCESSING", "PROCESSED", "FAILED")
 command = Command("queue")
 
 
-def _read_seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is not a number of seconds") from None
-
-
 def _require_topic(args: Args) -> None:
-    place: GroupPlace = args.place
-    if place.topic is None or place.partition is not None:
-        raise UsageError(f"{place}: of which topic? Write GROUP/TOPIC, such as sender/mails")
+    if args.place.topic is None or args.place.partition is not None:
+        raise UsageError(f"{args.place}: of which topic? Write GROUP/TOPIC, such as sender/mails")
 
 
 def _require_group(args: Args) -> None:
@@ -50,10 +37,17 @@ def _require_group(args: Args) -> None:
         raise UsageError(f"{args.place}: name the group alone: all of its topics are shown")
 
 
-_seconds = argument(_read_seconds)
+def _receipt(args: Args) -> ops.Receipt:
+    _require_topic(args)
+    of, offset = args.place, getattr(args, "offset", None)
+    return ops.Receipt(group=of.group, topic=of.topic, receipt=args.receipt, offset=offset)
+
+
+_seconds = number(0, what="a number of seconds")
 _TOPIC = opt("place GROUP/TOPIC", None, group_place)
-_RECEIPT = (_TOPIC, opt("receipt RECEIPT"))
-_OFFSET = opt("--offset N", "only this event of what it holds", whole(1))
+_ALL = (_TOPIC, opt("receipt RECEIPT"))
+_SOME = (*_ALL, opt("--offset N", "only this event of what it holds", whole(1)))
+_HELD = together("held", _receipt, *_SOME)
 _VISIBILITY = opt(
     "--visibility S",
     "others may have it in S seconds, unless it was handled (default: 60)",
@@ -100,53 +94,39 @@ def _peek(conn: Conn, args: Args) -> int:
 def _take(conn: Conn, args: Args) -> int:
     # A hole, of which the server speaks when nothing else is there.
     conn.add_notice_handler(lambda notice: remark(f"{notice.message_primary}"))
-    of = args.place
-    most, visibility_s = args.max, args.visibility
-    taken = take_texts(conn, of.group, of.topic, max_events=most, visibility_s=visibility_s)
+    of, how = args.place, {"max_events": args.max, "visibility_s": args.visibility}
+    taken = take_texts(conn, of.group, of.topic, **how)
     if args.json:
         say(f"[{', '.join(taken_json(each) for each in taken)}]")
         return 0
     return listed(args, taken, f"nothing of {of} is open")
 
 
-def _held(args: Args) -> ops.Receipt:
-    of, offset = args.place, getattr(args, "offset", None)
-    return ops.Receipt(group=of.group, topic=of.topic, receipt=args.receipt, offset=offset)
-
-
-@command.verb("say that it is handled", *_RECEIPT, _OFFSET, check=_require_topic)
+@command.verb("say that it is handled", _HELD)
 def _ack(conn: Conn, args: Args) -> int:
-    events = ops.acknowledge(conn, _held(args))
+    events = ops.acknowledge(conn, args.held)
     return answer(args, f"acknowledged {quantity(events, 'event')}", acknowledged=events)
 
 
 @command.verb(
     "give it back: others may have it",
-    *_RECEIPT,
-    _OFFSET,
+    _HELD,
     opt("--delay S", "in S seconds (default: 0)", _seconds, default=0.0),
     opt("--reason TEXT", "why, for people"),
-    check=_require_topic,
 )
 def _release(conn: Conn, args: Args) -> int:
-    events = ops.release(conn, _held(args), delay_s=args.delay, reason=args.reason)
+    events = ops.release(conn, args.held, delay_s=args.delay, reason=args.reason)
     when = f", for others in {args.delay:g} s" if args.delay else ""
     return answer(args, f"released {quantity(events, 'event')}{when}", released=events)
 
 
-@command.verb(
-    "put it into the dead letter queue",
-    *_RECEIPT,
-    _OFFSET,
-    opt("reason", "why, for people"),
-    check=_require_topic,
-)
+@command.verb("put it into the dead letter queue", _HELD, opt("reason", "why, for people"))
 def _reject(conn: Conn, args: Args) -> int:
-    events = ops.reject(conn, _held(args), args.reason)
+    events = ops.reject(conn, args.held, args.reason)
     return answer(args, f"rejected {quantity(events, 'event')}: gapless dlq list", rejected=events)
 
 
-@command.verb("keep it longer", *_RECEIPT, _VISIBILITY, check=_require_topic)
+@command.verb("keep it longer", together("held", _receipt, *_ALL), _VISIBILITY)
 def _extend(conn: Conn, args: Args) -> int:
-    until = ops.extend(conn, _held(args), args.visibility)
+    until = ops.extend(conn, args.held, args.visibility)
     return answer(args, f"yours until {stamp(until)}", until=until)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn
-from gapless.cli.place import RANGE, place_of, require_range
+from gapless.cli.place import RANGE
 from gapless.cli.screen import told
 
 EXAMPLES = """\
@@ -17,6 +17,6 @@ examples:
 command = Command("resume")
 
 
-@command.main(*RANGE, check=require_range)
+@command.main(RANGE)
 def _resume(conn: Conn, args: Args) -> int:
-    return told(args, ops.resume(conn, place_of(args)))
+    return told(args, ops.resume(conn, **args.given))

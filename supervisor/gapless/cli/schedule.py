@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, one_of, opt
 from gapless.cli.screen import answer, changed, listed
@@ -18,8 +16,6 @@ examples:
   gapless schedule
   gapless schedule pause nightly
 """
-_EVERY = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 command = Command("schedule")
 
 
@@ -48,45 +44,31 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--payload JSON", "of each event (default: its name and due time)"),
     opt("--key", "same key, same partition, in order"),
     opt("--type TYPE", "default: the name", dest="event_type"),
-    opt("--start TIME", "nothing is due before; --every counts from it"),
+    opt("--start TIME", "nothing is due before; --every counts from it", dest="starts_at"),
 )
 def _add(conn: Conn, args: Args) -> int:
-    schedule = ops.Schedule(
-        name=args.name,
-        topic=args.topic,
-        cron=args.cron,
-        every=None if args.every is None else _interval(args.every),
-        zone=args.zone,
-        missed=args.missed,
-        key=args.key,
-        event_type=args.event_type,
-        payload=args.payload,
-        starts_at=args.start,
-    )
-    due = ops.add_schedule(conn, schedule)
+    due = ops.add_schedule(conn, ops.Schedule(**args.given))
     text = f"schedule {args.name} publishes into {args.topic}, next at {stamp(due)}"
     return answer(args, text, name=args.name, topic=args.topic, next_due=due)
 
 
-def _interval(text: str) -> str:
-    """Return an age as an interval of the database; anything else as it is: it will judge it."""
-    found = _EVERY.fullmatch(text)
-    return f"{found[1]} {_UNITS[found[2]]}" if found else text
-
-
 @command.verb("let a schedule rest: its due times pass", "name")
 def _pause(conn: Conn, args: Args) -> int:
-    return changed(args, ops.pause_schedule(conn, args.name), "paused", "is paused")
+    return changed(args, ops.pause_schedule(conn, args.name), "paused {name}", "{name} is paused")
 
 
 @command.verb("let a paused schedule continue, from now", "name")
 def _resume(conn: Conn, args: Args) -> int:
-    return changed(args, ops.resume_schedule(conn, args.name), "resumed", "is not paused")
+    return changed(
+        args, ops.resume_schedule(conn, args.name), "resumed {name}", "{name} is not paused"
+    )
 
 
 @command.verb("forget a schedule; what it published stays", "name")
 def _remove(conn: Conn, args: Args) -> int:
-    return changed(args, ops.remove_schedule(conn, args.name), "removed", "is no schedule")
+    return changed(
+        args, ops.remove_schedule(conn, args.name), "removed {name}", "{name} is no schedule"
+    )
 
 
 @command.verb("publish its event once more, now", "name")

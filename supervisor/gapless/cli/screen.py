@@ -40,13 +40,14 @@ def told(args: argparse.Namespace, done: DataclassInstance, **what: object) -> i
     return answer(args, str(done), done, **what)
 
 
-def changed(args: argparse.Namespace, is_new: bool, done: str, nothing: str) -> int:  # noqa: FBT001
-    """Say that `args.name` was changed, or that there was nothing to do; return 0.
+def changed(args: argparse.Namespace, is_changed: object, done: str, nothing: str = "") -> int:
+    """Say that something was changed, or that there was nothing to do, as answer(); return 0.
 
-    done: what is said before the name, if there was; nothing: behind it, if not.
+    nothing: why there was not, if that needs other words; {name} in both is the argument of that
+    name. With --json: all arguments, and whether it was changed.
     """
-    text = f"{done} {args.name}" if is_new else f"nothing to do: {args.name} {nothing}"
-    return answer(args, text, name=args.name, changed=is_new)
+    text = done if is_changed else f"nothing to do: {nothing or done}"
+    return answer(args, text.format(**args.given), args.given, changed=bool(is_changed))
 
 
 def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str) -> int:
@@ -60,9 +61,22 @@ def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], e
 
 
 def listed(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str = "") -> int:
-    """Print records as show() does, or say `empty` where there are none; return 0."""
-    kind = type(records[0]) if records else None
-    show(kind, records, as_json=args.json, empty=empty)
+    """Print records as a table, a column for each field, or as a JSON list of objects; return 0.
+
+    `empty` is said on stderr, in place of a table without rows. A field with `only_json` in its
+    metadata is in no table.
+    """
+    if args.json:
+        say(json_text([asdict(record) for record in records], indent=2))
+    elif records:
+        shown = [each for each in fields(records[0]) if not each.metadata.get("only_json")]
+        names = [each.name for each in shown]
+        print_table(
+            [name.upper().replace("_", "-") for name in names],
+            [[getattr(record, name) for name in names] for record in records],
+        )
+    elif empty:
+        remark(empty)
     return 0
 
 
@@ -70,30 +84,6 @@ def remark(text: str) -> None:
     """Print a line of chatter, to stderr."""
     sys.stdout.flush()
     sys.stderr.write(f"gapless: {plain(text)}\n")
-
-
-def show(
-    kind: type[DataclassInstance] | None,
-    records: Sequence[DataclassInstance],
-    *,
-    as_json: bool,
-    empty: str = "",
-) -> None:
-    """Print records as a table, a column for each field, or as a JSON list of objects.
-
-    `empty` is said on stderr, in place of a table without rows. A field with `only_json` in its
-    metadata is in no table.
-    """
-    if as_json:
-        say(json_text([asdict(record) for record in records], indent=2))
-    elif kind is not None and (records or not empty):
-        names = [each.name for each in fields(kind) if not each.metadata.get("only_json")]
-        print_table(
-            [name.upper().replace("_", "-") for name in names],
-            [[getattr(record, name) for name in names] for record in records],
-        )
-    elif empty:
-        remark(empty)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -6,9 +6,9 @@ import signal
 
 from gapless import ops
 from gapless.cli.context import server_dsn
-from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, yes
+from gapless.cli.declare import Args, Argument, Command, Conn, flag, one_of, opt, together, yes
 from gapless.cli.parser import whole
-from gapless.cli.place import RANGE, moment, place_of, transaction_id
+from gapless.cli.place import RANGE_OR_EVENT, moment, transaction_id
 from gapless.cli.screen import listed, remark
 from gapless.errors import UsageError
 from gapless.ops.control import SeekStage
@@ -23,7 +23,12 @@ examples:
   gapless seek billing/orders/3@1200 --pause --yes
   gapless seek billing --latest --yes
 """
-_ENDS = {"earliest": "the oldest event there is", "latest": "what is published from now on"}
+_TOLD: dict[SeekStage, str] = {
+    "waiting": "paused; waiting until the workers have finished their batch",
+    "undone": "nothing was moved; the group continues as it was",
+    "still-paused": "could not end the pause: group {} may still be paused, and nothing moved; "
+    "gapless resume ends it",
+}
 command = Command("seek")
 
 
@@ -41,13 +46,16 @@ def _point(args: Args) -> ops.Point | None:
     return ops.Point(**said) if has_one else None
 
 
-@command.main(
-    *RANGE,
+def _end(name: str, about: str) -> Argument:
+    return opt(f"--{name}", about, dest="end", action="store_const", const=name)
+
+
+_WHERE_TO = together(
+    "to",
+    _point,
     one_of(
-        *(
-            opt(f"--{end}", meaning, dest="end", action="store_const", const=end)
-            for end, meaning in _ENDS.items()
-        ),
+        _end("earliest", "the oldest event there is"),
+        _end("latest", "what is published from now on"),
         opt("--offset N", "this offset, as behind an @", whole(1)),
         opt(
             "--time TS",
@@ -61,6 +69,12 @@ def _point(args: Args) -> ops.Point | None:
         ),
         title="where to (one of)",
     ),
+)
+
+
+@command.main(
+    RANGE_OR_EVENT,
+    _WHERE_TO,
     yes(),
     flag("--pause", "pause the group meanwhile, if workers are at it"),
     opt(
@@ -69,14 +83,12 @@ def _point(args: Args) -> ops.Point | None:
         whole(1, 86400),
         default=60,
     ),
-    check=lambda args: (place_of(args), _point(args)),
 )
 def _seek(conn: Conn, args: Args) -> int:
-    place, to = place_of(args), _point(args)
     if args.apply and args.pause:
         moves = _under_pause(conn, args)
     else:
-        moves = ops.seek(conn, place, to) if args.apply else ops.plan_seek(conn, place, to)
+        moves = (ops.seek if args.apply else ops.plan_seek)(conn, args.place, args.to)
     again, skipped = sum(move.again for move in moves), sum(move.skipped for move in moves)
     listed(args, moves)
     if args.apply:
@@ -91,20 +103,13 @@ def _seek(conn: Conn, args: Args) -> int:
 
 
 def _under_pause(conn: Conn, args: Args) -> list[ops.Move]:
-    place = place_of(args)
-    told: dict[SeekStage, str] = {
-        "waiting": "paused; waiting until the workers have finished their batch",
-        "undone": "nothing was moved; the group continues as it was",
-        "still-paused": f"could not end the pause: group {place.group} may still be paused, "
-        "and nothing moved; gapless resume ends it",
-    }
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     return ops.seek_paused(
         conn,
-        place,
-        _point(args),
+        args.place,
+        args.to,
         dsn=server_dsn(args, args.loaded.settings),
         timeout_s=args.timeout,
-        tell=lambda stage: remark(told[stage]),
+        tell=lambda stage: remark(_TOLD[stage].format(args.place.group)),
     )

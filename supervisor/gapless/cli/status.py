@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from gapless import ops
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.parser import number
+from gapless.cli.place import age_s
 from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
 from gapless.ops.happened import ROWS_MAX
-from gapless.ops.text import json_text, whole_seconds
+from gapless.ops.text import json_text
 from gapless.status import snapshot, to_document
 
 if TYPE_CHECKING:
@@ -29,32 +30,7 @@ examples:
   gapless status --watch --json | jq -c .happenings[]
   gapless status --since 1h
 """
-_INTERVAL_S_MIN = 0.1
-_INTERVAL_S_MAX = 3600.0
 _LINES_MIN = 12  # of one look: it may scroll
-
-
-def _age_s(text: str) -> int:
-    seconds = whole_seconds(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no age of up to 100 years, such as 90s or 1h"
-        )
-    return seconds
-
-
-def _interval_s(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not _INTERVAL_S_MIN <= seconds <= _INTERVAL_S_MAX:
-        raise argparse.ArgumentTypeError(
-            f"{text} must be from {_INTERVAL_S_MIN:g} to {_INTERVAL_S_MAX:g}"
-        )
-    return seconds
-
-
 command = Command("status")
 
 
@@ -64,14 +40,14 @@ command = Command("status")
     opt(
         "--interval S",
         "seconds between two looks of --watch (default: 1)",
-        _interval_s,
+        number(0.1, 3600, "a number of seconds"),
         default=1.0,
     ),
     opt(
         "--since AGE",
         "what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
         "errors, dead letters, redrives, and what people did to groups",
-        _age_s,
+        age_s,
     ),
     json=False,
     connects=False,

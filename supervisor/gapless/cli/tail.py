@@ -5,23 +5,14 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING
 
-from gapless.cli.declare import Args, Command, Conn, flag, opt, partition
+from gapless.cli.declare import Args, Command, Conn, flag, opt, partition, together
 from gapless.cli.filters import FILTER, filter_options
 from gapless.cli.parser import whole
 from gapless.cli.screen import say
-from gapless.db.listen import listen, wait
-from gapless.log.catch_up import sequence_if_alone
-from gapless.log.filters import ALL, Filter, check_filter, filter_of
-from gapless.log.tail import Tail, choose_partitions
-from gapless.log.topics import require_topic
+from gapless.log.filters import ALL, Filter, filter_of
 from gapless.ops.entries import entry_json, entry_line
-
-if TYPE_CHECKING:
-    from gapless.log.topics import Topic
+from gapless.ops.tail import NEWEST, TailOptions, read_tail
 
 EXAMPLES = """\
 A line is partition@offset, time (UTC), key, type, payload. It is a look: no group's offset moves.
@@ -33,8 +24,7 @@ examples:
   gapless tail orders --from earliest --json | jq .payload
   gapless tail orders --partition 3 --from 17 -n 1 --full
 """
-_NEWEST = 10
-_OWN_POLL_S = 0.25  # nobody notifies when nobody but us sequences
+command = Command("tail")
 
 
 def _start(text: str) -> str | int:
@@ -53,14 +43,11 @@ def _only(args: Args) -> Filter:
     return filter_of(**filter_options(args)) or ALL
 
 
-command = Command("tail")
-
-
 @command.main(
     "topic",
     opt(
         "-n N",
-        f"the newest N events (default: {_NEWEST}); with --from, the first N from there",
+        f"the newest N events (default: {NEWEST}); with --from, the first N from there",
         whole(0, 1_000_000),
         dest="count",
     ),
@@ -68,40 +55,23 @@ command = Command("tail")
     opt("--from WHERE", "earliest, latest, or an offset, in each partition", _start, dest="start"),
     partition(),
     opt("--key", "only events with this key"),
-    *FILTER,
+    together("only", _only, *FILTER),
     flag("--full", "do not cut lines to the terminal's width"),
-    check=_only,
 )
 def _tail(conn: Conn, args: Args) -> int:
     """Print what is there; with -f until Ctrl-C."""
-    only, poll_s = _only(args), args.loaded.settings.wait_period_ms / 1000
-    topic = require_topic(conn, args.topic)
-    choose = partial(choose_partitions, conn, topic, key=args.key, only=args.partition)
-    partitions = choose()
-    short = None if args.json else _columns(args)
-    check_filter(conn, only)
-    tail = Tail(conn, topic, partitions, key=args.key, only=only, payload_chars=short)
-    if args.follow:
-        _listen(conn, topic, partitions)  # before the first look, so that nothing is missed
-    alone = sequence_if_alone(conn)
-    _set_start(tail, args)
-    limit = args.count if args.start is not None else None
-    printed = _print(tail, args, limit)
-    while args.follow and (limit is None or printed < limit):
-        wait(conn, _OWN_POLL_S if alone else poll_s)
-        alone = sequence_if_alone(conn)
-        _listen(conn, topic, tail.follow(choose()))
-        printed += _print(tail, args, None if limit is None else limit - printed)
+    names = ("start", "count", "key", "partition", "only")
+    chars = None if args.json else _columns(args)
+    options = TailOptions(**{name: args.given[name] for name in names}, payload_chars=chars)
+    poll_s = args.loaded.settings.wait_period_ms / 1000
+    for entry in read_tail(conn, args.topic, options, follow=args.follow, poll_s=poll_s):
+        if entry is None:
+            sys.stdout.flush()
+        elif args.json:
+            say(entry_json(args.topic, entry))
+        else:
+            say(entry_line(entry, columns=_columns(args)))
     return 0
-
-
-def _set_start(tail: Tail, args: Args) -> None:
-    if args.start is None:
-        tail.start_behind(_NEWEST if args.count is None else args.count)
-    elif args.start == "latest":
-        tail.start_behind(0)
-    else:
-        tail.start_at(1 if args.start == "earliest" else args.start)
 
 
 def _columns(args: Args) -> int | None:
@@ -109,19 +79,3 @@ def _columns(args: Args) -> int | None:
     if args.full or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
-
-
-def _print(tail: Tail, args: Args, limit: int | None) -> int:
-    """Print what is new; return how many events that was."""
-    printed = 0
-    columns = _columns(args)
-    for entry in islice(tail.read(), limit):
-        say(entry_json(args.topic, entry) if args.json else entry_line(entry, columns=columns))
-        printed += 1
-    sys.stdout.flush()
-    return printed
-
-
-def _listen(conn: Conn, topic: Topic, partitions: list[int]) -> None:
-    for each in partitions:
-        listen(conn, f"gapless_p_{topic.topic_id}_{each}")

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from gapless import ops
-from gapless.cli.context import load_all, open_connection
-from gapless.cli.declare import Args, Command, Conn, flag, opt, partitions, yes
-from gapless.cli.parser import whole
-from gapless.cli.retention import (
-    DEDUPE_WINDOW,
-    RETENTION,
-    RETENTION_WAITS,
-    changed,
-    new_topic_flags,
-    parse_window,
+from gapless.cli.declare import (
+    TOTAL,
+    Args,
+    Command,
+    Conn,
+    flag,
+    one_of,
+    opt,
+    partitions,
+    together,
+    yes,
 )
+from gapless.cli.parser import whole
 from gapless.cli.screen import answer, listed, remark
 from gapless.errors import UsageError
+from gapless.ops.place import read_age
+from gapless.ops.retention import read_keep, read_retention
 from gapless.ops.text import quantity
 from gapless.ops.topics import ensure_as_configured
-
-if TYPE_CHECKING:
-    from gapless.settings import Loaded
 
 EXAMPLES = """\
 examples:
@@ -34,45 +32,61 @@ examples:
   gapless topics alter orders --retention 7d
   gapless topics alter orders --dedupe-window 24h
   gapless topics alter orders --direct
+  gapless topics alter prices --compact
   gapless topics unrouted
   gapless topics adopt 77 bills --partitions 16
 """
-
-
+_NAME = opt("name", "letters, digits, dots, dashes and underscores")
 _ID_MAX = 2**31 - 1
+_RETENTION = opt("--retention AGE", "keep events so long, at least: 90s, 15m, 12h, 7d, or forever")
 command = Command("topics")
+_COMPACT = one_of(
+    flag("--compact", "keep the latest event of each key, beside the log"),
+    flag("--no-compact", "keep it no longer"),
+)
+
+
+def _new_retention_s(args: Args) -> int | str | None:
+    return None if args.retention is None else read_keep(args.retention) or ""
+
+
+_NEW_RETENTION = together("retention_s", _new_retention_s, _RETENTION)
+_WINDOW = together(
+    "window_s",
+    lambda args: read_age(args.dedupe_window, "--dedupe-window"),
+    opt(
+        "--dedupe-window AGE",
+        "an event with a dedupe_key that is no older is a duplicate: 90s, 15m, 12h (a new topic: "
+        "7d)",
+    ),
+)
 
 
 @command.verb("list all topics (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
     found, changes, strays = ops.list_topics(conn), ops.list_changes(conn), ops.list_unrouted(conn)
     listed(args, found, "no topic yet: gapless topics create NAME")
-    _tell(changes)
+    for each in changes:  # groups that are not done with one
+        remark(str(each))
     if strays:
         events = quantity(sum(stray.events for stray in strays), "event")
         remark(f"{events} of ids that nobody made: gapless topics unrouted")
     return 0
 
 
-def _tell(changes: Sequence[ops.TopicChange]) -> None:
-    """Say on stderr which groups are not done with a change."""
-    for each in changes:
-        remark(str(each))
-
-
 @command.verb(
     "create a topic; repeat freely",
-    opt("name", "letters, digits, dots, dashes and underscores"),
-    partitions(),
-    RETENTION,
-    DEDUPE_WINDOW,
-    connects=False,
+    _NAME,
+    TOTAL,
+    _NEW_RETENTION,
+    _WINDOW,
+    flag("--compact", "keep the latest event of each key, beside the log"),
+    as_settings=("total_partitions", "retention_s"),
 )
-def _create(args: Args) -> int:
-    window_s = parse_window(args.dedupe_window)
-    loaded = load_all(args, new_topic_flags(args))
-    with open_connection(args, "topics", loaded.settings) as conn:
-        topic, is_new = ensure_as_configured(conn, args.name, loaded, window_s)
+def _create(conn: Conn, args: Args) -> int:
+    topic, is_new = ensure_as_configured(conn, args.name, args.loaded, args.window_s)
+    if args.compact:
+        ops.alter_topic(conn, args.name, compact=True)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
     return answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
@@ -80,46 +94,54 @@ def _create(args: Args) -> int:
 
 def _check_alter(args: Args) -> None:
     parts = (args.partitions, args.retention, args.archive, args.overrun, args.dedupe_window)
-    if all(part is None for part in parts) and not args.direct:
+    if all(part is None for part in parts) and not (args.direct or args.compact or args.no_compact):
         raise UsageError(
-            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window "
-            "or --direct"
+            "what is to change? --partitions, --retention, --archive, --overrun, --dedupe-window, "
+            "--direct, --compact or --no-compact"
         )
-    parse_window(args.dedupe_window)
 
 
 @command.verb(
     "change partitions, retention or dedupe window while everything runs; repeat freely",
     "name",
     partitions("the new number, more or fewer"),
-    RETENTION,
-    *RETENTION_WAITS,
-    DEDUPE_WINDOW,
+    _RETENTION,
+    opt(
+        "--archive PIPELINE",
+        "let retention wait for this pipeline, also if it never ran; none: for none",
+    ),
+    opt(
+        "--overrun GROUPS",
+        "let retention drop what these groups (commas between) have not handled; none: wait",
+    ),
+    _WINDOW,
     flag("--direct", "let it take messages for one group, from now on"),
+    _COMPACT,
     check=_check_alter,
 )
 def _alter(conn: Conn, args: Args) -> int:
-    keeps = (args.retention, args.archive, args.overrun) != (None, None, None)
+    kept, keeps = None, (args.retention, args.archive, args.overrun)
+    if keeps != (None, None, None):
+        kept = read_retention(ops.find_retention(conn, args.name), *keeps)
     done = ops.alter_topic(
         conn,
         args.name,
-        retention=changed(args, ops.find_retention(conn, args.name)) if keeps else None,
-        dedupe_window_s=parse_window(args.dedupe_window),
+        retention=kept,
+        dedupe_window_s=args.window_s,
         direct=args.direct,
+        compact=True if args.compact else False if args.no_compact else None,
         partitions=args.partitions,
     )
-    _tell(done.changes)
-    _warn_of_configuration(args.loaded, done)
-    return answer(args, str(done), done.record())
-
-
-def _warn_of_configuration(loaded: Loaded, done: ops.AlteredTopic) -> None:
-    asked, source = loaded.settings.total_partitions, loaded.sources["totalPartitions"]
+    for each in done.changes:
+        remark(str(each))
+    asked = args.loaded.settings.total_partitions
+    source = args.loaded.sources["totalPartitions"]
     if done.partitions is not None and source != "default" and asked != done.partitions:
         remark(
             f"warning: totalPartitions is {asked} in {source}: gapless "
             f"run refuses the topic with it; write {done.partitions}, or leave it out"
         )
+    return answer(args, str(done), done.record())
 
 
 @command.verb("show the offsets of a topic's partitions", "name")
@@ -135,16 +157,15 @@ def _unrouted(conn: Conn, args: Args) -> int:
 @command.verb(
     "make a topic of an id that has events: they get their offsets",
     opt("id", "the topic_id that producers use", whole(1, _ID_MAX)),
-    opt("name", "letters, digits, dots, dashes and underscores"),
-    partitions(),
-    RETENTION,
-    connects=False,
+    _NAME,
+    TOTAL,
+    _NEW_RETENTION,
+    as_settings=("total_partitions", "retention_s"),
 )
-def _adopt(args: Args) -> int:
-    settings = load_all(args, new_topic_flags(args)).settings
+def _adopt(conn: Conn, args: Args) -> int:
+    settings = args.loaded.settings
     count, keep_s = settings.total_partitions, settings.retention_s
-    with open_connection(args, "topics", settings) as conn:
-        topic, events = ops.adopt_topic(conn, args.id, args.name, partitions=count, keep_s=keep_s)
+    topic, events = ops.adopt_topic(conn, args.id, args.name, partitions=count, keep_s=keep_s)
     text = f"topic {topic.name} has id {args.id} and {quantity(topic.partitions, 'partition')} now"
     text += f"; {quantity(events, 'event')} get their offsets next"
     made = {"topic": topic.name, "topic_id": args.id, "partitions": topic.partitions}

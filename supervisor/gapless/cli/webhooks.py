@@ -6,7 +6,7 @@ import argparse
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, opt
-from gapless.cli.filters import FILTER, filter_options
+from gapless.cli.filters import FILTER
 from gapless.cli.screen import answer, changed, listed
 from gapless.ops.webhooks import CONCURRENCY
 
@@ -21,6 +21,7 @@ examples:
   gapless webhooks test shop
   gapless run --webhooks
 """
+command = Command("webhooks")
 
 
 def _delays(text: str) -> list[int]:
@@ -28,9 +29,6 @@ def _delays(text: str) -> list[int]:
     if not all(word.isascii() and word.isdigit() and len(word) < 9 for word in words):
         raise argparse.ArgumentTypeError(f"{text[:100]!r}: whole seconds with commas, such as 5,60")
     return [int(word) for word in words]
-
-
-command = Command("webhooks")
 
 
 @command.verb("list all webhooks (also without a verb)")
@@ -77,9 +75,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _add(conn: Conn, args: Args) -> int:
-    names = ("secrets", "rate", "concurrency", "keeps_order", "retry_delays_s", "allow_http")
-    options = {name: getattr(args, name) for name in (*names, "start")} | filter_options(args)
-    is_new = ops.add_webhook(conn, args.name, args.topic, args.url, **options)
+    is_new = ops.add_webhook(conn, **args.given)
     text = f"webhook {args.name} is {'called with' if is_new else 'changed; it gets'} {args.topic}"
     return answer(args, text, name=args.name, topic=args.topic, created=is_new)
 
@@ -94,14 +90,18 @@ def _test(conn: Conn, args: Args) -> int:
 
 @command.verb("let an endpoint rest: its place is kept", "name")
 def _pause(conn: Conn, args: Args) -> int:
-    return changed(args, ops.pause_webhook(conn, args.name), "paused", "is paused")
+    return changed(args, ops.pause_webhook(conn, args.name), "paused {name}", "{name} is paused")
 
 
 @command.verb("let an endpoint continue where it was; one that failed is tried at once", "name")
 def _resume(conn: Conn, args: Args) -> int:
-    return changed(args, ops.resume_webhook(conn, args.name), "resumed", "is not paused")
+    return changed(
+        args, ops.resume_webhook(conn, args.name), "resumed {name}", "{name} is not paused"
+    )
 
 
 @command.verb("call an endpoint no more: its place and its dead letters go", "name")
 def _remove(conn: Conn, args: Args) -> int:
-    return changed(args, ops.remove_webhook(conn, args.name), "removed", "is no webhook")
+    return changed(
+        args, ops.remove_webhook(conn, args.name), "removed {name}", "{name} is no webhook"
+    )

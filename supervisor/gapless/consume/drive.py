@@ -24,6 +24,7 @@ from gapless.consume.read.conditions import stop_subscriptions
 from gapless.consume.session import transaction
 from gapless.consume.step import step, step_alone
 from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError
+from gapless.failpoints import hit
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
@@ -176,11 +177,16 @@ class Driver:
     def _stop_subscriptions(self, error: ConditionError) -> Step:
         """Set subscriptions apart whose condition raised or was slow; the next turn continues."""
         self._has_attempt = False
+        hit("condition.raised")
         with transaction(self.conn):
             stopped = stop_subscriptions(self.conn, self.assignment, error.reasons)
+            hit("condition.stopped")
+        hit("condition.committed")
         if stopped is None:
             return Step(outcome="fenced")
-        log.error("%s: %s subscriptions stopped: %s", self.assignment.partition, stopped, error)
+        why = next(iter(error.reasons.values()))
+        place = self.assignment.partition
+        log.error("%s: subscriptions stopped: %s, the first one: %s", place, stopped, why)
         return Step(outcome="done")
 
     def _skip_overrun(self, error: OverrunError) -> Step:

@@ -52,7 +52,7 @@ class Terms:
     visibility_s: float
     workers: int
     policy: Policy
-    start: Literal["earliest", "latest"]
+    start: Literal["earliest", "latest", "latest-per-key"]
     stream_above_events: int
     units_per_commit: int
     auto_offset_reset: Literal["error", "earliest", "latest"]

@@ -9,15 +9,16 @@ one after the other, and one that is killed leaves nothing behind.
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 from psycopg import ClientCursor, Connection, sql
 
+from gapless.db.lock_facts import locks
 from gapless.db.queries import query, sql_root
 from gapless.db.schema import here, init_command, schema, schema_words
 from gapless.errors import SchemaError
@@ -32,7 +33,7 @@ _MODES: dict[str, LiteralString] = {
     "AccessExclusiveLock": "access exclusive",
 }
 _BUSIEST = ("outbox_message_t", "log_segment")
-_LOCK_MS_MAX = 300  # a deadlock is looked for after 1 s
+_LOCK_TIMEOUT = {"timeout": "300ms"}  # a deadlock is looked for after 1 s
 _PAUSE_S = 0.2
 _PATIENCE_S = 60
 _REPEATABLE = ("functions", "views", "roles")
@@ -99,11 +100,17 @@ def _lock(conn: Connection, changes: list[_File]) -> None:
     No lock is waited for as long as it takes to find a deadlock: of two that wait for each other, a
     publisher and us, the publisher might be the one that fails. Raises LockNotAvailable.
     """
-    conn.execute(query("connect", "local_lock_timeout"), {"timeout": f"{_LOCK_MS_MAX}ms"})
+    conn.execute(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT)
+    for statement in _lock_statements(conn, changes):
+        conn.execute(statement)
+
+
+def _lock_statements(conn: Connection, changes: list[_File]) -> Iterator[sql.Composed]:
+    """Yield a LOCK for each table that is there, and that the files lock."""
     for table, mode in _strongest(changes).items():
         if conn.execute(query("schema", "has_table"), {"table": table}).fetchone() == (True,):
             name = sql.Identifier(schema(), table)
-            conn.execute(sql.SQL("lock table {} in {} mode").format(name, sql.SQL(_MODES[mode])))
+            yield sql.SQL("lock table {} in {} mode").format(name, sql.SQL(_MODES[mode]))
 
 
 def _strongest(changes: list[_File]) -> dict[str, str]:
@@ -115,23 +122,6 @@ def _strongest(changes: list[_File]) -> dict[str, str]:
                 has = found.get(table, fact["mode"])
                 found[table] = max(has, fact["mode"], key=list(_MODES).index)
     return dict(sorted(found.items(), key=lambda each: (each[0] not in _BUSIEST, each[0])))
-
-
-def locks() -> dict[str, dict[str, dict[str, str]]]:
-    """Return which locks each file takes on tables that are there: `kind/name`, table, facts."""
-    found: dict[str, dict[str, dict[str, str]]] = _facts().get("files", {})
-    return found
-
-
-def functions_gone() -> list[str]:
-    """Return the names of functions that older programs had, and this one has not."""
-    found: list[str] = _facts().get("gone", [])
-    return found
-
-
-def _facts() -> dict[str, Any]:
-    path = sql_root() / "locks.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def refuse_stranger(conn: Connection) -> None:
@@ -178,6 +168,9 @@ def script(conn: Connection) -> str:
         return ""
     literal = ClientCursor(conn)
     parts = ["begin", *(query("schema", name) for name in _BEGINNING)]
+    parts.append(literal.mogrify(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT))
+    # As migrate() does; psql does not try again, so who runs it does.
+    parts += [each.as_string(conn) for each in _lock_statements(conn, changes)]
     for file in changes:
         parts += [here(file.source), literal.mogrify(query("schema", "record"), _record(file))]
     return "".join(f"{part.strip().removesuffix(';')};\n\n" for part in [*parts, "commit"])

@@ -1,4 +1,4 @@
-"""Who asks, and whether he may: keys with scopes, each with a bucket of requests; tokens.
+"""Who asks, and whether he may: keys and tokens with scopes, each with a bucket of requests.
 
 Without either a gateway listens on its own machine only, and everybody there may publish, read and
 consume. What an operator does is there only if the gateway was started for it.
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from gapless.gateway.tokens import Bearer, Tokens
 
 KNOWN_S = 5.0  # so long what was found of a key counts
-KEYS_MAX = 10_000  # that are remembered
+KEYS_MAX = 10_000  # that are remembered, and as many buckets
+_DAY_S = 86_400
 _ASK = {"WWW-Authenticate": 'Bearer realm="gapless"'}
 
 
@@ -53,7 +54,7 @@ class Access:
         self._tokens = tokens
         self._operates = operates
         self._known: OrderedDict[str, tuple[float, FoundKey | None]] = OrderedDict()
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
 
     async def check(self, request: Request, scope: str) -> None:
         """Raise Problem: 401 without a key that counts, 403 without the scope, 429 too often.
@@ -99,10 +100,11 @@ class Access:
         given = given.strip()
         if self._tokens is not None and not given.startswith(f"{PREFIX}_"):
             bearer = request.state.bearer = await self._tokens.check(given)
+            self._spend(bearer.whose, f"token of {bearer.name}", bearer.requests_s)
             return f"token of {bearer.name}", bearer.scopes
         key = await self._key(given)
         request.state.key_id = key.key_id
-        self._take_token(key)
+        self._spend(("key", key.key_id), f"key {key.key_id}", key.requests_s)
         return f"key {key.key_id} ({key.name})", key.scopes
 
     async def _key(self, given: str) -> FoundKey:
@@ -123,23 +125,23 @@ class Access:
                 self._known.popitem(last=False)
         return known[1]
 
-    def _take_token(self, key: FoundKey) -> None:
-        """Raise Problem (429) when it has had its requests; those of a second may come at once."""
-        if key.requests_s is None:
+    def _spend(self, whose: tuple[str, str], name: str, requests_s: float | None) -> None:
+        """Raise Problem (429) when they have had their requests; a second's may come at once."""
+        if requests_s is None:
             return
-        depth = max(1.0, key.requests_s)
-        bucket = self._buckets.setdefault(key.key_id, _Bucket(depth, monotonic()))
+        depth = max(1.0, requests_s)
+        bucket = self._buckets.setdefault(whose, _Bucket(depth, monotonic()))
         now = monotonic()
-        bucket.tokens = min(depth, bucket.tokens + (now - bucket.at_s) * key.requests_s)
+        bucket.tokens = min(depth, bucket.tokens + (now - bucket.at_s) * requests_s)
         bucket.at_s = now
-        if bucket.tokens < 1:
-            wait_s = (1 - bucket.tokens) / key.requests_s
-            raise Problem(
-                429,
-                f"key {key.key_id} may send {key.requests_s:g} requests a second",
-                headers={"Retry-After": str(math.ceil(wait_s))},
-            )
-        bucket.tokens -= 1
-        self._buckets.move_to_end(key.key_id)
+        self._buckets.move_to_end(whose)
         if len(self._buckets) > KEYS_MAX:
             self._buckets.popitem(last=False)
+        if bucket.tokens < 1:
+            wait_s = (1 - bucket.tokens) / requests_s
+            raise Problem(
+                429,
+                f"{name} may send {requests_s:g} requests a second",
+                headers={"Retry-After": str(math.ceil(min(wait_s, _DAY_S)))},
+            )
+        bucket.tokens -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gapless.gateway import operate, queue, upkeep
+from gapless.gateway import members, operate, queue, upkeep
 from gapless.gateway.events_out import read_events
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.looks import healthz, metrics, openapi, readyz, status
@@ -37,6 +37,7 @@ class Way:
     scope: str = ""
 
 
+MEMBER = "/v1/groups/{group}/members/{member_id}"
 WAYS = (
     Way("GET", "/healthz", healthz),
     Way("GET", "/readyz", readyz),
@@ -51,6 +52,12 @@ WAYS = (
     Way("POST", "/v1/groups/{group}/release", queue.release, "consume:{group}"),
     Way("POST", "/v1/groups/{group}/reject", queue.reject, "consume:{group}"),
     Way("POST", "/v1/groups/{group}/extend", queue.extend, "consume:{group}"),
+    Way("POST", "/v1/groups/{group}/members", members.join, "consume:{group}"),
+    Way("POST", f"{MEMBER}/poll", members.poll, "consume:{group}"),
+    Way("POST", f"{MEMBER}/commit", members.commit, "consume:{group}"),
+    Way("POST", f"{MEMBER}/reject", members.reject, "consume:{group}"),
+    Way("POST", f"{MEMBER}/heartbeat", members.heartbeat, "consume:{group}"),
+    Way("DELETE", MEMBER, members.leave, "consume:{group}"),
     Way("GET", "/v1/topics", operate.topics, "read:*"),
     Way("GET", "/v1/topics/{topic}", operate.topic, "read:{topic}"),
     Way("GET", "/v1/groups", operate.groups, "read:*"),
@@ -80,17 +87,23 @@ PAGE = (Way("GET", "/", page), Way("GET", "/page/{name:path}", page_file))
 
 def make_app(gateway: Gateway) -> Starlette:
     """Return the application that a server of ASGI runs."""
+    paths: dict[str, dict[str, Way]] = {}
+    for way in (*WAYS, *PAGE):  # one route a path, or Allow would name one of its methods only
+        paths.setdefault(way.path, {})[way.method] = way
     routes = [
-        Route(way.path, _answering(gateway, way), methods=[way.method], name=way.path)
-        for way in (*WAYS, *PAGE)
+        Route(path, _answering(gateway, ways), methods=list(ways), name=path)
+        for path, ways in paths.items()
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
     app.router.redirect_slashes = False  # it would lead to whatever Host says
     return app
 
 
-def _answering(gateway: Gateway, way: Way) -> Callable[[Request], Awaitable[Response]]:
+def _answering(
+    gateway: Gateway, ways: Mapping[str, Way]
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        way = ways["GET" if request.method == "HEAD" else request.method]
         try:
             await gateway.access.check(request, way.scope)
             response = await way.endpoint(gateway, request)

@@ -59,6 +59,15 @@ class Fields:
             raise Problem(400, f"{name} has a NUL, or half a surrogate pair")
         return value
 
+    def wholes(self, name: str, low: int, high: int) -> list[int] | None:
+        """Return a list of whole numbers from low to high; None without it."""
+        found = self._found.get(name)
+        if found is None:
+            return None
+        if not isinstance(found, list) or len(found) > 10_000:
+            raise Problem(400, f"{name} must be a list of whole numbers from {low} to {high}")
+        return [Fields({name: each}).whole(name, low - 1, low, high) for each in found]
+
     def truth(self, name: str) -> bool:
         """Return a boolean; without it False."""
         value = self._found.get(name)

@@ -21,7 +21,8 @@ ALGORITHMS = (
 _SCOPE = re.compile(r"operate|(publish|read|consume):([^*:]{1,200}\*?|\*)")
 _BYTES_MAX = 65_536
 _LEEWAY_S_MAX = 300
-_NAMES = ("issuer", "audience", "keys", "algorithms", "claim", "scopes", "leewayS")
+_REQUESTS_S_MAX = 1_000_000
+_NAMES = ("issuer", "audience", "keys", "algorithms", "claim", "scopes", "leewayS", "rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ class Issuer:
 
     keys: its public keys (JWKS), an https address or a file. claim: where a token says what its
     bearer may do; names of nested claims with dots between. scopes: what each value of it allows;
-    empty: the values are scopes. leeway_s: by how much clocks may differ.
+    empty: the values are scopes. leeway_s: by how much clocks may differ. requests_s: how many
+    requests a second each subject may send, with all its tokens; None: any number.
     """
 
     issuer: str
@@ -40,6 +42,7 @@ class Issuer:
     claim: str = "scope"
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leeway_s: int = 30
+    requests_s: float | None = None
 
     def allowed(self, claims: Mapping[str, Any]) -> list[str]:
         """Return the scopes that a token's claims come to; what is none counts for nothing."""
@@ -93,6 +96,7 @@ def _issuer(found: Any) -> Issuer:
         claim=_text(found, "claim", "scope"),
         scopes=_scopes(found.get("scopes", {})),
         leeway_s=leeway_s,
+        requests_s=_rate(found.get("rate")),
     )
 
 
@@ -101,6 +105,14 @@ def _text(found: Mapping[str, Any], name: str, default: str | None = None) -> st
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name} must be a text")
     return value
+
+
+def _rate(found: Any) -> float | None:
+    if found is None:
+        return None
+    if type(found) not in (int, float) or not 0 < found <= _REQUESTS_S_MAX:
+        raise ValueError(f"rate must be requests a second, above 0, at most {_REQUESTS_S_MAX}")
+    return float(found)
 
 
 def _keys(where: str) -> str:

@@ -15,6 +15,7 @@ from gapless.errors import (
     InvalidPayloadError,
     PublishError,
     ReceiptError,
+    UncheckedError,
     UsageError,
     one_line,
 )
@@ -23,11 +24,12 @@ log = logging.getLogger("gapless.gateway")
 
 RETRY_AFTER_S = 1
 _BY_STATE = {
-    "GL003": 409, "GL400": 400, "GL404": 404, "GL409": 409, "GL410": 410, "GL422": 422,
-    "GL423": 409, "42501": 403, "55P03": 409,
+    "GL003": 409, "GL006": 409, "GL007": 409, "GL400": 400, "GL404": 404, "GL409": 409,
+    "GL410": 410, "GL422": 422, "GL423": 409, "42501": 403, "55P03": 409,
 }  # fmt: skip
 _BY_KIND: dict[type[Exception], int] = {
     ReceiptError: 409,
+    UncheckedError: 500,
     PublishError: 422,
     UsageError: 400,
     psycopg.DataError: 422,
@@ -37,6 +39,8 @@ _TEXTS = {
     "42501": "the gateway's role may not do that: grant it what docs/gateway.md names",
     "55P03": "another request is at it: repeat this one",
 }
+# What a client of an ordered group does next, as member `next` of the answer.
+_NEXT = {"GL006": "join", "GL007": "poll"}
 
 
 class Problem(Exception):  # noqa: N818 - as the RFC calls it
@@ -77,7 +81,8 @@ def problem_of(error: Exception) -> Problem:
         return _unfit(error)
     state = _state(error)
     if state in _BY_STATE:
-        return Problem(_BY_STATE[state], _TEXTS.get(state, one_line(error)))
+        more: dict[str, Any] = {"next": _NEXT[state]} if state in _NEXT else {}
+        return Problem(_BY_STATE[state], _TEXTS.get(state, one_line(error)), **more)
     if is_transient(error):
         return away(one_line(error))
     for kind, status in _BY_KIND.items():

@@ -42,10 +42,15 @@ _PUBLIC = ("RSA", "EC", "OKP")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:
-    """Whose a token is, what it allows, and when it ends, in seconds since 1970."""
+    """Whose a token is, what it allows, and when it ends, in seconds since 1970.
+
+    whose: the issuer and its subject; all tokens of both have requests_s between them, None: any.
+    """
 
     name: str
+    whose: tuple[str, str]
     scopes: list[str]
+    requests_s: float | None
     expires_s: float
 
     def left_s(self) -> float:
@@ -85,8 +90,11 @@ class Tokens:
             self._claims.validate(claims)
         except (JoseError, ValueError, TypeError, RecursionError, OverflowError):
             raise _refused("its signature, issuer, audience or time is not as it must be") from None
+        subject = claims.get("sub")
         return Bearer(
-            name=_name(claims.get("sub")),
+            name=_name(subject),
+            whose=(self._issuer.issuer, subject if isinstance(subject, str) else ""),
+            requests_s=self._issuer.requests_s,
             scopes=self._issuer.allowed(claims),
             expires_s=float(min(claims["exp"], 1 << 53)) + self._issuer.leeway_s,
         )

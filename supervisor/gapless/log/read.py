@@ -56,11 +56,18 @@ def fetch_rows(
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     """Return the rows of `ids`, in that order.
 
-    Raises HoleError when one is missing: the log says it exists, so somebody deleted it.
+    What retention dropped is read from `latest`, where a group is told of such an event.
+    Raises HoleError when one is missing: the log says it exists, so somebody deleted it;
+    SerializationFailure when it was replaced there meanwhile: try again.
     Bound: all rows are in memory at once; the caller slices.
     """
     params = {"low": min(ids), "high": max(ids), "ids": as_array(ids)}
-    return in_order(fetch_rows(conn, "log", "fetch", params), ids)
+    found = fetch_rows(conn, "log", "fetch", params)
+    if len(found) < len(ids):
+        known = set(map(_ID, found))
+        gone = [each for each in ids if each not in known]
+        found += fetch_rows(conn, "log", "fetch_latest", {"ids": as_array(gone)})
+    return in_order(found, ids)
 
 
 def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:

@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 
 from gapless.db.queries import query
-from gapless.errors import InvalidPayloadError, PublishError
+from gapless.errors import InvalidPayloadError, UncheckedError
 from gapless.log.conform import JsonSchema, Mismatch, NotASchemaError, json_schema
 from gapless.log.event import NewEvent
 from gapless.log.given import Events
@@ -76,7 +76,7 @@ class TopicSchemas:
         try:
             found = newest.read().mismatch(text)
         except NotASchemaError as error:
-            raise PublishError(f"{name} cannot be checked: {error}") from error
+            raise UncheckedError(f"{name} cannot be checked: {error}") from error
         if found is not None:
             raise InvalidPayloadError(f"{found} ({name})", found, event=at, schema=name)
         return replace(event, payload=text.encode())

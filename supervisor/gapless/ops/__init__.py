@@ -19,6 +19,7 @@ from gapless.lazily import attributes
 
 if TYPE_CHECKING:
     from gapless.errors import RefusedError
+    from gapless.log.compaction import LatestEvent, find_latest
     from gapless.log.later import cancel
     from gapless.log.retention import Chunk, Retention, find_retention
     from gapless.log.schedules import Schedule, add_schedule, apply_schedule
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         show_classic,
         silence_classic,
     )
+    from gapless.ops.compaction import CompactionInfo, list_compactions
     from gapless.ops.configured import InstalledAsConfigured, install_as_configured
     from gapless.ops.control import (
         Move,
@@ -225,40 +227,41 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
-    "CaptureInfo", "Chain", "ChainUnit", "ChangedSchema", "Chunk", "ClassicInfo", "CreatedGroup",
-    "CreatedKey", "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow", "DlqUnit",
-    "EventSearch", "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding",
+    "CaptureInfo", "Chain", "ChainUnit", "ChangedSchema", "Chunk", "ClassicInfo", "CompactionInfo",
+    "CreatedGroup", "CreatedKey", "DlqDetails", "DlqEvent", "DlqFilter", "DlqOutcome", "DlqRow",
+    "DlqUnit", "EventSearch", "ExpiryChange", "Explained", "FailedUnit", "FilterChange", "Finding",
     "FoundEvents", "GroupExpiry", "GroupFilter", "GroupInfo", "GroupPartition", "GroupPlace",
     "Happened", "ImportedEvent", "ImportedUnit", "Installed", "InstalledAsConfigured", "JsonLines",
-    "KeyInfo", "LaterEvent", "LaterTotals", "LineShape", "Losses", "Move", "ParkedAhead",
-    "ParkedBehind", "Paused", "PipelineStanding", "PlannedLock", "Point", "PublishedLines",
-    "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup", "RemovedPipeline",
-    "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult", "ReplaySlice",
-    "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule", "ScheduleInfo",
-    "SchemaCheck", "SchemaInfo", "SchemaProblem", "ServerInfo", "Skipped", "SubscriptionChange",
-    "SubscriptionInfo", "TableSize", "TakenEvent", "Topic", "TopicChange", "TopicInfo",
-    "TopicPartition", "UnroutedId", "UpgradePlan", "WebhookInfo", "WebhookTrial", "Wish",
-    "acknowledge", "add_schedule", "add_schema", "add_webhook", "adopt_topic", "alter_topic",
-    "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table", "check_schema",
-    "clear_filter", "count_later", "create_group", "create_key", "create_replay", "create_topic",
-    "detach_table", "diagnose", "discard_unit", "discard_units", "discard_unrouted", "drop_chunks",
-    "drop_schema", "explain", "export_units", "extend", "find_losses", "find_replay",
-    "find_retention", "find_topic", "hand_back", "happened_since", "hide_classic", "import_unit",
-    "install_as_configured", "install_schema", "is_installed", "list_attachments", "list_captures",
-    "list_changes", "list_chunks", "list_classic", "list_expiries", "list_filters", "list_groups",
-    "list_keys", "list_later", "list_pipelines", "list_replays", "list_schedules", "list_schemas",
-    "list_subscriptions", "list_topics", "list_units", "list_unrouted", "list_webhooks",
-    "mend_attachment", "mend_capture", "notify_classic", "parse_units", "pause", "pause_schedule",
-    "pause_webhook", "peek", "place_group", "plan_attachment", "plan_replay", "plan_seek",
-    "plan_upgrade", "publish_lines", "queue_state", "redrive_unit", "redrive_units", "reject",
-    "release", "release_capture", "remove_group", "remove_pipeline", "remove_replay",
-    "remove_schedule", "remove_schema", "remove_webhook", "renew_subscription", "replay_progress",
-    "replay_terms", "republish_unit", "reset_pipeline", "resume", "resume_schedule",
-    "resume_subscription", "resume_webhook", "revoke_key", "run_replay", "run_schedule",
-    "search_events", "seek", "seek_paused", "set_expiry", "set_filter", "show_classic",
-    "show_group", "show_schedule", "show_schema", "show_server", "show_topic", "show_unit",
-    "show_webhook", "silence_classic", "skip_hole", "start_server", "stop_server", "subscribe",
-    "switch_group", "take", "trace", "try_replay", "try_webhook", "unsubscribe",
+    "KeyInfo", "LaterEvent", "LaterTotals", "LatestEvent", "LineShape", "Losses", "Move",
+    "ParkedAhead", "ParkedBehind", "Paused", "PipelineStanding", "PlannedLock", "Point",
+    "PublishedLines", "QueueJob", "QueuePartition", "Receipt", "RefusedError", "RemovedGroup",
+    "RemovedPipeline", "ReplayInfo", "ReplayPlan", "ReplayProgress", "ReplayRange", "ReplayResult",
+    "ReplaySlice", "ReplayTrial", "Resumed", "Retention", "SameTransaction", "Schedule",
+    "ScheduleInfo", "SchemaCheck", "SchemaInfo", "SchemaProblem", "ServerInfo", "Skipped",
+    "SubscriptionChange", "SubscriptionInfo", "TableSize", "TakenEvent", "Topic", "TopicChange",
+    "TopicInfo", "TopicPartition", "UnroutedId", "UpgradePlan", "WebhookInfo", "WebhookTrial",
+    "Wish", "acknowledge", "add_schedule", "add_schema", "add_webhook", "adopt_topic",
+    "alter_topic", "apply_schedule", "attach_table", "cancel", "cancel_later", "capture_table",
+    "check_schema", "clear_filter", "count_later", "create_group", "create_key", "create_replay",
+    "create_topic", "detach_table", "diagnose", "discard_unit", "discard_units", "discard_unrouted",
+    "drop_chunks", "drop_schema", "explain", "export_units", "extend", "find_latest", "find_losses",
+    "find_replay", "find_retention", "find_topic", "hand_back", "happened_since", "hide_classic",
+    "import_unit", "install_as_configured", "install_schema", "is_installed", "list_attachments",
+    "list_captures", "list_changes", "list_chunks", "list_classic", "list_compactions",
+    "list_expiries", "list_filters", "list_groups", "list_keys", "list_later", "list_pipelines",
+    "list_replays", "list_schedules", "list_schemas", "list_subscriptions", "list_topics",
+    "list_units", "list_unrouted", "list_webhooks", "mend_attachment", "mend_capture",
+    "notify_classic", "parse_units", "pause", "pause_schedule", "pause_webhook", "peek",
+    "place_group", "plan_attachment", "plan_replay", "plan_seek", "plan_upgrade", "publish_lines",
+    "queue_state", "redrive_unit", "redrive_units", "reject", "release", "release_capture",
+    "remove_group", "remove_pipeline", "remove_replay", "remove_schedule", "remove_schema",
+    "remove_webhook", "renew_subscription", "replay_progress", "replay_terms", "republish_unit",
+    "reset_pipeline", "resume", "resume_schedule", "resume_subscription", "resume_webhook",
+    "revoke_key", "run_replay", "run_schedule", "search_events", "seek", "seek_paused",
+    "set_expiry", "set_filter", "show_classic", "show_group", "show_schedule", "show_schema",
+    "show_server", "show_topic", "show_unit", "show_webhook", "silence_classic", "skip_hole",
+    "start_server", "stop_server", "subscribe", "switch_group", "take", "trace", "try_replay",
+    "try_webhook", "unsubscribe",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -266,6 +269,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.errors": "RefusedError",
+            "gapless.log.compaction": "LatestEvent find_latest",
             "gapless.log.later": "cancel",
             "gapless.log.retention": "Chunk Retention find_retention",
             "gapless.log.schedules": "Schedule add_schedule apply_schedule",
@@ -282,6 +286,7 @@ if not TYPE_CHECKING:
             "gapless.ops.classic": (
                 "ClassicInfo hide_classic list_classic notify_classic show_classic silence_classic"
             ),
+            "gapless.ops.compaction": "CompactionInfo list_compactions",
             "gapless.ops.configured": "InstalledAsConfigured install_as_configured",
             "gapless.ops.control": (
                 "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"

@@ -73,6 +73,11 @@ class Attached:
     copied: int
     late: int
 
+    def __str__(self) -> str:
+        late = f", {self.late} of them late" if self.late else ""
+        text = f"{quantity(self.copied, 'row')} of {self.table} copied into {self.topic}{late}"
+        return f"{text}; new rows are copied as they are inserted"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentInfo:

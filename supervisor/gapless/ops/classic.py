@@ -44,18 +44,19 @@ def show_classic(
 ) -> bool:
     """Show a group's offsets in a view, as the classic consumer_offsets did; False: it was shown.
 
-    topic: None: the group's only one. view: as SQL spells it; one for all groups. Raises
-    RefusedError: no such group, or something else has that name.
+    group: its name, or group/topic. topic: None: that one, or the group's only one. view: as SQL
+    spells it; one for all groups. Raises RefusedError: no such group, or something else has that
+    name.
     """
-    return _changed(conn, "show", group=group, topic=topic, view=view)
+    return _changed(conn, "show", **_place(group, topic), view=view)
 
 
 def hide_classic(conn: Connection[Any], group: str, topic: str | None = None) -> bool:
     """Show a group's offsets no more; with the last one the view goes. False: it was not shown.
 
-    Raises RefusedError: no such group.
+    group, topic: as in show_classic(). Raises RefusedError: no such group.
     """
-    return _changed(conn, "hide", group=group, topic=topic)
+    return _changed(conn, "hide", **_place(group, topic))
 
 
 def notify_classic(conn: Connection[Any], topic: str, *, channel: str = CLASSIC_CHANNEL) -> bool:
@@ -78,6 +79,13 @@ def silence_classic(conn: Connection[Any], topic: str) -> bool:
 def list_classic(conn: Connection[Any]) -> list[ClassicInfo]:
     """Return what is kept for programs that watch the classic tables."""
     return rows(conn, ClassicInfo, query("classic", "list"))
+
+
+def _place(group: str, topic: str | None) -> dict[str, str | None]:
+    if topic is None:
+        group, _, said = group.partition("/")
+        topic = said or None
+    return {"group": group, "topic": topic}
 
 
 def _changed(conn: Connection[Any], name: str, **params: object) -> bool:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from gapless.errors import UsageError
-from gapless.ops.text import stamp
+from gapless.ops.text import stamp, whole_seconds
 
 _NUMBER = re.compile("[0-9]{1,18}")
 _PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,9})(?:[/@]([0-9]{1,18}))?)?)?")
-_ENDS = ("earliest", "latest")
+_ENDS = ("earliest", "latest", "latest-per-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One point for all partitions in range; exactly one of these is set.
 
-    end: `earliest` is the oldest event there is, `latest` what is published from now on. offset:
+    end: `earliest` is the oldest event there is, `latest` what is published from now on,
+    `latest-per-key` the newest event of each key, then the log: only where a group is made. offset:
     from 1. time: the first event published then or later. transaction: the first event of this
     transaction_id, in each partition that has one.
     """
@@ -34,7 +35,9 @@ class Point:
         if sum(each is not None for each in said) != 1:
             raise UsageError("a point is one of these: an end, an offset, a time, a transaction")
         if self.end not in (None, *_ENDS):
-            raise UsageError(f"{self.end!r} is not an end of the log: earliest or latest")
+            raise UsageError(
+                f"{self.end!r} is not an end of the log: earliest, latest or latest-per-key"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Point:
@@ -131,6 +134,18 @@ def spell(group: str, topic: str, partition: int, offset: int) -> str:
     return str(GroupPlace(group=group, topic=topic, partition=partition, offset=offset))
 
 
+def read_age(text: str | None, what: str, *, also: str = "") -> int | None:
+    """Read an age, such as 12h, as seconds, 1 to a hundred years; None stays None.
+
+    what: it is, and `also` what else it may be, for the message. Raises UsageError.
+    """
+    seconds = None if text is None else whole_seconds(text)
+    if text is not None and seconds is None:
+        must = "a whole number with its unit (90s, 15m, 12h, 7d)"
+        raise UsageError(f"{what} {text!r}: {must}{also}")
+    return seconds
+
+
 def read_time(text: str) -> datetime:
     """Read a time in ISO 8601; one without an offset is UTC. Raises UsageError."""
     try:
@@ -138,6 +153,17 @@ def read_time(text: str) -> datetime:
     except ValueError:
         raise UsageError(f"{text!r} is not a time: write it as 2026-03-01T12:00:00Z") from None
     return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def read_since(text: str) -> datetime | timedelta:
+    """Read a time as read_time(), or an age, such as 12h. Raises UsageError."""
+    seconds = whole_seconds(text)
+    if seconds is not None:
+        return timedelta(seconds=seconds)
+    try:
+        return read_time(text)
+    except UsageError as error:
+        raise UsageError(f"{error}, or an age as 15m, 12h, 7d") from None
 
 
 def read_transaction(text: str) -> UUID:

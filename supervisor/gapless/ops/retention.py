@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapless.log.catch_up import catch_up
-from gapless.log.retention import Chunk, Keep, apply_retention, plan_retention
+from gapless.log.compaction import compact
+from gapless.log.retention import Chunk, Keep, Retention, apply_retention, plan_retention
+from gapless.ops.place import read_age
 from gapless.ops.rows import require_autocommit
 from gapless.ops.text import ONLY_JSON, size_text
 
@@ -48,7 +50,33 @@ def drop_chunks(
     audit, are kept. What somebody else has locked is left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
+    while compact(conn):  # where no supervisor does, retention would wait for it
+        pass
     return apply_retention(conn, Keep(letters_s=dead_letter_retention_s, audit_s=audit_retention_s))
+
+
+def read_keep(text: str) -> int | None:
+    """Read for how long a topic keeps events: an age as 7d, or forever, None. Raises UsageError."""
+    return read_age(None if text == "forever" else text, "--retention", also=", or forever")
+
+
+def read_retention(
+    before: Retention, keep: str | None, archive: str | None, overrun: str | None
+) -> Retention:
+    """Return a topic's retention with what a person says of it; None: that stays as it was before.
+
+    keep: as read_keep(), archive: the name of a pipeline, overrun: groups with commas between; both
+    may be `none`. Raises UsageError.
+    """
+    said: dict[str, Any] = {}
+    if keep is not None:
+        said["keep_s"] = read_keep(keep)
+    if archive is not None:
+        said["archive"] = None if archive == "none" else archive
+    if overrun is not None:
+        names = [name.strip() for name in overrun.split(",")]
+        said["overrun"] = () if overrun == "none" else tuple(filter(None, names))
+    return replace(before, **said)
 
 
 def chunk_row(chunk: Chunk) -> ChunkRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -13,7 +13,7 @@ from gapless.log.conform import covers, json_schema
 from gapless.log.schemas import ANY_TYPE
 from gapless.log.topics import require_topic
 from gapless.ops.rows import row, rows
-from gapless.ops.text import ONLY_JSON
+from gapless.ops.text import ONLY_JSON, quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -61,6 +61,10 @@ class SchemaProblem:
     pointer: str
     reason: str
 
+    def __str__(self) -> str:
+        where = f"{self.partition}@{self.offset}"
+        return f"{where}: {self.pointer or 'the payload'}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaCheck:
@@ -82,6 +86,17 @@ class SchemaCheck:
     events: int
     misfits: int
     problems: list[SchemaProblem]
+
+    def __str__(self) -> str:
+        before = "version before: none"
+        if self.compared_with is not None:
+            said = f"backward: {self.backward}, forward: {self.forward}"
+            before = (
+                f"version before: {self.compared_with}; {said}; asked for: {self.compatibility}"
+            )
+        looked = f"{quantity(self.events, 'event')} looked at, {self.misfits} of them do not fit"
+        places = [f"  {self.topic}/{each}" for each in self.problems]
+        return "\n".join([before, f"log: {looked}", *places])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,18 +199,8 @@ def check_schema(
                     reason=mismatch.reason,
                 )
             )
-    return SchemaCheck(
-        topic=topic,
-        event_type=found.event_type,
-        compared_with=found.compared_with,
-        compatibility=found.compatibility,
-        backward=found.backward,
-        forward=found.forward,
-        compatible=found.compatible,
-        events=events,
-        misfits=len(problems),
-        problems=problems[:_PROBLEMS_MAX],
-    )
+    misfits = len(problems)
+    return replace(found, events=events, misfits=misfits, problems=problems[:_PROBLEMS_MAX])
 
 
 def remove_schema(

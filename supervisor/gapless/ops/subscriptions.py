@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.failpoints import hit
 from gapless.ops.groups import one_topic, show_group
 from gapless.ops.place import GroupPlace
 from gapless.ops.rows import row, rows
@@ -119,12 +120,18 @@ def resume_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> 
     """Ask a subscription that was stopped again, first about what it missed since.
 
     Returns how many units with matches now wait to be handled for it alone; None: it was not
-    stopped. Takes as long as its condition does for all that its group passed since.
-    Raises UsageError for a place with a partition; RefusedError when its condition raises still
-    (GL409; it stays stopped), and for no such group or subscription (GL404).
+    stopped. Takes as long as its condition does for all that its group passed since, but at most a
+    minute and 5 s for each thousand events of that.
+    Raises UsageError for a place with a partition; RefusedError when its condition raises still, or
+    takes longer than 5 s about 1000 events or less (GL409; it stays stopped), and for no such group
+    or subscription (GL404); psycopg.errors.QueryCanceled when the time is over before it is locked.
     """
     where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
-    (units,) = row(conn, query("subscriptions", "resume_subscription"), **where)
+    with conn.transaction():
+        before, _ = row(conn, query("subscriptions", "limit_resume"), **where)
+        (units,) = row(conn, query("subscriptions", "resume_subscription"), **where)
+        row(conn, query("subscriptions", "limit_back"), limit=before)
+        hit("condition.resumed")
     return None if units is None else int(units)
 
 

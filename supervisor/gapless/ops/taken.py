@@ -5,6 +5,7 @@ Parsing would change them: 1.10 becomes 1.1, 1e400 no number at all, of two equa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -29,18 +30,22 @@ def take_texts(
     """Take events as take() does; payload and headers are JSON texts, as they were published."""
     params = take_params(group, topic, max_events, visibility_s)
     with refused(), conn.cursor(row_factory=class_row(TakenEvent)) as cursor:
-        set_json_loads(_as_it_is, cursor)
+        set_json_loads(as_it_is, cursor)
         return cursor.execute(query("queue", "take"), params).fetchall()
 
 
 def taken_json(taken: TakenEvent, *without: str) -> str:
     """Write what take_texts() returned as one line of JSON, `without` some of its fields."""
-    head = json_text({name: getattr(taken, name) for name in _NAMES if name not in without})
-    payload, headers = (
-        safe_json((getattr(taken, name) or "null").translate(BREAKS)) for name in _TEXTS
-    )
-    return f'{head[:-1]}, "payload": {payload}, "headers": {headers}}}'
+    head = {name: getattr(taken, name) for name in _NAMES if name not in without}
+    return event_json(head, taken.payload, taken.headers)
 
 
-def _as_it_is(text: str | bytes) -> str:
+def event_json(head: Mapping[str, Any], payload: str | None, headers: str | None) -> str:
+    """Write fields, and two JSON texts that are not touched, as one line of JSON."""
+    texts = (safe_json((each or "null").translate(BREAKS)) for each in (payload, headers))
+    return '{}, "payload": {}, "headers": {}}}'.format(json_text(head)[:-1], *texts)
+
+
+def as_it_is(text: str | bytes) -> str:
+    """Return JSON that came from the database as its text."""
     return text if isinstance(text, str) else text.decode()

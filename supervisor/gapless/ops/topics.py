@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.log.compaction import set_compaction
 from gapless.log.retention import Retention, set_retention
 from gapless.log.topics import (
     create_topic,
@@ -33,7 +34,7 @@ class TopicInfo:
 
     retention_s: so long it keeps its events, at least, in seconds; None is forever. retention,
     dedupe_window: in words; for as long as the window dedupe keys are remembered. direct: whether
-    it takes messages for one group.
+    it takes messages for one group. compacted: whether the newest event of each key is kept.
     """
 
     topic: str
@@ -44,6 +45,7 @@ class TopicInfo:
     dedupe_window: str
     retention_s: float | None = field(metadata=ONLY_JSON)
     direct: bool = field(metadata=ONLY_JSON)
+    compacted: bool = field(metadata=ONLY_JSON)
     created: datetime
 
 
@@ -107,6 +109,7 @@ class AlteredTopic:
     retention: Retention | None = None
     dedupe_window_s: float | None = None
     direct: bool | None = None
+    compact: bool | None = None
     partitions_before: int | None = None
     partitions: int | None = None
     changes: Sequence[TopicChange] = ()
@@ -124,6 +127,12 @@ class AlteredTopic:
             lines.append(f"remembers dedupe keys for {age_text(self.dedupe_window_s)}")
         if self.direct:
             lines.append("takes direct messages (to_group)")
+        if self.compact is not None:
+            lines.append(
+                "keeps the latest event of each key: gapless run takes in what is there, too"
+                if self.compact
+                else "is not compacted any more: gapless run removes what was kept"
+            )
         said = [f"topic {self.topic} {line}" for line in lines]
         return "\n".join(said + ([] if self.partitions is None else [self._partitions()]))
 
@@ -149,6 +158,8 @@ class AlteredTopic:
             said["dedupe_window_s"] = self.dedupe_window_s
         if self.direct is not None:
             said["direct"] = self.direct
+        if self.compact is not None:
+            said["compact"] = self.compact
         if self.partitions is not None:
             said |= {"partitions_before": self.partitions_before, "partitions": self.partitions}
         return said
@@ -196,7 +207,7 @@ def ensure_as_configured(
     )
 
 
-def alter_topic(
+def alter_topic(  # noqa: PLR0913 - what is said of a topic
     conn: Connection[Any],
     name: str,
     *,
@@ -204,17 +215,21 @@ def alter_topic(
     retention: Retention | None = None,
     dedupe_window_s: float | None = None,
     direct: bool = False,
+    compact: bool | None = None,
 ) -> AlteredTopic:
     """Change what is said of a topic while everything runs; None: it stays.
 
     Before: `conn` is in autocommit. partitions: 1 to 4096, more or fewer. retention: all of it
     (find_retention() gives what holds). dedupe_window_s: seconds, more than none. direct: let it
-    take messages for one group, which cannot be taken back; waits for the batches in hand.
+    take messages for one group, which cannot be taken back; waits for the batches in hand. compact:
+    keep the newest event of each key, or no longer.
     Raises RefusedError for an unknown topic or a number out of bounds, UsageError for nothing to
-    change; what was changed before that, in the order retention, window, direct, partitions, stays.
+    change; what was changed before that, in the order retention, window, direct, compact,
+    partitions, stays.
     """
     require_autocommit(conn, "alter_topic()")
-    if partitions is None and retention is None and dedupe_window_s is None and not direct:
+    said = (partitions, retention, dedupe_window_s, compact)
+    if all(each is None for each in said) and not direct:
         raise UsageError(f"topic {name}: what is to change?")
     before, changes = None, list[TopicChange]()
     if retention is not None:
@@ -224,6 +239,8 @@ def alter_topic(
     if direct:
         require_topic(conn, name)
         row(conn, query("cli", "set_direct"), topic=name)
+    if compact is not None:
+        set_compaction(conn, name, compact=compact)
     if partitions is not None:
         before = require_topic(conn, name).partitions
         partitions = set_partitions(conn, name, partitions).partitions
@@ -233,6 +250,7 @@ def alter_topic(
         retention=retention,
         dedupe_window_s=dedupe_window_s,
         direct=True if direct else None,
+        compact=compact,
         partitions_before=before,
         partitions=partitions,
         changes=changes,

@@ -10,9 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gapless.db.migrate import SchemaChange, functions_gone, locks, newest, pending
+from psycopg.errors import InsufficientPrivilege
+
+from gapless.db.lock_facts import functions_gone, locks
+from gapless.db.migrate import SchemaChange, newest, pending
 from gapless.db.queries import query
+from gapless.db.schema import schema
+from gapless.errors import UsageError
 from gapless.ops.rows import row, rows
+from gapless.ops.text import quantity, size_text
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -25,6 +31,7 @@ _BLOCKED = {
     "AccessExclusiveLock": "readers and writers",
     "RowExclusiveLock": "writers of the same rows",
 }
+_WORK = {"none": "no row is touched", "read": "all rows are read", "written": "rows are written"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +63,17 @@ class PlannedLock:
     rows: int
     bytes: int
 
+    def __str__(self) -> str:
+        size = f"about {quantity(self.rows, 'row')}, {size_text(self.bytes)}"
+        against = f"against {self.blocks}; {_WORK[self.work]}"
+        return f"{self.file} locks {self.table} ({size}) {against}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan:
     """What install_schema() would do.
 
-    installed: the last migration of the database; None: it has no schema. migrations: that it
+    database: its name. installed: its last migration; None: it has no schema. migrations: that it
     lacks. functions: files of functions that are new or other ones. views: files of views that are
     new or other ones. locks: on tables that are there. gone: functions that will be no more:
     programs that call them have to be changed before. seconds: about how many seconds it takes,
@@ -70,6 +82,7 @@ class UpgradePlan:
     milliseconds that each file is taken to need.
     """
 
+    database: str
     installed: str | None
     migrations: Sequence[str]
     functions: int
@@ -81,21 +94,54 @@ class UpgradePlan:
     rows_per_s_written: int = WRITTEN_ROWS_PER_S
     file_ms: float = FILE_MS
 
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        place = f'database "{self.database}", schema {schema()}'
+        if not (self.migrations or self.functions or self.views):
+            yield f"nothing to do: {place} is up to date"
+            return
+        yield f"{place}: {f'is at {self.installed}' if self.installed else 'is not there yet'}"
+        files = [(self.functions, "function"), (self.views, "view")]
+        parts = [quantity(len(self.migrations), "migration")]
+        parts += [quantity(number, noun) for number, noun in files if number]
+        what = ", ".join([*parts, "roles"])
+        yield f"would apply {what}, in one transaction, in about {self.seconds:.1f} s"
+        yield from (f"  {each}" for each in self.migrations)
+        if self.installed is None:
+            return
+        yield from (f"  {each}" for each in self.locks)
+        if not self.locks:
+            yield "no table that is there is locked"
+        yield (
+            f"time: {self.file_ms:g} ms a file, {self.rows_per_s_read:,} rows/s read, "
+            f"{self.rows_per_s_written:,} rows/s written; waiting for locks comes on top"
+        )
+        if self.gone:
+            yield f"gone for programs that call them: {', '.join(self.gone)}"
+        yield "programs of before that run continue; one that starts anew must be of this version"
+
 
 def plan_upgrade(conn: Connection[Any]) -> UpgradePlan:
     """Return what install_schema() would do to a database; change nothing, wait for nobody.
 
     It needs the right to read the table of migrations, which gapless_consumer and gapless_producer
-    have. Raises SchemaError for a database of a newer gapless, or a schema of somebody else.
+    have. Raises SchemaError for a database of a newer gapless, or a schema of somebody else,
+    UsageError for a role that may not read it.
     """
-    changes = pending(conn)
-    before = newest(conn)
+    try:
+        changes, before = pending(conn), newest(conn)
+    except InsufficientPrivilege as error:
+        reader = f'role "{conn.info.user}" may not read {schema()}.migration'
+        raise UsageError(f"{reader}: grant it gapless_consumer") from error
     sizes = {each.table: each for each in rows(conn, TableSize, query("schema", "sizes"))}
     (there,) = row(conn, query("schema", "function_names"))
     found = [] if before is None else list(_locks(changes, locks(), sizes))
     gone = sorted(set(there) & set(functions_gone())) if changes else []
     kinds = [change.kind for change in changes]
     return UpgradePlan(
+        database=conn.info.dbname,
         installed=before,
         migrations=[change.name for change in changes if change.kind == "migrations"],
         functions=kinds.count("functions"),

@@ -24,6 +24,12 @@ from gapless.status.snapshot import (
 from gapless.status.subscribed import Subscribed
 from gapless.status.waiting import Later
 
+_OF_A_GROUP = (
+    *("topic", "mode", "partitions", "members", "unserved", "stopped", "paused", "lag", "lag_s"),
+    *("dead_letters", "waiting", "parked", "handled_per_s", "lag_per_s", "catch_up_s"),
+    *("workers", "open", "in_hand", "lapsed", "finished_ahead"),
+)
+
 
 def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str, Any]:
     """Return the snapshot as dicts, lists, strings, numbers and None: what `status --json` prints.
@@ -62,9 +68,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  waits_for (partitions to be finished first, after a change of their number),
                  handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
+    compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
-    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made, which
-                 have no offset
+    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
@@ -72,9 +78,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
                  there was none
     subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
-                 different match and where they have), may_expire, near (in the last tenth of their
-                 time), stopped (their events wait, for their SQL condition raised or was slow),
-                 first_left_s (until the first goes; null: none may expire)
+                 different match and where they have), may_expire, near (in the last tenth of it),
+                 stopped (by their SQL condition), first_left_s (until one goes; null: none may)
+    checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 looked at)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
     attachments  table, problem, remedy: attached tables of which not every row is published
@@ -121,6 +127,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         **_strangers(snapshot),
         "filters": [_renamed(each) for each in snapshot.filters],
         "subscribed": [_renamed(each) for each in snapshot.subscribed],
+        "checked": [asdict(each) for each in snapshot.checked],
         "expiring": [_renamed(each) for each in snapshot.expiring],
         "chunks": snapshot.chunks,
         "later": _later(snapshot.later),
@@ -135,6 +142,7 @@ def _strangers(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "squatters": [asdict(each) for each in snapshot.squatters],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
+        "compactions": [asdict(each) for each in snapshot.compactions],
         "captures": [asdict(each) for each in snapshot.captures],
         "attachments": [asdict(each) for each in snapshot.attachments],
         "classic": [asdict(each) for each in snapshot.classics],
@@ -228,29 +236,7 @@ def _member(member: Presence) -> dict[str, Any]:
 
 
 def _group(line: GroupLine) -> dict[str, Any]:
-    return {
-        "group": line.group_id,
-        "topic": line.topic,
-        "mode": line.mode,
-        "partitions": line.partitions,
-        "members": line.members,
-        "unserved": line.unserved,
-        "stopped": line.stopped,
-        "paused": line.paused,
-        "lag": line.lag,
-        "lag_s": line.lag_s,
-        "dead_letters": line.dead_letters,
-        "waiting": line.waiting,
-        "parked": line.parked,
-        "handled_per_s": line.handled_per_s,
-        "lag_per_s": line.lag_per_s,
-        "catch_up_s": line.catch_up_s,
-        "workers": line.workers,
-        "open": line.open,
-        "in_hand": line.in_hand,
-        "lapsed": line.lapsed,
-        "finished_ahead": line.finished_ahead,
-    }
+    return {"group": line.group_id} | {name: getattr(line, name) for name in _OF_A_GROUP}
 
 
 def _partition(row: Standing, history: History | None) -> dict[str, Any]:

@@ -141,6 +141,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from map(str, snapshot.squatters)
     yield from snapshot.later.problems()
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
+    yield from (str(each) for each in snapshot.compactions if each.stands_still)
     yield from map(str, snapshot.captures[:1])  # gapless capture shows all
     yield from map(_expiring, snapshot.expiring)
     yield from (_stopped(each) for each in snapshot.subscribed if each.stopped)

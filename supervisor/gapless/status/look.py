@@ -8,6 +8,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.status.checked import Checked
+from gapless.status.compacting import Compacting
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
@@ -36,6 +38,24 @@ from gapless.status.waiting import Later
 R = TypeVar("R")
 
 
+# Lists of the snapshot that are asked for by their names.
+_LISTS: dict[str, type[Any]] = {
+    "letters": RecentLetter,
+    "changes": Change,
+    "held": HeldLog,
+    "unrouted": Unrouted,
+    "compactions": Compacting,
+    "captures": FaultyCapture,
+    "filters": Filtered,
+    "subscribed": Subscribed,
+    "checked": Checked,
+    "expiring": Expiring,
+    "attachments": FaultyAttachment,
+    "classics": FaultyClassic,
+    "squatters": Squatting,
+}
+
+
 def snapshot(conn: Connection[Any]) -> Snapshot:
     """Look at members, partitions, topics, sequencer and dead letters as of one moment.
 
@@ -53,18 +73,8 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         conn.execute(query("status", "by_index"))
         partitions = _ask(conn, "partitions", Standing)
         pending = _ask(conn, "pending", Pending)
-        letters = _ask(conn, "letters", RecentLetter)
-        changes = _ask(conn, "changes", Change)
-        held = _ask(conn, "held", HeldLog)
-        unrouted = _ask(conn, "unrouted", Unrouted)
-        captures = _ask(conn, "captures", FaultyCapture)
-        filters = _ask(conn, "filters", Filtered)
-        subscribed = _ask(conn, "subscribed", Subscribed)
-        expiring = _ask(conn, "expiring", Expiring)
-        attachments = _ask(conn, "attachments", FaultyAttachment)
-        classics = _ask(conn, "classics", FaultyClassic)
+        lists = {name: _ask(conn, name, record) for name, record in _LISTS.items()}
         later = _ask(conn, "later", Later)
-        squatters = _ask(conn, "squatters", Squatting)
         chunks = conn.execute(query("status", "chunks"))
         sequencer = _one(sequencing)
         return Snapshot(
@@ -72,24 +82,13 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             server=_one(server),
             sequencer=sequencer,
             topics=tuple(topics),
-            # Snapshots of another cluster compare with nothing here.
-            pending=() if sequencer.needs_rebase else tuple(pending),
+            pending=() if sequencer.needs_rebase else tuple(pending),  # those of another cluster
             members=tuple(members),
             partitions=tuple(partitions),
-            letters=tuple(letters),
-            changes=tuple(changes),
-            held=tuple(held),
-            unrouted=tuple(unrouted),
-            captures=tuple(captures),
-            filters=tuple(filters),
-            subscribed=tuple(subscribed),
-            expiring=tuple(expiring),
-            attachments=tuple(attachments),
-            classics=tuple(classics),
             later=_one(later),
-            squatters=tuple(squatters),
             evictions=tuple(evictions),
             chunks=_one(chunks)[0],
+            **{name: tuple(rows) for name, rows in lists.items()},
         )
 
 

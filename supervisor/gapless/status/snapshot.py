@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.status.checked import Checked
+from gapless.status.compacting import Compacting
 from gapless.status.expiring import Expiring
 from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
@@ -190,9 +192,11 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
+    compactions: tuple[Compacting, ...] = ()
     captures: tuple[FaultyCapture, ...] = ()
     filters: tuple[Filtered, ...] = ()
     subscribed: tuple[Subscribed, ...] = ()
+    checked: tuple[Checked, ...] = ()
     expiring: tuple[Expiring, ...] = ()
     attachments: tuple[FaultyAttachment, ...] = ()
     classics: tuple[FaultyClassic, ...] = ()

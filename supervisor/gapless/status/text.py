@@ -20,7 +20,7 @@ _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
         *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
-        *("KEPT", "PASSED", "UNASKED"),
+        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT", "KEYS", "TO-TAKE-IN"),
     }
 )
 
@@ -47,26 +47,7 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         _members(snapshot),
-        _table(
-            ("CAPTURED", "PROBLEM", "REMEDY"),
-            [(each.table, each.problem, each.remedy) for each in snapshot.captures],
-        ),
-        _table(
-            ("FILTERED", "TOPIC", "KEPT", "PASSED", "UNASKED", "TAKES"),
-            [
-                (each.group_id, each.topic, each.kept, each.passed, each.unasked, each.takes)
-                for each in snapshot.filters
-            ],
-        ),
-        _subscribed(snapshot),
-        _table(
-            ("ATTACHED", "PROBLEM", "REMEDY"),
-            [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
-        ),
-        _table(
-            ("CLASSIC", "PROBLEM", "REMEDY"),
-            [(each.name, each.problem, each.remedy) for each in snapshot.classics],
-        ),
+        *_beside(snapshot),
         _table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
@@ -83,6 +64,40 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
         ),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _beside(snapshot: Snapshot) -> list[str]:
+    """Return what few installations have: captures, filters, subscriptions, schemas and so on."""
+    return [
+        _table(
+            ("COMPACTED", "KEYS", "TO-TAKE-IN", "STANDS-STILL"),
+            [
+                (each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None)
+                for each in snapshot.compactions
+            ],
+        ),
+        _table(
+            ("CAPTURED", "PROBLEM", "REMEDY"),
+            [(each.table, each.problem, each.remedy) for each in snapshot.captures],
+        ),
+        _table(
+            ("FILTERED", "TOPIC", "KEPT", "PASSED", "UNASKED", "TAKES"),
+            [
+                (each.group_id, each.topic, each.kept, each.passed, each.unasked, each.takes)
+                for each in snapshot.filters
+            ],
+        ),
+        _subscribed(snapshot),
+        _checked(snapshot),
+        _table(
+            ("ATTACHED", "PROBLEM", "REMEDY"),
+            [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
+        ),
+        _table(
+            ("CLASSIC", "PROBLEM", "REMEDY"),
+            [(each.name, each.problem, each.remedy) for each in snapshot.classics],
+        ),
+    ]
 
 
 def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
@@ -121,6 +136,16 @@ def _subscribed(snapshot: Snapshot) -> str:
                 *(each.stopped, each.near, age(each.first_left_s)),
             )
             for each in snapshot.subscribed
+        ],
+    )
+
+
+def _checked(snapshot: Snapshot) -> str:
+    return _table(
+        ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
+        [
+            (each.topic, ",".join(each.types), each.versions, each.unfit)
+            for each in snapshot.checked
         ],
     )
 

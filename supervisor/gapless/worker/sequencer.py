@@ -31,6 +31,7 @@ from gapless.log.sequence import (
 from gapless.log.topics import count_unrouted
 from gapless.telemetry.meter import current
 from gapless.worker.board import Board
+from gapless.worker.compactor import Compactor
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec
@@ -90,7 +91,7 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     hit("sequencer.active")
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
-    with Housekeeper(spec):
+    with Housekeeper(spec), Compactor(spec):
         while not pipe.poll() and not is_orphan(spec):
             turn.take()
     hit("sequencer.leaving")

@@ -136,6 +136,7 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
 ELSEWHERE = {
     "keyed": "stage/log/test_dedupe.py",
     "deliver": "stage/consume/test_deliver.py",
+    "condition": "stage/consume/test_condition_kills.py",
     "sink": "stage/spark/test_sink.py",
     "pipeline": "spark/test_pipeline.py",
     "retention": "stage/worker/test_retention.py",

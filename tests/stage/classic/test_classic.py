@@ -123,6 +123,51 @@ def test_the_view_goes_with_the_last_group(billing: Connection) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_somebody_elses_stays(billing: Connection) -> None:
+    show_classic(billing, "billing")
+    billing.execute("drop view public.consumer_offsets")
+    billing.execute("create view public.consumer_offsets as select 1 as mine")
+    assert hide_classic(billing, "billing")
+    assert billing.execute("select mine from public.consumer_offsets").fetchall() == [(1,)]
+
+
+def test_a_view_that_something_depends_on_stays_and_shows_nothing(billing: Connection) -> None:
+    show_classic(billing, "billing")
+    billing.execute("create view public.dashboard as select * from public.consumer_offsets")
+    assert hide_classic(billing, "billing")
+    assert billing.execute("select * from public.dashboard").fetchall() == []
+
+
+def test_other_topics_are_announced_still(billing: Connection, dsn: str) -> None:
+    ensure_topic(billing, "stock", partitions=1)
+    for topic in ("outbox", "stock"):
+        assert notify_classic(billing, topic)
+    assert silence_classic(billing, "outbox")
+
+    def act() -> None:
+        publish(billing, "stock", 1)
+        sequence(billing)
+
+    assert payloads(dsn, "event_channel", act) == ["new_event"]
+
+
+def test_an_operator_may_and_a_consumer_may_not(billing: Connection) -> None:
+    billing.execute("grant create on schema public to gapless_operator, gapless_consumer")
+    calls = (
+        "gapless.show_classic('billing')", "gapless.notify_classic('outbox')",
+        "gapless.hide_classic('billing')", "gapless.silence_classic('outbox')",
+    )  # fmt: skip
+    for call in calls:
+        with billing.transaction(force_rollback=True):
+            billing.execute("set local role gapless_consumer")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                billing.execute(f"select {call}".encode())
+    billing.execute("set role gapless_operator")
+    for call in calls:
+        assert billing.execute(f"select {call}".encode()).fetchone() == (True,)
+    billing.execute("reset role")
+
+
 def test_a_group_that_is_dropped_is_shown_no_more(billing: Connection) -> None:
     show_classic(billing, "billing")
     remove_group(billing, "billing")

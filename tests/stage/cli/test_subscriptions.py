@@ -125,6 +125,11 @@ def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:
         "select gapless.unsubscribe('mails', 'orders', 'ann')",
         "select gapless.forget_subscription('mails', 1, 'ann')",
         "select gapless.begin_subscriptions('mails', 'orders', 1)",
+        "select gapless.renew_subscription('mails', 'orders', 'ann')",
+        "select gapless.resume_subscription('mails', 'orders', 'ann')",
+        "select gapless.set_missed_aside('mails', 1, 0, 1, 1, 1)",
+        "select gapless.make_condition('true')",
+        "select gapless.drop_condition('00000000-0000-0000-0000-000000000001')",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute(ask)

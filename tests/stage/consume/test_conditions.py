@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -10,10 +11,13 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from gapless import ops
 from gapless.consume.drive import Driver
 from gapless.consume.read import conditions
+from gapless.consume.read.conditions import stop_subscriptions
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
+from gapless.db.queries import query
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.test_subscriptions import CUSTOMER, Seen, unsubscribe
@@ -21,9 +25,7 @@ from stage.consume.world import Group, World, make_handler
 from support.turn import turn
 
 LARGE = "(e.payload ->> 'total')::numeric > (s.params ->> 'min')::numeric"
-SLOW = "length(replace(replace(replace(replace(replace(e.payload ->> 'x', 'a', '{a}'), 'a', '{a}'), 'a', '{a}'), 'a', '{a}'), 'a', 'b')) > 0".format(
-    a="a" * 20
-)
+SLOW = "factorial((e.payload ->> 'n')::bigint) > 0"  # of 10000 about 0.1 s
 
 
 @pytest.fixture
@@ -165,8 +167,11 @@ class TestStopped:
         assert seen.events == [(n, ["ann"]) for n in range(1, 5)]
         ((name, offset, reason),) = stops(group)
         assert (name, offset) == ("bad", 3)
-        assert reason in ("division by zero", 'invalid input syntax for type numeric: "much"')
-        with pytest.raises(psycopg.Error, match=f"it stays stopped, .*{reason}"):
+        assert reason in (
+            "division by zero (SQLSTATE 22012)",
+            "invalid input syntax for type numeric (SQLSTATE 22P02)",
+        )
+        with pytest.raises(psycopg.Error, match=f"it stays stopped, .*{re.escape(reason)}"):
             resume(group, "bad")
         subscribe(group, "bad", "(e.payload ->> 'total')::int = 4")
         assert [row[:2] for row in stops(group)] == [("bad", 3)]
@@ -178,6 +183,18 @@ class TestStopped:
         group.drive(seen.handler)
         assert sorted(seen.events) == [(4, ["bad"]), (5, ["ann", "bad"])]
         assert group.next_offset() == 6
+
+    def test_the_log_says_it_once(
+        self, world: World, group: Group, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, 50)
+        group.drive()
+        (said,) = [each.getMessage() for each in caplog.records if "stopped" in each.getMessage()]
+        assert said == (
+            f"{group.assignment.partition}: subscriptions stopped: 1, the first one: "
+            "invalid input syntax for type numeric (SQLSTATE 22P02)"
+        )
 
     def test_many_of_one_text_that_raise_do_not_stop_those_that_do_not(
         self, world: World, group: Group
@@ -199,7 +216,7 @@ class TestStopped:
         for n in range(3):
             subscribe(group, f"ann{n}", LARGE, params={"min": 10})
         subscribe(group, "slow", SLOW)
-        world.events([NewEvent(payload={"total": 50, "x": "a" * 40})] * 60)
+        world.events([NewEvent(payload={"total": 50, "n": 10_000})] * 60)
         seen = Seen(group)
         group.drive(seen.handler)
         assert seen.events == [(n, ["ann0", "ann1", "ann2"]) for n in range(1, 61)]
@@ -207,6 +224,74 @@ class TestStopped:
         assert (name, offset) == ("slow", 1)
         assert reason == "it takes longer than 1 s for 60 events"
         assert group.conn.execute("show statement_timeout").fetchone() == ("0",)
+
+    @pytest.mark.long
+    @pytest.mark.timeout(300)
+    def test_one_that_is_slow_about_what_it_missed_stays_stopped(
+        self, world: World, group: Group
+    ) -> None:
+        """It is asked about twice as many each time, so that is found long before the end."""
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, *[50] * 2000)
+        group.drive()
+        assert stops(group)
+        world.conn.execute(
+            "update gapless.outbox_message_t set payload = '{\"n\": 10000}'"
+            " where topic_id = %s", [world.topic.topic_id],
+        )  # fmt: skip
+        subscribe(group, "bad", SLOW)
+        with pytest.raises(psycopg.Error, match="takes longer than 5 s about offsets") as caught:
+            resume(group, "bad")
+        assert caught.value.sqlstate == "GL409"
+        assert "to 2000 of" not in str(caught.value)
+        assert [row[:2] for row in stops(group)] == [("bad", 1)]
+
+    def test_to_resume_has_a_time_limit(self, world: World, group: Group) -> None:
+        """A minute, and 5 s for each thousand events; less where the session has less."""
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, *[50] * 400)
+        group.drive()
+        named = {"group": group.name, "topic": world.topic.name, "name": "bad"}
+        ask = query("subscriptions", "limit_resume")
+        for own, limit in (("0", "62s"), ("2min", "62s"), ("30s", "30s")):
+            with world.conn.transaction(force_rollback=True):
+                world.conn.execute(f"set local statement_timeout = '{own}'".encode())
+                assert world.conn.execute(ask, named).fetchone() == (own, limit)
+        place = ops.GroupPlace.parse(f"{group.name}/{world.topic.name}")
+        subscribe(group, "bad", LARGE, params={"min": 10})
+        with world.conn.transaction():
+            world.conn.execute("set local statement_timeout = '2min'")
+            assert ops.resume_subscription(world.conn, place, "bad") == 400
+            assert world.conn.execute("show statement_timeout").fetchone() == ("2min",)
+
+    @pytest.mark.parametrize(
+        ("condition", "says"),
+        [
+            ("(e.payload ->> 'total')::int > 0", "invalid input syntax for type integer"),
+            ("(e.payload ->> 'total')::date is null", "invalid input syntax for type date"),
+            ("chr((e.payload ->> 'n')::int) = ''", "requested character too large for encoding"),
+            ("(e.payload ->> 'big')::int > 0", "value .. is out of range for type integer"),
+            ("(e.payload ->> 'total')::jsonb is null", "invalid input syntax for type json"),
+            ("'a' ~ (e.payload ->> 'open')", "invalid regular expression"),
+            ("(e.payload ->> 'two')::int > 0", "invalid input syntax for type integer"),
+        ],
+    )
+    def test_a_reason_has_nothing_of_the_payload(
+        self, world: World, group: Group, condition: str, says: str
+    ) -> None:
+        subscribe(group, "bad", condition)
+        payload = {
+            "total": "4111-SECRET", "n": 41114111, "big": "41114111411141114111",
+            "open": "(4111SECRET", "two": 'SECRET" of "4111',
+        }  # fmt: skip
+        world.events([NewEvent(payload=payload)])
+        group.drive()
+        ((_, _, reason),) = stops(group)
+        assert reason.startswith(f"{says} (SQLSTATE ")
+        audited = "select detail::text from gapless.audit where action = 'stop_subscriptions' and group_id = %s"
+        for text in (reason, world.value(audited, group.name)):
+            assert "SECRET" not in text
+            assert "4111" not in text
 
     def test_what_it_missed_joins_what_waits_already(self, world: World, group: Group) -> None:
         """A unit that failed for others, and waits, is handled for both, once."""
@@ -467,3 +552,73 @@ def test_without_the_role_there_are_no_conditions(world: World, group: Group) ->
         )
         with pytest.raises(psycopg.Error, match="needs role gapless_condition"):
             subscribe(group, "ann", "true")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter role gapless_condition superuser",
+        (
+            "alter function gapless.ask_condition(uuid, gapless.condition_event[],"
+            " gapless.condition_subscription[], bigint[], bigint[]) security invoker"
+        ),
+    ],
+)
+def test_with_more_rights_there_are_no_conditions(world: World, group: Group, change: str) -> None:
+    with world.conn.transaction(force_rollback=True):
+        world.conn.execute(change.encode())
+        with pytest.raises(psycopg.Error, match="needs role gapless_condition"):
+            subscribe(group, "ann", "true")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("'sad'::public.mood is null", "mood"),
+        ("e.key operator(public.~~~~) 'a'", "~~~~"),
+        ("public.lower_of(e.key) = 'a'", "lower_of"),
+    ],
+)
+def test_what_depends_on_somebody_is_refused_by_the_tree_alone(
+    world: World, body: str, named: str
+) -> None:
+    """Should a text ever get past the first wall."""
+    made = "00000000-0000-0000-0000-000000000002"
+    with world.conn.transaction(force_rollback=True):
+        for each in (
+            "type public.mood as enum ('sad')",
+            "function public.lower_of(text) returns text language sql immutable return lower($1)",
+            "operator public.~~~~ (leftarg = text, rightarg = text, function = texteq)",
+            (
+                f"function gapless.condition_{made.replace('-', '')}(e gapless.condition_event,"
+                f" s gapless.condition_subscription) returns boolean language sql stable return ({body})"
+            ),
+        ):
+            world.conn.execute(f"create {each}".encode())
+        with pytest.raises(psycopg.Error, match="uses nothing but what PostgreSQL") as caught:
+            world.rows("select gapless.check_condition(%s)", made)
+        assert named in str(caught.value)
+
+
+def test_a_compiled_text_is_for_its_role_alone(world: World, group: Group) -> None:
+    text = "e.key = 'of its role'"
+    subscribe(group, "ann", text)
+    rights = (
+        "select has_function_privilege('gapless_condition', p.oid, 'execute'),"
+        " has_function_privilege('gapless_producer', p.oid, 'execute')"
+        " from pg_proc p where p.proname = 'condition_' || md5(%s)"
+    )
+    assert world.rows(rights, text) == [(True, False)]
+
+
+def test_who_is_no_longer_the_owner_stops_nothing(world: World, group: Group) -> None:
+    subscribe(group, "ann", LARGE, params={"min": 10})
+    number = world.value(
+        "select subscription_id from gapless.subscription where group_id = %s", group.name
+    )
+    former = group.assignment
+    taken_over(group)
+    assert stop_subscriptions(group.conn, former, {number: "slow"}) is None
+    assert stops(group) == []
+    assert stop_subscriptions(group.conn, group.assignment, {number: "slow"}) == 1
+    assert [row[::2] for row in stops(group)] == [("ann", "slow")]

@@ -276,3 +276,17 @@ def test_a_payload_that_does_not_fit_its_schema_is_a_400_with_pointers(
         assert said["keyword"] == "/properties/total/type"
         assert said["schema"] == "schema 1 of orders/order"
     assert len(stored(conn)) == 1
+
+
+def test_what_cannot_be_checked_is_the_gateways_fault(gateway: Client, conn: Connection) -> None:
+    """A schema that nobody can read; a library that is missing is the same error. Others continue."""
+    conn.execute(
+        """select gapless.set_schema('orders', '{"type": "objekt"}', event_type => 'odd')"""
+    )
+    for headers in ({}, {"Idempotency-Key": "k1"}):
+        refused = gateway.post(EVENTS, json={"payload": 1, "event_type": "odd"}, headers=headers)
+        assert refused.status_code == 500
+        assert refused.json()["detail"].startswith("schema 1 of orders/odd cannot be checked: ")
+    assert stored(conn) == []
+    good = {"payload": 1, "event_type": "order"}
+    assert gateway.post(EVENTS, json=good).status_code == 202

@@ -299,6 +299,28 @@ def test_clocks_that_differ(open_gateway: Open, orders: Topic, idp: Idp, describ
     assert status(guarded, idp.token(exp=now_s - 10)) == 401
 
 
+def test_a_subject_has_so_many_requests_a_second(
+    open_gateway: Open, orders: Topic, idp: Idp, described, conn: Connection
+) -> None:
+    """Each has a bucket of his own, however many tokens he has; keys have theirs."""
+    guarded = open_gateway(tokens=described(rate=0.01), asks_keys=True)
+    assert status(guarded, idp.token(jti="1")) == 202
+    done = guarded.post(EVENTS, json=BODY, headers=bearer(idp.token(jti="2")))
+    assert problem(done, 429)["detail"] == "token of shop may send 0.01 requests a second"
+    assert 1 <= int(done.headers["retry-after"]) <= 100
+    assert status(guarded, idp.token(sub="mail")) == 202
+    assert status(guarded, idp.token(sub=None)) == 202
+    assert status(guarded, idp.token(sub=None)) == 429, "tokens without a subject are one's"
+    long = "x" * 300
+    assert status(guarded, idp.token(sub=f"{long}1")) == 202
+    assert status(guarded, idp.token(sub=f"{long}2")) == 202, "names are cut, subjects are not"
+    assert status(guarded, idp.token(sub="late", exp=now() - 600)) == 401
+    assert status(guarded, idp.token(sub="late")) == 202, "what counts not costs nothing"
+    made = ops.create_key(conn, "shop", ["publish:orders"])
+    for _ in range(3):
+        assert status(guarded, made.key) == 202
+
+
 def test_a_stream_ends_with_its_token(
     open_gateway: Open, orders: Topic, idp: Idp, described
 ) -> None:
@@ -372,6 +394,7 @@ def test_what_a_file_may_say(tmp_path: Path) -> None:
         {"keys": "http://idp.example.com/jwks"}, {"keys": "ftp://x/y"}, {"keys": ""}, {"keys": "https://"},
         {"issuer": None}, {"audience": 7}, {"leewayS": 301}, {"leewayS": True}, {"leewayS": "1"},
         {"scopes": []}, {"scopes": {"x": "*"}}, {"scopes": {"x": [1]}}, {"claim": 1}, {"secret": "x"},
+        {"rate": 0}, {"rate": -1}, {"rate": True}, {"rate": "1"}, {"rate": float("nan")}, {"rate": 1e7},
     ]  # fmt: skip
     for each in bad:
         path.write_text(json.dumps(good | each))
@@ -395,6 +418,7 @@ def test_the_file_of_the_page(tmp_path: Path) -> None:
     assert found.scopes == {"writer": ("publish:orders",), "operator": ("operate", "publish:*")}
     assert found.algorithms == ("RS256", "ES256")
     assert found.leeway_s == 30
+    assert found.requests_s == 100
 
 
 def test_scopes_are_those_of_keys(conn: Connection) -> None:

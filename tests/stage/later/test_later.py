@@ -404,6 +404,8 @@ class TestBadInput:
             ("deliver_at => '294277-01-01'", "out of range"),
             ("deliver_in => '-1 s'", "deliver_in -00:00:01 is negative"),
             ("deliver_in => '8000 years'", "is no time to deliver at"),
+            ("deliver_in => '400000 years'", "deliver_in 400000 years is no time to deliver at"),
+            ("deliver_in => '178000000 years'", "is no time to deliver at: give one from 1970"),
         ],
     )
     def test_in_sql(self, conn: Connection, topic: Topic, said: str, says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,9 @@ from gapless.errors import RefusedError, UsageError
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor.finding import Patient
 from gapless.ops.doctor.schemas import schemas
+from gapless.status import snapshot
+from gapless.status.checked import Checked
+from gapless.status.text import to_text
 
 NUMBER, INTEGER = '{"type": "number"}', '{"type": "integer"}'
 
@@ -122,3 +126,7 @@ def test_doctor_counts_what_groups_set_aside(dsn: str, conn: Connection) -> None
     assert testing.drain(dsn, bill).dead == 1
     (found,) = schemas(Patient(conn=conn, second=conn))
     assert found.text.startswith("g/orders set 1 unit aside that fit no schema")
+    ops.add_schema(conn, "orders", INTEGER, event_type="order")
+    look = snapshot(conn)
+    assert look.checked == (Checked(topic="orders", types=["*", "order"], versions=2, unfit=1),)
+    assert re.search(r"^orders +\*,order +2 +1$", to_text(look), re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -12,6 +13,7 @@ from gapless import ops
 from gapless.errors import RefusedError
 from gapless.log.expiry import expire_subscriptions
 from stage.ops.conftest import Command, value
+from stage.worker.fleet import until
 
 DAY_S = 86_400.0
 MAILS = ops.GroupPlace(group="mails")
@@ -118,6 +120,39 @@ def test_whose_subscriptions_are_being_changed_keep_them_for_now(
         assert look(conn, 0.2, looks=6) == []
     assert look(conn, 0) == []
     assert names(conn) == ["ann", "ben"]
+
+
+def test_who_renews_while_somebody_looks_keeps_it(conn: Connection, dsn: str) -> None:
+    """A renewal locks nothing of the group: the look waits for it, and finds it renewed."""
+    look(conn, 9.9, looks=240)
+    with psycopg.connect(dsn) as other, ThreadPoolExecutor(1) as pool:
+        assert ops.renew_subscription(other, MAILS, "ann")
+        found = pool.submit(look, conn, 0.2, looks=6)
+        waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+        until(lambda: value(other, waits, conn.info.backend_pid), "it waits for the row")
+        other.commit()
+        assert found.result() == []
+    assert names(conn) == ["ann", "ben"]
+
+
+def test_a_thousand_go_in_a_look(conn: Connection) -> None:
+    make = (
+        "select gapless.subscribe('mails', 'orders', 's' || n, '{\"customer\": \"$.c\"}',"
+        " jsonb_build_object('customer', n), expires_after => '1 day')"
+        " from generate_series(1, 1001) n"
+    )
+    conn.execute(make)
+    assert look(conn, 0.95, looks=24) == []
+    assert [count for _, _, count in look(conn, 0.1, looks=4)] == [1000, 1]
+    assert names(conn) == ["ann", "ben"]
+
+
+def test_a_clock_that_is_put_back_counts_nothing_twice(conn: Connection) -> None:
+    before = value(conn, "select watched from gapless.expiry_clock")
+    conn.execute("update gapless.expiry_clock set looked_ts = now() + interval '1 day'")
+    assert look(conn, 0) == []
+    assert value(conn, "select looked_ts > now() + interval '23 h' from gapless.expiry_clock")
+    assert value(conn, "select watched from gapless.expiry_clock") == before
 
 
 def test_what_is_refused(conn: Connection) -> None:

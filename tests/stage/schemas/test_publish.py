@@ -14,7 +14,7 @@ from psycopg import AsyncConnection, Connection
 
 import gapless
 from gapless import NewEvent, ops
-from gapless.errors import InvalidPayloadError, PublishError
+from gapless.errors import InvalidPayloadError, PublishError, UncheckedError
 from gapless.log import conform, schemas
 from gapless.log.topics import ensure_topic
 from stage.log.hosts import HOSTS
@@ -189,7 +189,7 @@ def test_without_the_library_a_topic_with_a_schema_is_refused(
 
     conform.json_schema.cache_clear()
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(PublishError, match=r"pip install 'gapless\[schema\]'"):
+    with pytest.raises(UncheckedError, match=r"pip install 'gapless\[schema\]'"):
         gapless.publish(conn, "outbox", GOOD)
     ops.remove_schema(conn, "outbox")
     gapless.publish(conn, "outbox", GOOD)

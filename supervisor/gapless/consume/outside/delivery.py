@@ -121,6 +121,8 @@ class Outside:
             return self._note(begin)
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
+            if isinstance(trouble, psycopg.errors.SerializationFailure):
+                self._reset()  # what was read ahead may be replaced (latest_events.sql): read anew
             raise trouble
         return Step(outcome="idle")
 

@@ -18,6 +18,7 @@ from gapless.consume.read.matches import Matches, find_matches
 from gapless.consume.session import run, run_before
 from gapless.consume.unit import Spans
 from gapless.errors import ConditionError
+from gapless.failpoints import hit
 from gapless.keys import Assignment, partition_params
 
 LIMIT_S = 5.0
@@ -33,6 +34,7 @@ def with_conditions(
     Raises what ask_conditions() does.
     """
     known: Matches = kept.matches or {}
+    hit("condition.claimed")
     asked = ask_conditions(conn, assignment, whole)
     offsets = sorted({*kept.offsets, *asked})
     matches = {

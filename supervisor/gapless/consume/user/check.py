@@ -114,7 +114,7 @@ def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) 
 _WORDS: dict[str, tuple[str, ...]] = {
     "mode": get_args(Mode),
     "group_by": get_args(GroupBy),
-    "start": ("earliest", "latest"),
+    "start": ("earliest", "latest", "latest-per-key"),
     "on_failure": get_args(OnFailure),
     "delivery": get_args(DeliveryMode),
     "on_invalid": ("dead-letter",),

@@ -84,7 +84,7 @@ class Handler:
     batch: bool = False
     batch_size: int | None = None
     group_by: GroupBy | None = None
-    start: Literal["earliest", "latest"] = "earliest"
+    start: Literal["earliest", "latest", "latest-per-key"] = "earliest"
     on_failure: OnFailure | None = None
     retry_delays_s: Sequence[float] | None = None
     delivery: DeliveryMode | None = None
@@ -118,7 +118,7 @@ class Options(TypedDict, total=False):
     visibility_s: float | None
     batch_size: int | None
     group_by: GroupBy | None
-    start: Literal["earliest", "latest"]
+    start: Literal["earliest", "latest", "latest-per-key"]
     on_failure: OnFailure | None
     retry_delays_s: Sequence[float] | None
     concurrency: int | None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
+    compaction,
     expiry,
     filters,
     later,
@@ -62,6 +63,7 @@ _LOG = (
     places.offsets,
     log.leases,
     log.retention,
+    compaction.compaction,
     log.pipelines,
     log.dedupe,
 )

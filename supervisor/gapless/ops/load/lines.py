@@ -7,6 +7,7 @@ import select
 import stat
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gapless.errors import UsageError
@@ -46,6 +47,18 @@ class JsonLines:
         self._bytes = 0
         status = os.fstat(descriptor)
         self.bytes_total = status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: str, shape: LineShape) -> Iterator[JsonLines]:
+        """Open a file for as long as the context lasts. Raises UsageError for a folder."""
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise UsageError(f"{path}: is a folder, not a file of JSON lines")
+            yield cls(descriptor, path, shape)
+        finally:
+            os.close(descriptor)
 
     def __iter__(self) -> Iterator[JsonLine]:
         while (raw := self._next_raw()) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,8 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.ops.load.batches import Batches
 from gapless.ops.load.lines import JsonLine, JsonLines
+from gapless.ops.load.parse import LineShape, parse_line
+from gapless.ops.load.wait import Stored
 from gapless.ops.text import quantity
 
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
@@ -41,6 +43,51 @@ class PublishedLines:
     last_line: int
     xid: int | None
     transaction_ids: Collection[UUID] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedText:
+    """One event that was published, under this transaction_id, or is of it: a duplicate.
+
+    events, transactions: 1, of a duplicate 0. scheduled_ids: its number, if it waits for its time.
+    """
+
+    transaction_id: UUID
+    events: int
+    transactions: int
+    duplicate: bool
+    scheduled_ids: Sequence[int]
+
+
+def publish_text(
+    conn: Connection[Any], topic: str, text: str, shape: LineShape
+) -> tuple[PublishedText, Stored]:
+    """Publish the event that a text is, in a transaction; say also what is there to wait for.
+
+    Raises UsageError for a text that is no event.
+    """
+    try:
+        event = parse_line(text, shape)
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise UsageError(f"the payload is {reason}; text needs quotes: '\"like this\"'") from None
+    with conn.transaction():
+        published = publish(conn, topic, event)
+        xid = own_xid(conn)
+    transaction_id = UUID(str(published))
+    duplicate = getattr(published, "duplicate", False)
+    scheduled = list(getattr(published, "scheduled_ids", ()))
+    number = 0 if duplicate else 1
+    done = PublishedText(
+        transaction_id=transaction_id,
+        events=number,
+        transactions=number,
+        duplicate=duplicate,
+        scheduled_ids=scheduled,
+    )
+    # What waits has no offset for now; of a duplicate nothing will ever be sequenced.
+    ids = [] if duplicate and not scheduled else [transaction_id]
+    return done, Stored(xid=None if duplicate or scheduled else xid, transaction_ids=ids)
 
 
 def publish_lines(

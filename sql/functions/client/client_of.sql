@@ -1,0 +1,46 @@
+-- The client that a token is of, with its group. Its row is locked, so that nobody else takes it for gone, or works
+-- with the token, before the transaction ends.
+-- Raises GL006 when it is no member (any more), or its deadline has passed.
+-- locks: the member's row until the transaction ends
+create or replace function gapless.client_of(
+  _token text, out member_id uuid, out name text, out group_id text, out topic_id int, out expires_at timestamptz,
+  out ttl interval
+)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  here gapless.member;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform gapless.require_read_committed('a client of a group');
+  end if;
+  if _token ~ '^gm_[0-9a-f]{32}_[0-9a-f]{64}$' then
+    select m.* into here from gapless.member m
+    where m.member_id = substring(_token from 4 for 32)::uuid and m.kind = 'client'
+      and m.token_digest = sha256(convert_to(substring(_token from 37), 'UTF8'))
+    for update;
+  end if;
+  if here.member_id is null then
+    raise exception 'no member has this token (any more): its deadline has passed, or it has left; join again'
+      using errcode = 'GL006';
+  end if;
+  if gapless.is_overdue(here.expires_at, here.ttl) then
+    raise exception 'member "%" came too late: its deadline was % s ago; join again',
+      here.name, round(extract(epoch from clock_timestamp() - here.expires_at)::numeric, 1)
+      using errcode = 'GL006';
+  end if;
+  member_id := here.member_id;
+  name := here.name;
+  expires_at := here.expires_at;
+  ttl := here.ttl;
+  select mg.group_id, mg.topic_id into group_id, topic_id
+  from gapless.member_group mg
+  where mg.member_id = here.member_id;
+  if group_id is null then
+    raise exception 'the group of member "%" was dropped', here.name using errcode = 'GL006';
+  end if;
+end
+$$;

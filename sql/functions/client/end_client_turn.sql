@@ -1,0 +1,19 @@
+-- After a commit: renew the deadline; a partition that is to be another's is let go of as soon as nothing of it is in
+-- hand.
+create or replace function gapless.end_client_turn(
+  _member_id uuid, _group_id text, _topic_id int, _expires_at timestamptz, _ttl interval, _partition_id int,
+  _epoch bigint, _token uuid, _is_going boolean
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if _is_going and not gapless.is_in_hand(_group_id, _topic_id, _partition_id, _epoch) then
+    perform gapless.let_go(_group_id, _topic_id, _partition_id, _epoch, _token);
+  end if;
+  update gapless.member m set beat = m.beat + 1, expires_at = clock_timestamp() + _ttl
+  where m.member_id = _member_id and clock_timestamp() + _ttl - _expires_at > _ttl / 20;
+end
+$$;

@@ -1,0 +1,40 @@
+-- Why no client can serve a group, in a sentence for people; null: one can. Raises GL404 without such a group.
+create or replace function gapless.no_client_reason(_group_id text, _topic_id int)
+returns text
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  grp gapless.consumer_group;
+  here gapless.topic;
+begin
+  select g.* into grp from gapless.consumer_group g
+  where g.group_id = _group_id and g.topic_id = _topic_id;
+  select t.* into here from gapless.topic t where t.topic_id = _topic_id;
+  if grp.group_id is null then
+    raise exception 'group "%" does not consume topic "%": make it with gapless.create_group(%, %)',
+      _group_id, here.name, quote_nullable(_group_id), quote_nullable(here.name)
+      using errcode = 'GL404';
+  end if;
+  return case
+    when grp.mode <> 'ordered' then
+      format('group "%s" is a queue: nobody joins one, its events are taken (gapless.take)', _group_id)
+    when grp.is_scratch then
+      format('group "%s" is a replay, which only the one that made it handles', _group_id)
+    when exists (select from gapless.webhook w where 'webhook-' || w.name = _group_id) then
+      format('group "%s" is a webhook''s, whose handler is built in', _group_id)
+    when here.direct then
+      format('topic "%s" has direct messages, which only a supervisor (gapless run) tells apart', here.name)
+    when exists (
+      select from gapless.group_filter f where f.group_id = _group_id and f.topic_id = _topic_id
+    ) or exists (
+      select from gapless.consumer_offsets c
+      where c.group_id = _group_id and c.topic_id = _topic_id and c.filter_no <> 0
+    ) then
+      format('group "%s" has a filter or subscriptions, which only a supervisor (gapless run) applies: '
+        'use a group without, and pass in the client what it does not want', _group_id)
+  end;
+end
+$$;

@@ -1,0 +1,50 @@
+-- Take events of compacted topics into latest, events_max at most, and remove what is kept of topics that are
+-- compacted no
+-- longer, as many rows at most: one step, in the caller's transaction. Returns how many it was, 0 when there is
+-- nothing
+-- to do now; null: no topic is compacted.
+-- Again: at any time, by anybody; the place of a partition moves in the same transaction. Needs READ COMMITTED.
+-- locks: the compaction rows of what it takes in; what somebody else has locked is left
+create or replace function gapless.compact(events_max int default 2000)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  done bigint := 0;
+  part record;
+begin
+  perform gapless.require_read_committed('compact');
+  -- Partitions that the topic got since. Nothing of them was dropped: retention waits for this row.
+  insert into gapless.compaction (topic_id, partition_id, next_offset)
+  select t.topic_id, p, gapless.log_first(t.topic_id, p)
+  from gapless.topic t
+  cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
+  where t.compacted and not exists (
+    select from gapless.compaction c where c.topic_id = t.topic_id and c.partition_id = p
+  )
+  on conflict do nothing;
+  if not exists (select from gapless.compaction c) then
+    return null;
+  end if;
+  for part in
+    select distinct c.topic_id from gapless.compaction c join gapless.topic t using (topic_id) where not t.compacted
+  loop
+    exit when done >= events_max;
+    done := done + gapless.forget_latest(part.topic_id, events_max - done);
+  end loop;
+  -- Who waited longest first: one large partition does not keep the others back.
+  for part in
+    select c.topic_id, c.partition_id
+    from gapless.compaction c
+    join gapless.topic t using (topic_id)
+    where t.compacted and c.next_offset < (gapless.log_ends(c.topic_id, c.partition_id)).end_offset
+    order by c.moved_ts nulls first
+  loop
+    exit when done >= events_max;
+    done := done + gapless.compact_partition(part.topic_id, part.partition_id, (events_max - done)::int);
+  end loop;
+  return done;
+end
+$$;

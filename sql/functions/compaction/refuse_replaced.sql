@@ -1,0 +1,24 @@
+-- Raise 40001 when one of these events was dropped by retention and is not in latest: its key has a newer one by now.
+create or replace function gapless.refuse_replaced(_message_ids bigint[])
+returns void
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  replaced bigint;
+begin
+  select u.id into replaced
+  from unnest(_message_ids) as u (id), gapless.retention_state s
+  where u.id < s.dropped_upto
+    and not exists (select from gapless.latest l where l.id = u.id)
+    and not exists (select from gapless.outbox_message_t o where o.id = u.id)
+  limit 1;
+  if found then
+    raise exception 'event % was dropped, and is not the latest of its key any more: try again', replaced
+      using errcode = 'serialization_failure';
+  end if;
+end
+$$;

@@ -1,0 +1,25 @@
+"""What sql/locks.json knows: the locks that each file of the schema takes, as measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from gapless.db.queries import sql_root
+
+
+def locks() -> dict[str, dict[str, dict[str, str]]]:
+    """Return which locks each file takes on tables that are there: `kind/name`, table, facts."""
+    found: dict[str, dict[str, dict[str, str]]] = _facts().get("files", {})
+    return found
+
+
+def functions_gone() -> list[str]:
+    """Return the names of functions that older programs had, and this one has not."""
+    found: list[str] = _facts().get("gone", [])
+    return found
+
+
+def _facts() -> dict[str, Any]:
+    path = sql_root() / "locks.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}

@@ -1,0 +1,73 @@
+"""Compaction: the newest event of each key of a topic, kept beside the log.
+
+All of it is in the database (sql/functions/compaction/): a step is a transaction, says nothing of
+who did the one before, and continues where that ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.db.refused import refused
+
+STEP_EVENTS_MAX = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatestEvent:
+    """The newest event of a key: where it is in the log, or was before retention dropped it.
+
+    key: its own, or without one its host. payload: decoded, never None. partition: from 0; offset:
+    from 1. created: when it was published.
+    """
+
+    key: str
+    event_type: str | None
+    payload: Any
+    headers: dict[str, Any] | None
+    host_id: str | None
+    user_id: str | None
+    transaction_id: UUID
+    partition: int
+    offset: int
+    created: datetime
+
+
+def set_compaction(conn: Connection[Any], topic: str, *, compact: bool) -> bool:
+    """Keep the newest event of each key of a topic, or no longer; return whether it is a change.
+
+    Raises RefusedError for an unknown topic (GL404), and (GL409) as long as what was kept before is
+    being removed, or a group reads it.
+    """
+    with refused():
+        row = conn.execute(
+            query("log", "set_compaction"), {"topic": topic, "compact": compact}
+        ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def compact(conn: Connection[Any]) -> int | None:
+    """Take one step: some events, or rows to remove; return how many.
+
+    Before: `conn` is in autocommit. 0: there is nothing to do now. None: no topic is compacted.
+    Bound: STEP_EVENTS_MAX events in one transaction. What somebody else has locked is left.
+    """
+    row = conn.execute(query("log", "compact"), {"events_max": STEP_EVENTS_MAX}).fetchone()
+    return None if row is None else row[0]
+
+
+def find_latest(conn: Connection[Any], topic: str, key: str) -> LatestEvent | None:
+    """Return the newest event of a key, as far as the topic was compacted; None: there is none.
+
+    A key whose newest event is a tombstone (payload null) has none.
+    Raises RefusedError for an unknown topic (GL404), or one that is not compacted (GL409).
+    """
+    with refused(), conn.cursor(row_factory=class_row(LatestEvent)) as cursor:
+        return cursor.execute(query("log", "find_latest"), {"topic": topic, "key": key}).fetchone()

@@ -1,0 +1,35 @@
+"""Compacted topics, and how far that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STANDS_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacting:
+    """A topic of which the newest event of each key is kept; fields as of ops.CompactionInfo."""
+
+    topic: str
+    is_on: bool
+    lag: int
+    keys: int
+    keyless: int
+    missing: int
+    bytes: int
+    stands_s: float | None
+    starting: Sequence[str]
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether events wait and none was taken in for a while."""
+        return self.stands_s is not None and self.stands_s > STANDS_S
+
+    def __str__(self) -> str:
+        events = f"{self.lag} event{'s' if self.lag != 1 else ''}"
+        wait = "waits" if self.lag == 1 else "wait"
+        return (
+            f"compaction of topic {self.topic} stands still: {events} {wait}; gapless run continues"
+        )
