@@ -116,7 +116,7 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
     rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000.
     keeps_order: later events of a key wait behind one that failed.
     retry_delays_s: seconds until the second, third, … attempt.
-    start: "latest" or "earliest", where a new one begins.
+    start: "latest", "earliest" or "latest-per-key", where a new one begins.
     Raises UsageError for what is no URL or filter, RefusedError for what makes no sense (GL400), no
     such topic (GL404), another topic than before (GL409).
     """

@@ -72,7 +72,7 @@ def test_one_is_added_changed_paused_and_removed(conn: Connection, topic: Topic)
         ({"retry_delays_s": [-1]}, "retry_delays_s are"),
         ({"retry_delays_s": [1] * 101}, "retry_delays_s are"),
         ({"topic": "none"}, "none"),
-        ({"start": "middle"}, "earliest or latest"),
+        ({"start": "middle"}, "starts at earliest, latest or"),
         ({"url": "http://shop.example/"}, "https"),
         ({"url": "https://127.1/"}, "no address"),
         ({"event_types": []}, "event_types"),
