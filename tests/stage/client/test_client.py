@@ -377,6 +377,20 @@ def test_a_redriven_unit_comes_out_of_order_and_ends_apart(clients: Clients) -> 
     assert clients.next_offset() == 3
 
 
+def test_a_unit_that_a_person_discards_meanwhile_is_not_redriven(clients: Clients) -> None:
+    clients.publish("a")
+    one = clients.join()
+    one.poll()
+    one.reject(0, 1)
+    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
+    assert one.offsets() == [1]
+    clients.conn.execute("select gapless.discard_letter(%s, 'orders', 0, 1, 'why')", [GROUP])
+    for end in (one.commit_redriven, one.reject):
+        with refused("GL409"):
+            end(0, 1)
+    assert clients.rows("select state from gapless.dead_letter") == [("discarded",)]
+
+
 def test_a_redriven_unit_that_kills_its_members_is_given_up(clients: Clients) -> None:
     clients.publish("a")
     one = clients.join()

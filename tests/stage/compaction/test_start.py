@@ -117,12 +117,12 @@ def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
     kept.compact()
     group, seen = begin(kept), Seen()
     group.step(seen.handler(), batch_size=2)
-    kept.put((KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], DELETED))
+    kept.put((KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], DELETED), (KEYS[0], "newer"))
     kept.compact()
-    drain(group, seen, batch_size=2)
+    drain(group, seen, batch_size=4)  # no row of latest but those below the log's beginning
     assert seen.values == [
         (KEYS[0], "old"), (KEYS[1], "old"), (KEYS[2], "old"), (KEYS[5], "old"),
-        (KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], None),
+        (KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], None), (KEYS[0], "newer"),
     ]  # fmt: skip
     group.conn.close()
 
