@@ -37,7 +37,13 @@ from gapless.log.catch_up import is_sequencer_active
 CLIENTS = 16
 DIRECT = "publish() over 16 connections, without it"
 RIVAL = "starlette and asyncpg, a table, no order"
-GATEWAY = ("gateway", "--listen", "127.0.0.1:0", "--log-format", "text")
+CONNECTIONS = "10000"  # of one address: all clients here are at one
+GATEWAY = (
+    "gateway",
+    *("--listen", "127.0.0.1:0"),
+    *("--connections-per-address", CONNECTIONS),
+    *("--log-format", "text"),
+)
 PAYLOAD = {"text": "x" * 280}
 PATH = "/v1/topics/outbox"
 START_S_MAX = 60.0

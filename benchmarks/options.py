@@ -30,6 +30,7 @@ NAMES = (
     "later",
     "capture",
     "gateway",
+    "webhooks",
     "members",
     "planning",
     "spark",

@@ -15,25 +15,32 @@ import psycopg
 from benchmarks.queries import query
 from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
-from gapless.worker.plan import make_plan
+from gapless.worker.plan import HandlerSource, make_plan
 from gapless.worker.supervisor import Supervisor
 
 PATIENCE_S = 60.0
+
+MakeSource = Callable[[Settings], HandlerSource]
 
 _fork = multiprocess.get_context("fork")
 
 
 @contextmanager
 def supervised(
-    dsn: str, *handlers: Handler, is_owned: bool = True, **settings: Any
+    dsn: str,
+    *handlers: Handler,
+    is_owned: bool = True,
+    source: MakeSource | None = None,
+    **settings: Any,
 ) -> Iterator[None]:
     """Run a supervisor with handlers; inside the block all their partitions are owned.
 
     is_owned: False where nothing will be, as in a queue group: whoever calls waits for more.
+    source: makes who knows of handlers that come and go: whoever calls waits for those.
 
     At the end it drains; one that does not is killed, which is an error.
     """
-    process = _fork.Process(target=_supervise, args=(dsn, handlers, settings), name="bench")
+    process = _fork.Process(target=_supervise, args=(dsn, handlers, source, settings), name="bench")
     process.start()
 
     def is_ready(owned: bool) -> bool:
@@ -76,7 +83,11 @@ def wait_for(
             sleep(look_every_s)
 
 
-def _supervise(dsn: str, handlers: tuple[Handler, ...], settings: dict[str, Any]) -> None:
+def _supervise(
+    dsn: str, handlers: tuple[Handler, ...], source: MakeSource | None, settings: dict[str, Any]
+) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    plan = make_plan(Settings(create_topics=True, **settings), dsn, handlers)
+    agreed = Settings(create_topics=True, **settings)
+    found = None if source is None else source(agreed)
+    plan = make_plan(agreed, dsn, handlers, source=found)
     os._exit(Supervisor(plan).run())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CONCURRENCY = 16
 REMOVE_S_MAX = 10.0
 _LOOK_S = 0.2
+_NEEDED = ("certifi", "h11", "standardwebhooks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +73,8 @@ class WebhookTrial:
 
 def require_extra() -> None:
     """Raise UsageError where what delivers is not installed."""
-    if find_spec("httpx") is None or find_spec("standardwebhooks") is None:
-        raise UsageError(
-            'webhooks need httpx and standardwebhooks: pip install "gapless[webhooks]"'
-        )
+    if any(find_spec(name) is None for name in _NEEDED):
+        raise UsageError(f'webhooks need {", ".join(_NEEDED)}: pip install "gapless[webhooks]"')
 
 
 def list_webhooks(conn: Connection[Any]) -> list[WebhookInfo]:

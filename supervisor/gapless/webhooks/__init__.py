@@ -1,4 +1,4 @@
 """Endpoints that are called with the events of a topic: an at-least-once handler that is built in.
 
-Needs httpx and standardwebhooks: pip install "gapless[webhooks]".
+Needs certifi, h11 and standardwebhooks: pip install "gapless[webhooks]".
 """

@@ -17,14 +17,9 @@ from gapless.errors import ReceiverError, UsageError, one_line
 from gapless.webhooks.address import Network, RefusedAddressError, parse_target
 from gapless.webhooks.body import body_of
 from gapless.webhooks.desk import LOOK_S, Desk
+from gapless.webhooks.kept import EndpointAnswer
 from gapless.webhooks.pace import HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
-from gapless.webhooks.post import (
-    ANSWER_S_MAX,
-    EndpointAnswer,
-    Poster,
-    UnansweredError,
-    retry_after_s,
-)
+from gapless.webhooks.post import ANSWER_S_MAX, Poster, UnansweredError, retry_after_s
 from gapless.webhooks.record import Endpoint
 from gapless.webhooks.sign import SecretError, headers_for, message_id, read_secrets
 

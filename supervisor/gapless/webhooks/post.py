@@ -6,29 +6,19 @@ import asyncio
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import monotonic
 
-import httpx
+import certifi
+import h11
 
 from gapless.errors import UsageError
 from gapless.webhooks.address import EndpointAddress, Network, RefusedAddressError, resolve
+from gapless.webhooks.kept import BrokenAnswerError, EndpointAnswer, KeptConnections
 
 ANSWER_S_MAX = 10.0
-ANSWER_BYTES_MAX = 64 << 10
 BODY_S_MAX = 2.0  # for what follows the status
 RESOLVED_S = 60.0  # so long an address serves, unless it cannot be connected to
-_KEEP_S = 30.0
-_TIMEOUTS = dict.fromkeys(("connect", "read", "write", "pool"), ANSWER_S_MAX)
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointAnswer:
-    """What an endpoint said. retry_after: the header, if there is one."""
-
-    status: int
-    retry_after: str | None = None
 
 
 class UnansweredError(Exception):
@@ -54,7 +44,8 @@ def trust(ca_file: str | None) -> ssl.SSLContext:
 
     Raises UsageError for a file that has none.
     """
-    context = httpx.create_ssl_context(trust_env=False)
+    context = ssl.create_default_context(cafile=certifi.where())
+    context.set_alpn_protocols(["http/1.1"])
     if ca_file is not None:
         try:
             context.load_verify_locations(ca_file)
@@ -78,20 +69,19 @@ class Poster:
         self._addresses: list[str] = []
         self._resolved_s = 0.0
         self._resolving = asyncio.Lock()
-        # The transport alone: a client has redirects, cookies and an environment.
-        self._transport = httpx.AsyncHTTPTransport(
-            verify=tls,
-            trust_env=False,
-            limits=httpx.Limits(
-                max_connections=None,
-                max_keepalive_connections=connections,
-                keepalive_expiry=_KEEP_S,
-            ),
+        self._connections = KeptConnections(
+            target.host, target.port, tls if target.scheme == "https" else None, connections
         )
+        self._headers = {
+            "host": target.authority,
+            "content-type": "application/json",
+            "accept-encoding": "identity",
+            "user-agent": "gapless-webhooks",
+        }
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.aclose()
+        self._connections.close()
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> EndpointAnswer:
         """Send one request and return its answer, within ANSWER_S_MAX.
@@ -104,19 +94,23 @@ class Poster:
         except TimeoutError:
             why = f"no answer within {ANSWER_S_MAX:.0f} s"
             raise UnansweredError(f"{self._target}: {why}") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (BrokenAnswerError, h11.LocalProtocolError, OSError) as error:
             self._addresses = []
             why = f"{type(error).__name__}: {error}"
             raise UnansweredError(f"{self._target}: {why[:300]}") from None
 
     async def _post(self, body: bytes, headers: Mapping[str, str]) -> EndpointAnswer:
-        addresses = await self._resolve()
-        for address in addresses[:-1]:
-            try:
-                return await self._post_to(address, body, headers)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                continue  # nothing was sent: another address of the same name may answer
-        return await self._post_to(addresses[-1], body, headers)
+        address, connection = await self._connections.take(await self._resolve())
+        length = {"content-length": str(len(body))}
+        try:
+            return await connection.ask(
+                self._target.raw_path,
+                self._headers | length | dict(headers),
+                body,
+                read_on_s=BODY_S_MAX,
+            )
+        finally:
+            self._connections.give_back(address, connection)
 
     async def _resolve(self) -> list[str]:
         async with self._resolving:
@@ -127,45 +121,3 @@ class Poster:
                     raise RefusedAddressError(f"{self._target} has no address")
                 self._addresses, self._resolved_s = found, monotonic()
             return self._addresses
-
-    async def _post_to(
-        self, address: str, body: bytes, headers: Mapping[str, str]
-    ) -> EndpointAnswer:
-        target = self._target
-        request = httpx.Request(
-            "POST",
-            httpx.URL(
-                scheme=target.scheme, host=address, port=target.port, raw_path=target.raw_path
-            ),
-            headers={
-                "host": target.authority,
-                "content-type": "application/json",
-                "content-length": str(len(body)),
-                "accept-encoding": "identity",
-                "user-agent": "gapless-webhooks",
-                **headers,
-            },
-            content=body,
-            extensions={"sni_hostname": target.host, "timeout": _TIMEOUTS},
-        )
-        response = await self._transport.handle_async_request(request)
-        try:
-            await _read_some(response)
-        finally:
-            await response.aclose()
-        return EndpointAnswer(response.status_code, response.headers.get("retry-after"))
-
-
-async def _read_some(response: httpx.Response) -> None:
-    """Read an answer to its end, so that its connection can be kept; of a large one the beginning.
-
-    It is thrown away, and never decompressed.
-    """
-    assert isinstance(response.stream, httpx.AsyncByteStream)
-    size_bytes = 0
-    with suppress(httpx.HTTPError, TimeoutError):  # its status is what counts
-        async with asyncio.timeout(BODY_S_MAX):
-            async for piece in response.stream:
-                size_bytes += len(piece)
-                if size_bytes > ANSWER_BYTES_MAX:
-                    return

@@ -15,7 +15,8 @@ from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.settings import Settings
 from gapless.webhooks.address import RefusedAddressError, networks_of, parse_target
-from gapless.webhooks.post import EndpointAnswer, Poster, UnansweredError, trust
+from gapless.webhooks.kept import EndpointAnswer
+from gapless.webhooks.post import Poster, UnansweredError, trust
 from gapless.webhooks.record import Endpoint
 from gapless.webhooks.sign import SecretError, headers_for, read_secrets
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -22,9 +22,10 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.db.connect import connect
-from gapless.errors import BlockedError, UsageError
+from gapless.errors import BlockedError, HoleError, UsageError
 from gapless.lease import hold
-from gapless.log.event import NewEvent
+from gapless.log.event import NewEvent, Row
+from gapless.log.read import fetch
 from stage.consume.world import TOPIC, Group, World
 from support.turn import turn
 
@@ -619,3 +620,36 @@ def test_a_session_lost_anywhere_loses_nothing(
         assert len(calls.seen) <= 9 + 2, "at most those in hand again"
         assert (group.next_offset(), group.states()) == (10, {})
         assert len(set(calls.seen)) == len(calls.seen), "no attempt is told twice"
+
+
+def test_those_before_a_hole_are_called_though_all_were_to_be_read_together(
+    world: World, group: Group
+) -> None:
+    many(world, "abcd")
+    world.conn.execute(
+        "delete from gapless.outbox_message_t where id = (select id from gapless.outbox_message_t"
+        " where key = 'c')"
+    )
+    calls = Calls(group)
+    with pytest.raises(HoleError):
+        calls.drive()
+    assert {1, 2} <= {*calls.offsets()}
+    assert 3 not in calls.offsets()
+    assert group.next_offset() == 3
+
+
+def test_units_that_begin_together_are_read_with_one_statement(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(world, "abcd")
+    calls, read = Calls(group), []
+    calls.act = lambda unit: None  # type: ignore[method-assign]
+
+    def counted(conn: Connection[Any], ids: Sequence[int]) -> list[Row]:
+        read.append(len(ids))
+        return fetch(conn, ids)
+
+    monkeypatch.setattr("gapless.consume.read.units.fetch", counted)
+    calls.drive()
+    assert sorted(calls.seen) == [(n, 1) for n in range(1, 5)]
+    assert read == [4]

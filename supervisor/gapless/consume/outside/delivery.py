@@ -20,10 +20,9 @@ from psycopg import Connection
 from gapless.consume.aside.letters import set_aside, settle_parked
 from gapless.consume.aside.parking import BEHIND
 from gapless.consume.job import STATES, Job, Step
-from gapless.consume.kept import KeptSpans
 from gapless.consume.outside.calls import Calls, Ended
 from gapless.consume.outside.lookahead import Lookahead
-from gapless.consume.read.units import read_units
+from gapless.consume.read.units import read_apart
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span
 from gapless.consume.verdict.crash import crash_reason
@@ -261,19 +260,17 @@ class Outside:
 
     def _call(self, begun: Sequence[Span], attempts: dict[int, int]) -> None:
         job, partition = self._job, self._job.assignment.partition
-        for at, span in enumerate(begun):
-            one = KeptSpans.of(span)
-            attempt = attempts[span.first_offset]
-            try:
-                (unit,) = read_units(
-                    job.conn,
-                    partition,
-                    one,
-                    job.terms,
-                    attempt=attempt,
-                    through=self._calls.elsewhere,
-                )
+        at = 0
+        try:
+            for unit in read_apart(
+                job.conn,
+                partition,
+                begun,
+                job.terms,
+                attempts=attempts,
+                through=self._calls.elsewhere,
+            ):
                 self._calls.begin(unit, job.conn)
-            except (psycopg.Error, HoleError) as error:  # raised when it is noted that none began
-                self._ended.update((each.first_offset, error) for each in begun[at:])
-                return
+                at += 1
+        except (psycopg.Error, HoleError) as error:  # raised when it is noted that none began
+            self._ended.update((each.first_offset, error) for each in begun[at:])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import Connection
 
+from gapless.consume.kept import KeptSpans
 from gapless.consume.read.claim import Claim, before_hole
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Fetch, Source, Spans, Unit
+from gapless.consume.unit import Fetch, Source, Span, Spans, Unit
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
 from gapless.keys import Partition
@@ -60,6 +62,26 @@ def read_units(
     return reader.units(spans)
 
 
+def read_apart(
+    conn: Connection[Any],
+    partition: Partition,
+    spans: Sequence[Span],
+    terms: Terms,
+    *,
+    attempts: Mapping[int, int],
+    through: Callable[[Fetch], Fetch],
+) -> Iterator[Unit]:
+    """Read units that need not be neighbours, in their order, several with each statement.
+
+    attempts: of each, by its first offset. Else as read_units(), which reads what stands before a
+    hole, too.
+    """
+    reader = _UnitReader(conn, partition, terms)
+    reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS)
+    for some in reader.gathered([KeptSpans.of(span) for span in spans]):
+        yield from reader.apart(some, attempts)
+
+
 def wary(handler: Handler, items: Iterable[T]) -> Iterator[T]:
     """Yield what is read, or parked, between the calls of a handler: its settings reach that."""
     with under_settings(handler):
@@ -94,6 +116,33 @@ class _UnitReader:
                 with before_hole(spans):
                     rows = self.fetch(group.wanted)
                 yield from group.units(self.source, rows)
+
+    def gathered(self, each: Sequence[Spans]) -> Iterator[Sequence[Spans]]:
+        """Yield units in groups of at most so many events as are read at once."""
+        first = events = 0
+        for at, one in enumerate(each):
+            if events and events + len(one.wanted) > self.most:
+                yield each[first:at]
+                first, events = at, 0
+            events += len(one.wanted)
+        yield each[first:]
+
+    def apart(self, some: Sequence[Spans], attempts: Mapping[int, int]) -> Iterator[Unit]:
+        """Yield units that are read together; of those with a hole, one by one."""
+        rows: list[Row] = []
+        if len(some) > 1:
+            with suppress(HoleError):
+                rows = self.fetch([id_ for one in some for id_ in one.wanted])
+        source, start = self.source, 0
+        for one in some:
+            self.source = replace(source, attempt=attempts[one.first_offset])
+            if rows:
+                stop = start + len(one.wanted)
+                yield from one.units(self.source, rows[start:stop])
+                start = stop
+            else:
+                yield from self.units(one)
+        self.source = source
 
     def _groups(self, spans: Spans) -> Iterator[Spans]:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""
