@@ -483,6 +483,21 @@ def test_text_in_a_pipe_cuts_nothing() -> None:
     assert dict(zip(table[0], table[9], strict=True))["ERROR"] == "-"
 
 
+def test_a_client_is_told_from_a_supervisor() -> None:
+    shot = look(members=[presence("host-a"), presence("host-b", kind="client")])
+    assert [each["kind"] for each in to_document(shot)["members"]] == ["supervisor", "client"]
+    head, *rows = [
+        line.split() for line in to_text(shot).splitlines() if line.startswith(("MEMBER", "host"))
+    ]
+    assert [dict(zip(head, row, strict=True))["KIND"] for row in rows] == ["supervisor", "client"]
+    lines = pages(shot, width=80)
+    assert [line.split()[:3] for line in lines if "host-" in line] == [
+        ["host-a", "active", "supervisor"], ["host-b", "active", "client"]
+    ]  # fmt: skip
+    alone = pages(look(members=[presence("host-a")]), width=80)
+    assert not [line for line in alone if "kind" in line], "only where somebody is a client"
+
+
 def test_one_look_on_a_terminal_is_what_the_console_shows() -> None:
     text = to_text(_laggard(), canvas=Canvas(width=80, height=24, glyphs=PLAIN, time_zone=UTC))
     live = pages(_laggard(), width=80, height=25, glyphs=PLAIN)

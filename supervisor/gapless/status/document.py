@@ -48,7 +48,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  also those that it had before
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
-                 partitions (it has), assigned (it should have), groups
+                 partitions (it has), assigned (it should have), groups, kind (supervisor; client:
+                 it joined one group with gapless.join() or over HTTP, and is gone ttl_s after
+                 its last heartbeat)
     groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
                  (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast
@@ -232,6 +234,7 @@ def _member(member: Presence) -> dict[str, Any]:
         "partitions": member.owned,
         "assigned": member.wanted,
         "groups": sorted({group.split("/")[0] for group in member.groups}),
+        "kind": member.kind,
     }
 
 

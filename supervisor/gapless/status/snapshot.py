@@ -86,7 +86,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A member, one running supervisor; revoked_role: that of one that may take no leases."""
+    """A member: a running supervisor, or a client of a group, which has only a deadline (kind).
+
+    revoked_role: that of one that may take no leases.
+    """
 
     member_id: UUID
     name: str
@@ -101,6 +104,7 @@ class Presence:
     wanted: int
     groups: list[str]
     revoked_role: str | None = None
+    kind: Literal["supervisor", "client"] = "supervisor"
 
     @property
     def condition(self) -> str:

@@ -128,17 +128,17 @@ def member_table(members: Sequence[Presence], canvas: Canvas) -> list[Text]:
         (age(member.beat_s), "red" if member.beat_s > member.ttl_s else "") for member in members
     ]
     styled = [(name, _STYLES.get(state, "")) for name, state in zip(called, states, strict=True)]
-    return table(
-        [
-            names("member", styled, called),
-            words("state", [_styled(state) for state in states], 8, 1),
-            figures("partitions", [(_load(member), "") for member in members], 10, 2),
-            figures("beat", beats, 5, 3),
-            figures("up", [(age(member.up_s), "") for member in members], 5, 4),
-            words("groups", groups, 6, 5),
-        ],
-        canvas,
-    )
+    columns = [
+        names("member", styled, called),
+        words("state", [_styled(state) for state in states], 8, 1),
+        figures("partitions", [(_load(member), "") for member in members], 10, 2),
+        figures("beat", beats, 5, 3),
+        figures("up", [(age(member.up_s), "") for member in members], 5, 4),
+        words("groups", groups, 6, 5),
+    ]
+    if any(member.kind == "client" for member in members):
+        columns.insert(2, words("kind", [(member.kind, "dim") for member in members], 10, 6))
+    return table(columns, canvas)
 
 
 def letter_table(

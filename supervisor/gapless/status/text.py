@@ -156,10 +156,11 @@ def _members(snapshot: Snapshot) -> str:
             *(member.name, member.condition, member.owned, member.wanted),
             *(age(member.beat_s), age(member.up_s)),
             ",".join(sorted({group.split("/")[0] for group in member.groups})),
+            member.kind,
         )
         for member in snapshot.members
     ]
-    head = ("MEMBER", "STATE", "PARTITIONS", "ASSIGNED", "HEARTBEAT", "UP", "GROUPS")
+    head = ("MEMBER", "STATE", "PARTITIONS", "ASSIGNED", "HEARTBEAT", "UP", "GROUPS", "KIND")
     return _table(head, rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -9,6 +10,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.status import snapshot, to_document
 from stage.client.conftest import GROUP, Clients, refused
 
 
@@ -57,6 +59,8 @@ def test_a_commit_of_what_was_not_handed_out_is_refused(clients: Clients) -> Non
     for offset in (1, 2, 0, -5):
         with refused("GL409"):
             one.commit(0, offset)
+    with pytest.raises(psycopg.Error, match="is at offset 3 already"):
+        one.commit(0, 2)
     with refused("GL409"):
         clients.rows("select gapless.commit(%s, 0, null)", [one.token])
     assert clients.next_offset() == 3
@@ -79,22 +83,76 @@ def test_who_comes_after_its_deadline_moves_nothing(clients: Clients) -> None:
     assert clients.one("select reason from gapless.eviction where name = 'slow one'").startswith(
         "its deadline passed"
     )
+    with refused("GL409"):
+        two.commit(0, 3)  # the other one had that in hand, not this one
     assert two.commit(0, 2)
     assert two.offsets() == [2]
 
 
+def test_what_another_had_in_hand_is_not_one_s_own(clients: Clients) -> None:
+    """Who holds a partition, and has not polled, has nothing of it to commit or to reject."""
+    clients.publish("a", "b")
+    one = clients.join()
+    assert one.offsets() == [1, 2]
+    clients.expire(one)
+    two = clients.join()
+    assert two.heartbeat().partitions == [0]
+    with refused("GL409"):
+        two.commit(0, 2)
+    with refused("GL409"):
+        two.reject(0, 1)
+    assert clients.next_offset() == 1
+
+
+def test_who_polls_notices_that_another_is_gone(clients: Clients) -> None:
+    clients.publish("a")
+    one, two = clients.join(), clients.join()
+    assert (one.offsets(), two.offsets()) == ([1], [])
+    clients.expire(one)
+    assert two.offsets() == [1]
+
+
+def test_a_deadline_is_longer_after_a_start_of_the_server(clients: Clients) -> None:
+    """While it was away nobody could renew one."""
+    over = "select gapless.is_overdue(clock_timestamp() - interval '1 s', ttl) from ({}) t (ttl)"
+    assert not clients.one(
+        over.format("select clock_timestamp() - pg_postmaster_start_time() + interval '1 h'")
+    )
+    assert clients.one(over.format("select interval '1 ms'"))
+
+
+def test_only_a_client_past_its_deadline_is_a_reason_to_act(clients: Clients) -> None:
+    """Without a session, silent for most of its time: as it should be."""
+    one, two = clients.join(), clients.join()
+    due = "select gapless.watch(%s)"
+    assert not clients.one(due, [one.member_id])
+    clients.conn.execute(
+        "update gapless.member set expires_at = clock_timestamp() + ttl / 10 where member_id = %s",
+        [two.member_id],
+    )
+    assert not clients.one(due, [one.member_id])
+    clients.conn.execute("select gapless.evict(%s)", [one.member_id])
+    assert two.poll() == []  # still a member
+    clients.expire(two)
+    assert clients.one(due, [one.member_id])
+
+
 def test_a_partition_that_went_to_another_is_not_committed(wide: Clients) -> None:
-    wide.publish(*"abcdefghijkl")
+    wide.publish(*"abcdefghijkl", *"abcdefghijkl")
     one = wide.join()
     found = one.poll()
     assert {each.partition_id for each in found} == {0, 1, 2, 3}
     two = wide.join()
     assert two.poll() == []  # one has all in hand still
     held = {each.partition_id: each.last_offset + 1 for each in found}
+    ends = {p: [e.last_offset + 1 for e in found if e.partition_id == p] for p in held}
     going = wide.rows("select partition_id from gapless.lease where target = %s", [two.member_id])
     assert len(going) == 2
     first, second = (each.partition_id for each in going)
+    assert one.commit(second, min(ends[second]))
+    assert second in one.heartbeat().partitions  # more of it is in hand
     assert one.commit(first, held[first])  # and with that it is let go of
+    assert wide.one("select owner from gapless.lease where partition_id = %s", [first]) is None
     assert one.heartbeat().partitions == sorted({0, 1, 2, 3} - {first})
     one.poll()  # which forgets what is in hand of the second
     with refused("GL007"):
@@ -103,6 +161,22 @@ def test_a_partition_that_went_to_another_is_not_committed(wide: Clients) -> Non
     assert {each.partition_id for each in again} == {second}
     assert two.heartbeat().partitions == sorted([first, second])
     assert all(each.attempt == 2 for each in again[:1])
+    with refused("GL007"):
+        one.commit(second, again[-1].last_offset + 1)  # what two has in hand
+
+
+def test_what_is_to_be_another_s_gives_no_more(wide: Clients, dsn: str) -> None:
+    """Though it cannot be let go of now: somebody has its lease locked."""
+    wide.publish(*"abcdefghijkl")
+    one = wide.join()
+    assert {each.partition_id for each in one.poll()} == {0, 1, 2, 3}
+    wide.join()
+    with connect(dsn, role="test") as other, other.transaction():
+        other.execute("select from gapless.lease for update")
+        left = {each.partition_id for each in one.poll()}
+    going = wide.rows("select partition_id from gapless.lease where target <> owner")
+    assert left == {0, 1, 2, 3} - {each.partition_id for each in going}
+    assert len(going) == 2
 
 
 def test_a_client_at_work_on_one_partition_polls_the_others(wide: Clients) -> None:
@@ -131,6 +205,55 @@ def test_epochs_rise_and_are_given_out_once(clients: Clients) -> None:
     two = clients.join()
     assert [(each.c_offset, each.attempt) for each in two.poll()] == [(1, 5)]
     assert clients.one("select crashes from gapless.delivery") == 1  # who leaves has not died
+
+
+@pytest.mark.parametrize(
+    "higher",
+    [
+        "update gapless.lease set epoch = 7",
+        "update gapless.consumer_offsets set epoch = 7, token = gen_random_uuid()",
+    ],
+    ids=["lease", "fence"],
+)
+def test_an_epoch_is_above_the_lease_s_and_the_fence_s(clients: Clients, higher: str) -> None:
+    """They differ after a death between the two, and after a seek."""
+    clients.publish("a")
+    clients.conn.execute(higher)
+    one = clients.join()
+    assert one.offsets() == [1]
+    assert clients.rows(
+        "select l.epoch as lease_epoch, c.epoch as fence_epoch, l.token = c.token as is_one"
+        " from gapless.lease l join gapless.consumer_offsets c using (group_id)"
+    ) == [(8, 8, True)]
+
+
+def test_a_worker_that_is_at_work_still_is_waited_for(clients: Clients, dsn: str) -> None:
+    """Its lock says so, whatever the lease says."""
+    clients.publish("a")
+    one = clients.join()
+    with connect(dsn, role="worker") as other:
+        other.execute("select pg_advisory_lock(7427003, lease_no) from gapless.lease")
+        assert one.poll() == []
+        assert clients.one("select epoch from gapless.lease") == 0
+        other.execute("select pg_advisory_unlock_all()")
+        assert one.offsets() == [1]
+
+
+def test_a_lease_that_ends_while_a_commit_waits_is_seen(clients: Clients, dsn: str) -> None:
+    clients.publish("a")
+    one = clients.join()
+    assert one.offsets() == [1]
+    waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+    with connect(dsn, role="test") as other, ThreadPoolExecutor(1) as pool:
+        with other.transaction():
+            other.execute("select from gapless.consumer_offsets for update")
+            other.execute("update gapless.lease set owner = null, token = null")
+            late = pool.submit(one.commit, 0, 2)
+            while other.execute(waits, [clients.conn.info.backend_pid]).fetchone() != (1,):
+                assert not late.done()
+        with refused("GL007"):
+            late.result()
+    assert clients.next_offset() == 1
 
 
 def test_a_commit_is_one_transaction_with_what_the_client_writes(clients: Clients) -> None:
@@ -231,20 +354,78 @@ def test_a_redriven_unit_comes_out_of_order_and_ends_apart(clients: Clients) -> 
     clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
     with refused("GL409"):
         one.commit_redriven(0, 1)  # not handed out
+    with refused("GL409"):
+        one.reject(0, 1)
     for _ in range(2):
         (again,) = one.poll()
         assert (again.c_offset, again.redriven, again.payload) == (1, True, {"key": "a"})
+        assert again.attempt == 2  # the same owner has it still
     one.reject(0, 1, "still bad")
+    with refused("GL409"):
+        one.commit_redriven(0, 1)  # it is dead
     assert clients.rows("select state, reason, attempts from gapless.dead_letter") == [
         ("dead", "still bad", 2)
     ]
     clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
-    assert one.offsets() == [1]
+    with refused("GL409"):
+        one.commit_redriven(0, 1)  # not handed out since
+    assert [(each.c_offset, each.attempt) for each in one.poll()] == [(1, 3)]
     one.commit_redriven(0, 1)
     assert clients.rows("select state from gapless.dead_letter") == [("redriven",)]
     with refused("GL409"):
         one.commit_redriven(0, 1)
     assert clients.next_offset() == 3
+
+
+def test_a_unit_that_a_person_discards_meanwhile_is_not_redriven(clients: Clients) -> None:
+    clients.publish("a")
+    one = clients.join()
+    one.poll()
+    one.reject(0, 1)
+    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
+    assert one.offsets() == [1]
+    clients.conn.execute("select gapless.discard_letter(%s, 'orders', 0, 1, 'why')", [GROUP])
+    with refused("GL409"):
+        one.commit_redriven(0, 1)
+    with refused("GL409"):
+        one.reject(0, 1)
+    assert clients.rows("select state from gapless.dead_letter") == [("discarded",)]
+
+
+def test_a_redriven_unit_that_kills_its_members_is_given_up(clients: Clients) -> None:
+    clients.publish("a")
+    one = clients.join()
+    one.poll()
+    one.reject(0, 1)
+    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 1)", [GROUP])
+    for _ in range(4):
+        assert one.offsets() == [1]
+        assert one.leave()  # who leaves has not died
+        one = clients.join()
+    handed = []
+    for _ in range(4):
+        handed.append(one.offsets() + one.offsets())
+        clients.expire(one)
+        one = clients.join()
+    assert handed == [[1, 1], [1, 1], [1, 1], []]
+    ((state, reason),) = clients.rows("select state, reason from gapless.dead_letter")
+    assert state == "dead"
+    assert "3 times" in reason
+
+
+def test_no_redriven_unit_overtakes_one_that_a_person_has_in_hand(
+    clients: Clients, dsn: str
+) -> None:
+    clients.publish("a", "b")
+    one = clients.join()
+    one.poll()
+    for offset in (1, 2):
+        one.reject(0, offset)
+        clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, %s)", [GROUP, offset])
+    with connect(dsn, role="test") as other, other.transaction():
+        other.execute("select from gapless.dead_letter where first_offset = 1 for update")
+        assert one.poll() == []
+    assert one.offsets() == [1, 2]
 
 
 def test_a_unit_that_kills_its_members_is_given_up(clients: Clients) -> None:
@@ -253,6 +434,7 @@ def test_a_unit_that_kills_its_members_is_given_up(clients: Clients) -> None:
     for _ in range(6):
         one = clients.join()
         handed.append(one.offsets())
+        assert one.offsets() == handed[-1][:1]  # to poll again is not to die
         if clients.next_offset() > 1:
             break
         clients.expire(one)
@@ -307,6 +489,29 @@ def test_a_paused_partition_gives_nothing_but_takes_commits(clients: Clients) ->
     assert one.heartbeat().partitions == []
     clients.conn.execute("select gapless.resume(%s)", [GROUP])
     assert one.offsets() == [2]
+
+
+def test_what_is_in_hand_of_a_paused_partition_is_ended(clients: Clients) -> None:
+    """By a heartbeat it is not let go of; what another had in hand is not in hand."""
+    clients.publish("a", "b", "c")
+    zero = clients.join()
+    assert zero.offsets() == [1, 2, 3]
+    clients.expire(zero)
+    one = clients.join()
+    assert one.offsets() == [1]
+    clients.conn.execute("select gapless.pause(%s)", [GROUP])
+    assert one.heartbeat().partitions == [0]
+    assert one.commit(0, 2)
+    assert one.heartbeat().partitions == []
+    clients.conn.execute("select gapless.resume(%s)", [GROUP])
+    assert one.offsets() == [2]
+    one.reject(0, 2)
+    clients.conn.execute("select gapless.redrive_letter(%s, 'orders', 0, 2)", [GROUP])
+    assert one.offsets(max_events=1) == [2]
+    clients.conn.execute("select gapless.pause(%s)", [GROUP])
+    assert one.heartbeat().partitions == [0]
+    one.commit_redriven(0, 2)
+    assert one.heartbeat().partitions == []
 
 
 def test_a_hole_stops_the_partition_and_says_so(clients: Clients) -> None:
@@ -390,6 +595,41 @@ def test_bad_input_is_refused_in_a_line(clients: Clients) -> None:
     assert good[36:] not in stored
 
 
+def test_a_token_is_of_one_member_of_one_group(clients: Clients) -> None:
+    one, two = clients.join(), clients.join()
+    said = "select gapless.token_in(%s, %s, %s)"
+    assert clients.one(said, [one.token, GROUP, one.member_id.upper()]) == one.token
+    for group, member_id in (("other", one.member_id), (GROUP, two.member_id)):
+        with refused("GL404"):
+            clients.one(said, [one.token, group, member_id])
+
+
+def test_a_member_whose_group_is_gone_is_told(clients: Clients) -> None:
+    one = clients.join()
+    clients.conn.execute("delete from gapless.member_group")
+    with pytest.raises(psycopg.Error, match="was dropped"):
+        one.poll()
+
+
+def test_a_group_has_1000_clients_at_most(clients: Clients) -> None:
+    clients.conn.execute(
+        """
+        with made as (
+          insert into gapless.member
+            (member_id, kind, token_digest, name, ttl, expires_at, backend_pid, sessions)
+          select gen_random_uuid(), 'client', sha256('x'), 'one of many', '1 h',
+            clock_timestamp() + interval '1 h', 0, 0
+          from generate_series(1, 1000)
+          returning member_id
+        )
+        insert into gapless.member_group (member_id, group_id, topic_id)
+        select m.member_id, g.group_id, g.topic_id from made m, gapless.consumer_group g
+        """
+    )
+    with refused("GL409"):
+        clients.join()
+
+
 def test_a_transaction_with_an_old_snapshot_is_refused(clients: Clients) -> None:
     one = clients.join()
     with pytest.raises(psycopg.Error, match="READ COMMITTED"), clients.conn.transaction():
@@ -430,6 +670,8 @@ def test_status_and_doctor_know_a_client(clients: Clients, conn: Connection) -> 
     one.poll()
     (member,) = clients.rows("select kind, is_present, owned from gapless.members")
     assert member == ("client", True, 1)
+    (shown,) = to_document(snapshot(conn))["members"]
+    assert (shown["member"], shown["kind"], shown["state"]) == ("node one", "client", "active")
     assert clients.rows("select owner, is_held from gapless.leases") == [("node one", True)]
     assert clients.rows("select * from gapless.check_leases()") == []
     assert clients.one("select supervisors from gapless.sessions_needed(1, 1, '{}', '{}', 1)") == 1

@@ -129,6 +129,8 @@ def test_switched_off_the_rows_go_in_steps_and_it_can_be_switched_on_again(kept:
         ops.alter_topic(world.conn, name, compact=True)
     (info,) = ops.list_compactions(world.conn)
     assert not info.is_on
+    # Whoever looked before it was switched off, and has the lock now.
+    assert world.value("select gapless.compact_partition(%s, 0, 9)", world.topic.topic_id) == 0
     assert kept.compact(5) == 3
     assert world.rows("select from gapless.latest") == []
     assert kept.info() is None
@@ -136,6 +138,9 @@ def test_switched_off_the_rows_go_in_steps_and_it_can_be_switched_on_again(kept:
     kept.compact()
     assert kept.latest() == kept.fold()
     assert "key 1" not in kept.latest()
+    # Whoever looked before it was switched on again.
+    assert world.value("select gapless.forget_latest(%s, 99)", world.topic.topic_id) == 0
+    assert kept.latest() == kept.fold()
 
 
 def test_retention_drops_what_was_taken_in_and_nothing_else(kept: Kept) -> None:
@@ -162,6 +167,7 @@ def test_one_transaction_at_a_time_has_a_partition_and_sees_it_switched_off(kept
     """A step that began before does not put rows in after the last was removed."""
     kept.put(("a", 1))
     name = kept.world.topic.name
+    kept.world.conn.execute("set statement_timeout = '60s'")  # a wait for the other has no end
     with connect(kept.world.dsn, role="test") as other:
         other.execute("begin")
         other.execute("select gapless.compact()")

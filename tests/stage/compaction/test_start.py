@@ -15,6 +15,7 @@ from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
 from gapless.lease import hold
+from gapless.log.event import NewEvent
 from gapless.log.topics import set_partitions
 from gapless.ops.place import Point
 from stage.compaction.kept import DELETED, Kept
@@ -86,17 +87,42 @@ def test_it_reads_the_latest_of_each_key_and_then_the_log(
     group.conn.close()
 
 
+def test_unit_that_was_taken_in_halfway_comes_from_the_log_whole(kept: Kept) -> None:
+    kept.put(("other", "old"))
+    kept.world.events([NewEvent(payload=n, key=key) for n, key in enumerate(KEYS)])
+    assert kept.world.value("select gapless.compact(4)") == 4
+    group, seen = begin(kept), Seen()
+    assert upto(group) == 2
+    drain(group, seen)
+    assert seen.places == [(1, 1, 1), *[(offset, 2, 7) for offset in range(2, 8)]]
+    group.conn.close()
+
+
+def test_paused_it_stays_where_it_is_among_the_latest(kept: Kept) -> None:
+    kept.put(*[(key, n) for n, key in enumerate(KEYS)])
+    kept.compact()
+    group, seen = begin(kept), Seen()
+    group.step(seen.handler(), batch_size=2)
+    kept.world.value("select gapless.pause(%s)", group.name)
+    assert group.step(seen.handler(), batch_size=2).outcome == "idle"
+    assert (group.next_offset(), len(seen.values)) == (3, 2)
+    kept.world.value("select gapless.resume(%s)", group.name)
+    drain(group, seen)
+    assert [value for _, value in seen.values] == list(range(6))
+    group.conn.close()
+
+
 def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
     kept.put(*[(key, "old") for key in KEYS])
     kept.compact()
     group, seen = begin(kept), Seen()
     group.step(seen.handler(), batch_size=2)
-    kept.put((KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], DELETED))
+    kept.put((KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], DELETED), (KEYS[0], "newer"))
     kept.compact()
-    drain(group, seen, batch_size=2)
+    drain(group, seen, batch_size=4)  # no row of latest but those below the log's beginning
     assert seen.values == [
         (KEYS[0], "old"), (KEYS[1], "old"), (KEYS[2], "old"), (KEYS[5], "old"),
-        (KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], None),
+        (KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], None), (KEYS[0], "newer"),
     ]  # fmt: skip
     group.conn.close()
 
