@@ -24,7 +24,7 @@ begin
   set state = _state,
     attempts = d.attempts + _counted::int,
     crashes = 0,
-    epoch = null,
+    epoch = null,    -- whoever had it in hand ends it no more, whatever becomes of it
     next_attempt_ts = case
       when _state = 'waiting' then now_ts + coalesce(_retry_after, '0 s')
     end,

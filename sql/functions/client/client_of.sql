@@ -32,6 +32,7 @@ begin
       here.name, round(extract(epoch from clock_timestamp() - here.expires_at)::numeric, 1)
       using errcode = 'GL006';
   end if;
+  perform gapless.bound_idle(here.ttl);
   member_id := here.member_id;
   name := here.name;
   expires_at := here.expires_at;

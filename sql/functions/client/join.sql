@@ -23,6 +23,7 @@ begin
   if ("join".ttl between interval '3 s' and interval '1 h') is not true then
     raise exception 'a ttl is from 3 s to 1 h, not %', coalesce("join".ttl::text, 'null') using errcode = 'GL400';
   end if;
+  "join".ttl := make_interval(secs => extract(epoch from "join".ttl));    -- a month less 30 days is no ttl
   if length("join".name) > 100 or "join".name = '' or "join".name ~ '[[:cntrl:]]' then
     raise exception 'a name of a member has 1 to 100 characters, none of them a control character'
       using errcode = 'GL400';
@@ -41,6 +42,7 @@ begin
       using errcode = 'GL409';
   end if;
 
+  perform gapless.bound_idle(interval '5 s');
   member_id := gen_random_uuid();
   expires_at := clock_timestamp() + "join".ttl;
   insert into gapless.member as m

@@ -28,6 +28,12 @@ begin
     when here.direct then
       format('topic "%s" has direct messages, which only a supervisor (gapless run) tells apart', here.name)
     when exists (
+      select from gapless.consumer_offsets c
+      where c.group_id = _group_id and c.topic_id = _topic_id and c.next_offset < c.latest_upto
+    ) then
+      format('group "%s" begins with the newest event of each key, which only a supervisor (gapless run) reads: '
+        'join when it has come to the log', _group_id)
+    when exists (
       select from gapless.group_filter f where f.group_id = _group_id and f.topic_id = _topic_id
     ) or exists (
       select from gapless.consumer_offsets c

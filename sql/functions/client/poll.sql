@@ -2,9 +2,9 @@
 --   select * from gapless.poll('gm_…', max_events => 100);
 -- A unit (one publishing transaction's events of a partition) is first_offset to last_offset. When it is handled, and
 -- all before it in the partition: gapless.commit(token, partition_id, last_offset + 1). What is not committed comes
--- again with the next poll, alone, with attempt one higher: so a lost answer loses nothing. A unit with redriven
--- comes from the dead letter queue, out of order, and ends with gapless.commit_redriven(token, partition_id,
--- first_offset). What cannot be handled: gapless.reject_unit().
+-- again with the next poll, alone, with attempt one higher: so a lost answer loses nothing. One under which a member
+-- went away comes with nothing beside it. A unit with redriven comes from the dead letter queue, out of order, and ends
+-- with gapless.commit_redriven(token, partition_id, first_offset). What cannot be handled: gapless.reject_unit().
 -- max_events (1 to 10000): the last unit is whole even if it is longer. partitions: only of these; a client that is at
 -- work on one names the others. Of those that are not left out what is in hand is forgotten if another member is to
 -- have them. No row: nothing new, or a notice that says why a partition stands still; heartbeat() says that too.
@@ -26,7 +26,9 @@ declare
   here record;
   crashes_max int;
   left_events int := poll.max_events;
+  most int;
   given int;
+  suspect int;    -- the partition of a unit under which a member went away
   reason text;
 begin
   if (poll.max_events between 1 and 10000) is not true then
@@ -38,12 +40,32 @@ begin
   perform gapless.take_leases(me.member_id, me.group_id, me.topic_id, poll.partitions);
   select g.max_crashes into crashes_max from gapless.consumer_group g
   where g.group_id = me.group_id and g.topic_id = me.topic_id;
+  -- Such a unit comes with nothing beside it, of no partition, once: if this member goes away too, nothing else is
+  -- blamed for it. What this member had already does not count: who polls again gets the others, too.
+  select l.partition_id into suspect
+  from gapless.lease l
+  join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  left join lateral (
+    select d.crashes, d.epoch from gapless.letters_due(l.group_id, l.topic_id, l.partition_id, 1) f
+    join gapless.dead_letter d
+      on (d.group_id, d.topic_id, d.partition_id) = (l.group_id, l.topic_id, l.partition_id)
+        and d.first_offset = f.first_offset
+  ) letter on true
+  left join gapless.delivery d
+    on letter.crashes is null and not d.finished and d.first_offset = c.next_offset
+      and (d.group_id, d.topic_id, d.partition_id) = (l.group_id, l.topic_id, l.partition_id)
+  where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id
+    and l.target = me.member_id and (poll.partitions is null or l.partition_id = any (poll.partitions))
+    and coalesce(letter.crashes, d.crashes) > 0 and coalesce(letter.epoch, d.epoch) is distinct from l.epoch
+  order by random()
+  limit 1;
   for here in
     select l.partition_id, l.epoch, l.token
     from gapless.lease l
     where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id
       and l.target = me.member_id and (poll.partitions is null or l.partition_id = any (poll.partitions))
-    order by random()    -- so that none waits forever behind one that is always full
+    -- At random, so that none waits forever behind one that is always full.
+    order by l.partition_id is distinct from suspect, random()
   loop
     exit when left_events <= 0;
     perform from gapless.consumer_offsets c
@@ -52,23 +74,25 @@ begin
     for update skip locked;
     continue when not found;    -- a seek has it; or its row is gone
     continue when gapless.is_paused(me.group_id, me.topic_id, here.partition_id);
+    most := case when here.partition_id = suspect then 1 else left_events end;
     return query
     select here.partition_id, a.c_offset, a.first_offset, a.last_offset, a.attempt, true, a.key, a.event_type,
       a.payload, a.headers, a.host_id, a.user_id, a.transaction_id, a.created_ts
     from gapless.hand_out_again(
-      me.group_id, me.topic_id, here.partition_id, here.epoch, here.token, left_events, crashes_max, me.name
+      me.group_id, me.topic_id, here.partition_id, here.epoch, here.token, most, crashes_max, me.name
     ) a;
     get diagnostics given = row_count;
     left_events := left_events - given;
-    exit when left_events <= 0;
+    exit when left_events <= 0 or given > 0 and here.partition_id = suspect;
     return query
     select here.partition_id, a.c_offset, a.first_offset, a.last_offset, a.attempt, false, a.key, a.event_type,
       a.payload, a.headers, a.host_id, a.user_id, a.transaction_id, a.created_ts
     from gapless.hand_out(
-      me.group_id, me.topic_id, here.partition_id, here.epoch, here.token, left_events, crashes_max, me.name
+      me.group_id, me.topic_id, here.partition_id, here.epoch, here.token, most, crashes_max, me.name
     ) a;
     get diagnostics given = row_count;
     left_events := left_events - given;
+    exit when given > 0 and here.partition_id = suspect;
   end loop;
   if left_events = poll.max_events then
     select format('partition %s: %s', l.partition_id, l.error) into reason

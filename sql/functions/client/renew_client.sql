@@ -18,6 +18,7 @@ begin
     _expires_at := now_ts + _ttl;
   end if;
   if gapless.watch(_member_id) then
+    perform gapless.bound_idle(interval '5 s');
     perform gapless.evict(_member_id);
     perform gapless.sync(_group_id, _topic_id);
   end if;

@@ -11,7 +11,7 @@ begin
   if substring(_token from 4 for 32) is distinct from lower(replace(_member_id, '-', ''))
     or exists (
       select from gapless.member_group mg
-      where mg.member_id::text = lower(_member_id) and mg.group_id <> _group_id
+      where replace(mg.member_id::text, '-', '') = substring(_token from 4 for 32) and mg.group_id <> _group_id
     )
   then
     raise exception 'the token is not of a member of group "%" that has this id', _group_id using errcode = 'GL404';

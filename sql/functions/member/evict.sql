@@ -31,6 +31,12 @@ begin
   for other in
     select m.* from gapless.member m
     where m.member_id <> _me
+      -- Only of whom there is something to decide: of the others the next heartbeat would wait for the caller's
+      -- COMMIT, which may be a client's.
+      and (
+        m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
+        or m.kind <> 'client' and pg_try_advisory_xact_lock_shared(7427002, m.member_no)
+      )
     order by m.member_no
     for update skip locked
   loop
