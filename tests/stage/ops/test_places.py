@@ -54,5 +54,5 @@ def test_a_point_is_one_thing() -> None:
     for said in ({}, {"end": "latest", "offset": 3}, {"offset": 3, "transaction": uuid4()}):
         with pytest.raises(UsageError, match="a point is one of these"):
             Point(**said)
-    with pytest.raises(UsageError, match="earliest or latest"):
+    with pytest.raises(UsageError, match="earliest, latest or latest-per-key"):
         Point(end="newest")
