@@ -31,6 +31,7 @@ PAYLOAD_BYTES = 300
 REQUESTS_PER_S_MIN = 1000
 WHAT = f"one endpoint, one worker, {CONCURRENCY} requests at a time"
 
+_SECRET_NAME = "BENCH_WEBHOOK_SECRET"
 _SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 _ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -42,8 +43,7 @@ _numbers = count(1)
 def run(setup: Setup) -> list[Figure]:
     """Deliver a topic's units, one event each, from its first one on, over and over."""
     events = setup.pick(200, 8_000, 30_000)
-    os.environ["GAPLESS_BENCH_SECRET"] = _SECRET
-    with setup.database("webhooks") as dsn, _endpoint() as (url, requests):
+    with setup.database("webhooks") as dsn, _endpoint() as (url, requests), _secret():
         make_topic(dsn, "outbox", partitions=PARTITIONS)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
         results = [_delivered(dsn, url, requests, events) for _ in range(setup.rounds)]
@@ -58,6 +58,16 @@ def run(setup: Setup) -> list[Figure]:
     ]
 
 
+@contextmanager
+def _secret() -> Iterator[None]:
+    """Let the workers, which are forked from here, find the webhooks' secret."""
+    os.environ[_SECRET_NAME] = _SECRET
+    try:
+        yield
+    finally:
+        del os.environ[_SECRET_NAME]
+
+
 def _delivered(dsn: str, url: str, requests: Callable[[], int], events: int) -> Drained:
     """Let a new webhook be called with all there is; count from the first request that comes."""
     name = f"bench-{next(_numbers)}"
@@ -67,7 +77,7 @@ def _delivered(dsn: str, url: str, requests: Callable[[], int], events: int) -> 
             name,
             "outbox",
             url,
-            secrets=["env:GAPLESS_BENCH_SECRET"],
+            secrets=[f"env:{_SECRET_NAME}"],
             concurrency=CONCURRENCY,
             allow_http=True,
             start="earliest",

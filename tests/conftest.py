@@ -221,6 +221,16 @@ def nothing_armed() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def same_environment() -> Iterator[None]:
+    """Undo what a test, or what it calls, did to the environment: the next one counts on it."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
     """Fail a test that leaves a child process behind."""
     before = _children()

@@ -8,6 +8,7 @@ import pytest
 from psycopg import Connection
 
 import gapless
+from gapless.consume.queue import drive
 from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
@@ -16,7 +17,13 @@ from support.queue import join, publish
 
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
-def test_shares(conn: Connection, delivery: Literal["exactly-once", "at-least-once"]) -> None:
+def test_shares(
+    conn: Connection,
+    delivery: Literal["exactly-once", "at-least-once"],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A turn takes one batch here: as many as fit into its time would depend on the machine."""
+    monkeypatch.setattr(drive, "GOES_ON_S", 0.0)
     for topic in ("urgent", "mails"):
         conn.execute("select gapless.create_topic(%s, 1)", [topic])
         publish(conn, topic, 1, 80)
@@ -44,5 +51,5 @@ def test_shares(conn: Connection, delivery: Literal["exactly-once", "at-least-on
     last = len(handled) - handled[::-1].index("urgent")
     shared = handled[:last]
     assert shared.count("urgent") == 80
-    assert 20 <= shared.count("mails") <= 45, "a third of them, in the steps of a turn"
+    assert 24 <= shared.count("mails") <= 30, "a third of them"
     assert "mails" in handled[:40], "it does not wait until the other is empty"
