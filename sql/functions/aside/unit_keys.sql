@@ -14,10 +14,12 @@ set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
+declare
+  _is_any_held boolean := gapless.holds_keys(_group_id, _topic_id, _partition_id);
 begin
   return query
   select t.unit, t.digest,
-    gapless.is_behind(_group_id, _topic_id, _partition_id, t.unit, t.digest)
+    _is_any_held and gapless.is_behind(_group_id, _topic_id, _partition_id, t.unit, t.digest)
   from (
     select distinct u.unit, o.digest
     from unnest(_message_ids, _first_offsets) as u (id, unit)
