@@ -39,7 +39,7 @@ def run(setup: Setup) -> list[Figure]:
         for size in SIZES:
             statements = max(min(rows // size, setup.pick(20, 500, 2_000)), 1)
             runs: dict[str, Callable[[], float]] = {
-                name: partial(_row_us, conn, insert, size, statements)
+                name: partial(insert_us, conn, insert, size, statements)
                 for name, insert in INSERTS.items()
             }
             took = alternate(setup.rounds, runs)
@@ -55,7 +55,7 @@ def run(setup: Setup) -> list[Figure]:
     return figures
 
 
-def _row_us(conn: Connection[Any], name: str, size: int, statements: int) -> float:
+def insert_us(conn: Connection[Any], name: str, size: int, statements: int) -> float:
     """Return the time that a row takes, from the statement to the end of its COMMIT."""
     insert = query(name)
     conn.execute(query("capture_clear"))

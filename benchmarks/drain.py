@@ -12,8 +12,9 @@ from psycopg import Connection
 
 import gapless
 from benchmarks import counters
-from benchmarks.cost import Cost, Meter
+from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.crew import Job, crew
+from benchmarks.figure import Figure, Target
 from benchmarks.queries import query
 from benchmarks.supervised import supervised
 from gapless.consume.unit import Unit
@@ -30,6 +31,26 @@ class Drained(NamedTuple):
 
     per_s: float
     cost: Cost
+
+
+def drained_figures(
+    what: str,
+    ours: Sequence[Drained],
+    theirs: Sequence[Drained],
+    against: str,
+    target: Target | None = None,
+) -> list[Figure]:
+    """Return rate, CPU and WAL an event as figures."""
+    rate = Figure(
+        what=what,
+        unit="events/s",
+        ours=tuple(each.per_s for each in ours),
+        baseline=tuple(each.per_s for each in theirs),
+        against=against,
+        target=target,
+    )
+    costs = cost_figures(what, [x.cost for x in ours], [x.cost for x in theirs], against)
+    return [rate, *costs]
 
 
 def noop(_unit: Unit, _conn: Connection[Any]) -> None:

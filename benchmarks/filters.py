@@ -7,8 +7,7 @@ from functools import partial
 import psycopg
 
 import gapless
-from benchmarks.cost import cost_figures
-from benchmarks.drain import Drained, decoding, drain, new_group, noop
+from benchmarks.drain import Drained, decoding, drain, drained_figures, new_group, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import query
@@ -70,16 +69,5 @@ def _read(dsn: str, make: partial[Handler], events: int) -> Drained:
 def _figures(
     results: dict[str, tuple[Drained, ...]], name: str, against: str, target: Target | None
 ) -> list[Figure]:
-    ours, theirs = results[name], results[against]
-    rate = Figure(
-        what=f"200 types, batch {BATCH}: {name}",
-        unit="events/s",
-        ours=tuple(each.per_s for each in ours),
-        baseline=tuple(each.per_s for each in theirs),
-        against=against,
-        target=target,
-    )
-    costs = cost_figures(
-        rate.what, [each.cost for each in ours], [each.cost for each in theirs], against
-    )
-    return [rate, costs[0]]
+    what = f"200 types, batch {BATCH}: {name}"
+    return drained_figures(what, results[name], results[against], against, target)[:2]

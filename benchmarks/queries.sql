@@ -594,3 +594,86 @@ insert into bench_http_queue (payload) values (%(payload)s)
 
 -- name: http_queue_behind
 select q.id, q.payload::text from bench_http_queue q where q.id > $1 order by q.id limit 1000
+
+-- name: give_keys
+-- Events of so many keys, evenly; before anybody reads.
+update gapless.outbox_message_t o set key = 'key-' || o.id %% %(keys)s::int
+
+-- name: compaction_restart
+-- As it is when compaction has just been switched on.
+truncate gapless.latest;
+update gapless.compaction set next_offset = 1, keys = 0, keyless = 0
+
+-- name: compaction_upsert_restart
+truncate baseline.newest;
+update baseline.newest_place set upto = 0
+
+-- name: compaction_upsert
+-- The events of the next step, as many as a good engineer would take: by their ids, which no other writer is
+-- behind here, each key once, and the place in the same transaction.
+with step as materialized (
+  select o.id, o.key, o.payload, o.headers from gapless.outbox_message_t o
+  where o.id > %(after)s order by o.id limit %(events)s
+),
+put as (
+  insert into baseline.newest (key, id, payload, headers)
+  select distinct on (s.key) s.key, s.id, s.payload, s.headers from step s order by s.key, s.id desc
+  on conflict (key) do update set id = excluded.id, payload = excluded.payload, headers = excluded.headers
+),
+moved as (
+  update baseline.newest_place set upto = (select max(s.id) from step s)
+)
+select max(s.id), count(*) from step s
+
+-- name: subscribe_by_sql_and_value
+-- A subscription of each customer, of few texts: the value is looked up, then the condition is asked.
+select count(
+  gapless.subscribe(
+    %(group)s, 'outbox', 'customer ' || n, '{"customer": "$.customer_id"}', jsonb_build_object('customer', n),
+    sql_condition => format(
+      '(e.payload ->> ''customer_id'')::int + %%1$s = (s.params ->> ''customer'')::int + %%1$s', n %% %(texts)s::int
+    )
+  )
+)
+from generate_series(0, %(customers)s::int - 1) n
+
+-- name: subscribe_by_sql
+-- Nothing is looked up: each condition is asked of each event, and one event of ten matches each.
+select count(
+  gapless.subscribe(
+    %(group)s, 'outbox', 'remainder ' || n, params => jsonb_build_object('remainder', n),
+    sql_condition => format(
+      '(e.payload ->> ''customer_id'')::int %%%% %%2$s + %%1$s = (s.params ->> ''remainder'')::int + %%1$s', n,
+      %(texts)s::int
+    )
+  )
+)
+from generate_series(0, %(texts)s::int - 1) n
+
+-- name: subscribe_by_jsonpath
+select count(
+  gapless.subscribe(
+    %(group)s, 'outbox', 'remainder ' || n, params => jsonb_build_object('remainder', n),
+    condition => format('$.customer_id %%%% %%2$s + %%1$s == $remainder + %%1$s', n, %(texts)s::int)
+  )
+)
+from generate_series(0, %(texts)s::int - 1) n
+
+-- name: attach_fill
+insert into public.attached (customer, body)
+select 'customer ' || n %% 1000, jsonb_build_object('n', n, 'pad', repeat('x', 200))
+from generate_series(1, %(rows)s) n
+
+-- name: attach_at_once
+insert into gapless.outbox_message_t (topic_id, key, payload)
+select 1, a.customer, a.body::json from public.attached a order by a.id
+
+-- name: attach_insert_attached
+insert into public.attached (customer, body)
+select 'customer ' || n %% 1000, jsonb_build_object('n', n, 'pad', repeat('x', 200))
+from generate_series(1, %(rows)s) n
+
+-- name: attach_insert_plain
+insert into public.unattached (customer, body)
+select 'customer ' || n %% 1000, jsonb_build_object('n', n, 'pad', repeat('x', 200))
+from generate_series(1, %(rows)s) n

@@ -60,6 +60,11 @@ def _read(dsn: str, function: Callable[..., None], events: int, customers: int) 
             conn.execute(query("make_group"), {"group": group})
             conn.execute(query("subscribe_customers"), {"group": group, "customers": customers})
             conn.execute(query("analyze"))
+    return read(dsn, function, group, events)
+
+
+def read(dsn: str, function: Callable[..., None], group: str, events: int) -> Drained:
+    """Let a group read all there is."""
     made: Handler = gapless.handler(topic="outbox", group=group, batch_size=BATCH)(function)
     return drain(dsn, [made], events=events, partitions=1)
 
@@ -78,14 +83,15 @@ def _figures(results: dict[str, tuple[Drained, ...]], name: str) -> list[Figure]
         Figure(
             what=name,
             unit="µs server CPU/event",
-            ours=_server(ours),
-            baseline=_server(theirs),
+            ours=server_us(ours),
+            baseline=server_us(theirs),
             against=NONE,
             target=Target("value", at_most=SERVER_US_MAX),
         ),
     ]
 
 
-def _server(results: tuple[Drained, ...]) -> tuple[float, ...]:
+def server_us(results: tuple[Drained, ...]) -> tuple[float, ...]:
+    """Return the CPU time of the server for an event, where it can be had."""
     found = (each.cost.server_us for each in results)
     return tuple(each for each in found if each is not None)

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import consume, counters, idle, jobs, latency, queue_held, queue_ways, relay
+from benchmarks import (
+    attach,
+    compaction,
+    conditions,
+    consume,
+    counters,
+    idle,
+    jobs,
+    latency,
+    queue_held,
+    queue_ways,
+    relay,
+)
 from benchmarks.__main__ import NAMES, benchmark
 from benchmarks.bare import COMMITTED
 from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
@@ -32,6 +44,9 @@ RIVALS = {
     "jobs": {jobs.HANDLED, jobs.ALONE, jobs.PUBLISHED, jobs.INDEXED, jobs.STATUS, jobs.DECODED},
     "queue": {queue_ways.DELETED, queue_ways.MARKED, queue_held.START},
     "consume": {*consume.RIVALS},
+    "conditions": {conditions.IN_JSONPATH, conditions.NONE},
+    "compaction": {compaction.UPSERT},
+    "attach": {attach.AT_ONCE, attach.NOTHING},
     "groups": {counters.NAME, counters.WELL, COMMITTED},
     "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},
     "latency": {*map(counters.polled, counters.RESTS_MS), relay.AS_MANY, latency.NOTIFY},

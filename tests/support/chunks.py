@@ -27,3 +27,13 @@ def next_chunk(conn: Connection[Any]) -> None:
         " from gapless.chunk c, gapless.outbox_message_id_seq s where c.upto > s.last_value"
     )
     create_chunks(conn)
+
+
+def near_the_end(conn: Connection[Any], *, events: int) -> None:
+    """Let so many more events be the last of this chunk."""
+    create_chunks(conn)
+    conn.execute(
+        "select setval('gapless.outbox_message_id_seq', min(c.upto) - %s, false)"
+        " from gapless.chunk c, gapless.outbox_message_id_seq s where c.upto > s.last_value",
+        [events],
+    )

@@ -1,9 +1,8 @@
--- Take events of compacted topics into latest, events_max at most, and remove what is kept of topics that are
--- compacted no
--- longer, as many rows at most: one step, in the caller's transaction. Returns how many it was, 0 when there is
--- nothing
--- to do now; null: no topic is compacted.
+-- Take events of compacted topics into latest, events_max at most, and remove what is kept of topics that are compacted
+-- no longer, as many rows at most: one step, in the caller's transaction. Returns how many it was, 0 when there is
+-- nothing to do now; null: no topic is compacted. To do all of it, call it until it returns 0, and commit each time.
 -- Again: at any time, by anybody; the place of a partition moves in the same transaction. Needs READ COMMITTED.
+-- Raises GL400 for what is out of range.
 -- locks: the compaction rows of what it takes in; what somebody else has locked is left
 create or replace function gapless.compact(events_max int default 2000)
 returns bigint
@@ -16,6 +15,11 @@ declare
   part record;
 begin
   perform gapless.require_read_committed('compact');
+  -- A step is one transaction: what it holds, and what a kill undoes, has a bound.
+  if (events_max between 1 and 10000) is not true then
+    raise exception 'events_max is from 1 to 10000, not %', coalesce(events_max::text, 'null')
+      using errcode = 'GL400';
+  end if;
   -- Partitions that the topic got since. Nothing of them was dropped: retention waits for this row.
   insert into gapless.compaction (topic_id, partition_id, next_offset)
   select t.topic_id, p, gapless.log_first(t.topic_id, p)

@@ -109,6 +109,23 @@ _TABLE = (
         "For how long the oldest chunk has been kept beyond its topics' retention, for a group "
         "or a pipeline that is behind; 0 when nobody holds it.",
     ),
+    # Compacted topics.
+    Metric(
+        "gapless_compaction_lag_events", "gauge", ("topic",), "log",
+        "Events of a compacted topic that have an offset and were not taken in yet.",
+    ),
+    Metric(
+        "gapless_compaction_standstill_seconds", "gauge", ("topic",), "log",
+        "For how long there have been such events and none was taken in; 0 without any.",
+    ),
+    Metric(
+        "gapless_compaction_keys", "gauge", ("topic",), "log",
+        "Keys of which the newest event is kept.",
+    ),
+    Metric(
+        "gapless_compaction_bytes", "gauge", (), "log",
+        "Bytes on disk of what is kept of all compacted topics; missing without any.",
+    ),
     # Who works.
     Metric(
         "gapless_lease_owned", "gauge", GROUP, "here",

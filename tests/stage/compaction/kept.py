@@ -68,6 +68,11 @@ class Kept:
 
     def drop(self) -> list[str]:
         """Let retention drop all that may go of what was published."""
+        self.complete()
+        return apply_retention(self.world.conn, Keep(letters_s=1, audit_s=1))
+
+    def complete(self) -> None:
+        """Let all that was published be old enough to go, and its chunks be complete."""
         next_chunk(self.world.conn)
         self.world.conn.execute(
             "update gapless.topic set retention = interval '1 microsecond' where name = %s",
@@ -79,4 +84,3 @@ class Kept:
             assert monotonic() - began < bounded_patience(60.0), "the chunk is never complete"
             self.put((None, "is in the next chunk"))
             self.world.value("select gapless.close_chunks()")
-        return apply_retention(self.world.conn, Keep(letters_s=1, audit_s=1))

@@ -185,6 +185,16 @@ def test_it_needs_read_committed(kept: Kept) -> None:
         kept.world.conn.execute("select gapless.compact()")
 
 
+@pytest.mark.parametrize("events_max", [None, 0, -1, 10_001])
+def test_step_without_a_bound_is_refused(kept: Kept, events_max: int | None) -> None:
+    """It would take in all there is in one transaction, or nothing for ever."""
+    kept.put(("a", 1))
+    with pytest.raises(psycopg.Error, match="events_max is from 1 to 10000") as refused:
+        kept.world.value("select gapless.compact(%s)", events_max)
+    assert refused.value.sqlstate == "GL400"
+    assert kept.info()["lag"] == 1
+
+
 def test_units_larger_than_a_step(kept: Kept) -> None:
     kept.world.events([NewEvent(payload=n, key=KEYS[n % 3]) for n in range(20)])
     kept.compact(3)

@@ -16,10 +16,12 @@ from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
 from gapless.lease import hold
 from gapless.log.event import NewEvent
+from gapless.log.retention import Keep, apply_retention
 from gapless.log.topics import set_partitions
 from gapless.ops.place import Point
 from stage.compaction.kept import DELETED, Kept
 from stage.consume.world import Group, World, make_handler
+from support.chunks import near_the_end
 from support.turn import turn
 
 KEYS = [f"key {n}" for n in range(6)]
@@ -95,6 +97,49 @@ def test_unit_that_was_taken_in_halfway_comes_from_the_log_whole(kept: Kept) -> 
     assert upto(group) == 2
     drain(group, seen)
     assert seen.places == [(1, 1, 1), *[(offset, 2, 7) for offset in range(2, 8)]]
+    group.conn.close()
+
+
+@pytest.mark.parametrize("half", [4, 300])
+def test_retention_amid_a_unit_of_two_chunks_in_which_the_compactor_stands(
+    kept: Kept, half: int
+) -> None:
+    """Nothing of it goes until it was taken in whole: who begins meanwhile gets it whole (I5)."""
+    world = kept.world
+    near_the_end(world.conn, events=half)
+    # A third of the keys have values in both halves: the newer one is in the second.
+    values = [(f"key {n % (half // 2 * 3)}", n) for n in range(2 * half)]
+    world.events([NewEvent(payload=n, key=key) for key, n in values])
+    first, end, last = world.rows(
+        "select min(o.id), (select min(upto) from gapless.chunk), max(o.id)"
+        " from gapless.outbox_message_t o"
+    )[0]
+    assert first < end <= last
+    kept.complete()
+    amid = []
+    for upto in (half - 1, half + half // 2):
+        while (now := world.value("select next_offset from gapless.compaction")) <= upto:
+            assert world.value("select gapless.compact(%s)", upto + 1 - now)
+        assert world.value("select gapless.drop_chunk()") is None
+        (reasons,) = world.rows("select reasons from gapless.retention_plan() order by upto")[0]
+        waits = f"compaction of topic orders has yet to take in {2 * half - upto} events"
+        assert any(waits in each for each in reasons)
+        amid.append(begin(kept))
+        assert amid[-1].next_offset() == 1
+    kept.compact()
+    assert world.value("select gapless.drop_chunk()") is None, "two groups have yet to read it"
+    for group in amid:
+        seen = Seen()
+        drain(group, seen)
+        assert [value for key, value in seen.values if key] == [*range(2 * half)]
+        assert {each[1:] for each in seen.places[: 2 * half]} == {(1, 2 * half)}
+        group.conn.close()
+    assert apply_retention(world.conn, Keep(letters_s=1, audit_s=1))
+    group, seen = begin(kept), Seen()
+    drain(group, seen)
+    found = [each for each in seen.values if each[0]]
+    assert dict(found) == dict(values)
+    assert len(found) == len(dict(values))
     group.conn.close()
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from psycopg import Connection
 
+from gapless.log.compaction import set_compaction
 from gapless.telemetry.names import METRICS
 from stage.observe.conftest import Scrape, Watch, order
 from stage.observe.test_metrics import scrape_of_groups, until_passed
@@ -31,6 +32,7 @@ WANTED = {
     "GaplessHeldSnapshot",
     "GaplessNoSequencer",
     "GaplessRetentionHeld",
+    "GaplessCompactionStands",
 }
 
 
@@ -65,6 +67,7 @@ def labels(expression: str) -> set[str]:
 
 @pytest.fixture
 def scrape(watch: Watch, conn: Connection) -> Scrape:
+    set_compaction(conn, "orders", compact=True)
     watched = watch()
     watched.until_ready()
     order(conn, 3)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from psycopg import Connection
 
+from gapless.log.compaction import set_compaction
 from gapless.telemetry.names import METRICS
 from stage.observe.conftest import APP, Scrape, Watch, Watched, order
 from stage.worker.fleet import until
@@ -40,6 +41,7 @@ def scrape_of_groups(watched: Watched) -> Scrape:
 
 
 def test_all_of_the_table_and_nothing_else(watch: Watch, conn: Connection) -> None:
+    set_compaction(conn, "orders", compact=True)
     watched = watch()
     watched.until_ready()
     order(conn, 10)

@@ -12,6 +12,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
+from gapless.status.compacting import Compacting
 from gapless.status.snapshot import Pending, Sequencing, Server
 
 R = TypeVar("R")
@@ -73,6 +74,7 @@ class DatabaseLook:
     letters: Sequence[LetterCount]
     pending: Sequence[Pending]
     chunks: ChunkState
+    compacting: Sequence[Compacting]
     sequencer: Sequencing
     server: Server
     standstill_s: Mapping[Key, float]
@@ -114,6 +116,7 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
         standings = _ask(conn, query("observe", "standings"), GroupStanding)
         letters = _ask(conn, query("observe", "letters"), LetterCount)
         pending = _ask(conn, query("status", "pending"), Pending)
+        compacting = _ask(conn, query("status", "compactions"), Compacting)
         found = standings.fetchall()
         one = _one(sequencer)
         return DatabaseLook(
@@ -123,6 +126,7 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
             # Snapshots of another cluster compare with nothing here.
             pending=[] if one.needs_rebase else pending.fetchall(),
             chunks=_one(chunks),
+            compacting=compacting.fetchall(),
             sequencer=one,
             server=_one(server),
             standstill_s=standstill.add(found, monotonic()),

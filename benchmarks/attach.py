@@ -1,0 +1,96 @@
+"""Attached outboxes: how fast rows that are there are copied, and what new ones cost to write."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from psycopg import Connection
+
+from benchmarks.capture import SIZES, insert_us
+from benchmarks.cost import Meter
+from benchmarks.drain import Drained, drained_figures
+from benchmarks.figure import Figure, alternate
+from benchmarks.fill import make_topic, sequence_all
+from benchmarks.queries import baseline, query
+from benchmarks.server import Setup
+from gapless.db.connect import connect
+from gapless.log.sequence import create_chunks
+from gapless.ops.attach import Wish, attach_table, detach_table
+
+TABLE = "public.attached"
+WISH = Wish(table=TABLE, topic="outbox", map={"key": "customer", "payload": "body"})
+AT_ONCE = "one INSERT … SELECT"
+NOTHING = "no trigger"
+INSERTS = {NOTHING: "attach_insert_plain", "ours": "attach_insert_attached"}
+
+
+def run(setup: Setup) -> list[Figure]:
+    """Attach a table with rows in it, over and over; then insert more, in three sizes."""
+    rows = setup.pick(2_000, 50_000, 300_000)
+    with setup.database("attach") as dsn, connect(dsn, role="bench") as conn:
+        make_topic(dsn, "outbox", partitions=8)
+        create_chunks(conn)
+        conn.execute(baseline("attach"))
+        conn.execute(query("attach_fill"), {"rows": rows})
+        conn.execute(query("vacuum"))
+        results = alternate(
+            setup.rounds,
+            {
+                AT_ONCE: partial(_at_once, dsn, conn, rows),
+                "ours": partial(_attach, dsn, conn, rows),
+            },
+        )
+        figures = drained_figures(
+            "rows that are there, copied and given offsets",
+            results["ours"],
+            results[AT_ONCE],
+            AT_ONCE,
+        )
+        _clear(conn)
+        attach_table(conn, WISH)
+        for size in SIZES:
+            statements = max(min(rows // size, setup.pick(20, 500, 2_000)), 1)
+            took = alternate(
+                setup.rounds,
+                {
+                    name: partial(insert_us, conn, insert, size, statements)
+                    for name, insert in INSERTS.items()
+                },
+            )
+            figures.append(
+                Figure(
+                    what=f"insert of {size} row{'s' if size > 1 else ''}, a transaction each",
+                    unit="µs/row",
+                    ours=took["ours"],
+                    baseline=took[NOTHING],
+                    against=NOTHING,
+                )
+            )
+    return figures
+
+
+def _attach(dsn: str, conn: Connection[Any], rows: int) -> Drained:
+    """Attach: copy what is there in steps, and make the trigger."""
+    _clear(conn)
+    began_s, meter = perf_counter(), Meter(dsn)
+    done = attach_table(conn, WISH)
+    took_s = perf_counter() - began_s
+    assert done.copied == rows
+    return Drained(rows / took_s, meter.of(rows))
+
+
+def _at_once(dsn: str, conn: Connection[Any], rows: int) -> Drained:
+    """Copy all rows in one transaction: what a migration by hand does while nobody writes."""
+    _clear(conn)
+    began_s, meter = perf_counter(), Meter(dsn)
+    conn.execute(query("attach_at_once"))
+    sequence_all(dsn)
+    return Drained(rows / (perf_counter() - began_s), meter.of(rows))
+
+
+def _clear(conn: Connection[Any]) -> None:
+    detach_table(conn, TABLE)
+    conn.execute(query("capture_clear"))
+    create_chunks(conn)
