@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from itertools import pairwise
+from itertools import chain, pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from gapless.log.event import NewEvent
 from gapless.ops.load import lines as lines_module
 from gapless.ops.load.batches import Batches
 from gapless.ops.load.lines import JsonLine, JsonLines
-from gapless.ops.load.parse import LineShape, parse_line
+from gapless.ops.load.parse import LineShape, elements, members_of, parse_line
 from gapless.ops.text import cut_to, plain, safe_json
 from support.examples import examples
 
@@ -49,6 +49,43 @@ def test_any_text_is_an_event_or_refused(line: str) -> None:
     for shape in (LineShape(), LineShape(payload_only=True), LineShape(key_field="k")):
         with contextlib.suppress(ValueError):
             assert parse_line(line, shape).payload
+
+
+PIECES = (
+    "", "{", "}", "[", "]", ",", ":", '"a"', '"b"', "1", "null", " ", "\n",
+    '{"a":1}', "NaN", "\ufeff",
+)  # fmt: skip
+
+
+def read_by_json(written: str) -> object:
+    """Return the value; None for what is no JSON, and "twice" for an object with a doubled name."""
+
+    def pairs(found: list[tuple[str, object]]) -> object:
+        return dict(found) if len(dict(found)) == len(found) else "twice"
+
+    with contextlib.suppress(ValueError):
+        found = json.loads(written, object_pairs_hook=pairs)
+        return None if "NaN" in written else found
+    return None
+
+
+def test_an_array_or_an_object_is_one_where_json_has_one() -> None:
+    """All texts of three pieces, in brackets, in braces, in neither; one needs more pieces."""
+    inner = ["".join(pieces) for pieces in product(PIECES, repeat=3)]
+    for written in ('{"a": 1, "a": 2}', *chain(*((t, f"[{t}]", f"{{{t}}}") for t in inner))):
+        found = read_by_json(written)
+        try:
+            texts = elements(written)
+        except ValueError:
+            assert not isinstance(found, list), written
+        else:
+            assert [read_by_json(each) for each in texts] == found, written
+        try:
+            parts = members_of(written, "")
+        except ValueError:
+            assert not isinstance(found, dict), written
+        else:
+            assert {name: read_by_json(own) for name, (_, own) in parts.items()} == found, written
 
 
 @given(st.text())

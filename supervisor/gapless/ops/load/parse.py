@@ -174,17 +174,11 @@ def elements(text: str) -> list[str]:
 
     Raises NotJsonError; ValueError for what is no array.
     """
-    if not isinstance(whole(text), list):
-        raise ValueError("not an array")  # noqa: TRY004 - it is the text that is wrong
-    found = []
-    at = _skip(text, text.index("[") + 1)
-    while text[at] != "]":
-        _, end = _DECODER.raw_decode(text, at)
-        found.append(text[at:end])
-        at = _skip(text, end)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return found
+    try:
+        return [own_text for _, _, own_text in _parts(text, "[]")]
+    except (ValueError, IndexError):
+        whole(text)  # says where it is wrong, if it is JSON it is something else
+        raise ValueError("not an array") from None
 
 
 def members_of(text: str, advice: str) -> dict[str, tuple[Any, str]]:
@@ -192,22 +186,49 @@ def members_of(text: str, advice: str) -> dict[str, tuple[Any, str]]:
 
     A number is text of the class Number. Raises NotJsonError; ValueError for what is no object.
     """
-    members: dict[str, tuple[Any, str]] = {}
-    if not isinstance(whole(text), dict):
-        raise ValueError(f"not an object; {advice}")  # noqa: TRY004 - it is the text that is wrong
-    # It is an object, so only the places of its members are looked for from here on.
-    at = _skip(text, text.index("{") + 1)
-    while text[at] != "}":
-        name, at = _DECODER.raw_decode(text, at)
-        begin = _skip(text, _skip(text, at) + 1)  # past the colon
-        value, end = _DECODER.raw_decode(text, begin)
-        if name in members:
-            raise ValueError(f"{name!r} stands there twice")
-        members[name] = (value, text[begin:end])
-        at = _skip(text, end)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
+    try:
+        parts = _parts(text, "{}")
+    except (ValueError, IndexError):
+        whole(text)
+        raise ValueError(f"not an object; {advice}") from None
+    members = {name: (value, own_text) for name, value, own_text in parts}
+    if len(members) < len(parts):
+        names = [name for name, _, _ in parts]
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise ValueError(f"{twice!r} stands there twice")
     return members
+
+
+def _parts(text: str, ends: str) -> list[tuple[str, Any, str]]:
+    """Return what an object ({}) or an array ([]) has: names ("" in an array), values, their texts.
+
+    Each value is read once. Raises ValueError or IndexError for what is something else: whole()
+    says where.
+    """
+    parts: list[tuple[str, Any, str]] = []
+    name = ""
+    at = _skip(text, _past(text, _skip(text, 0), ends[0]))
+    is_more = text[at] != ends[1]
+    while is_more:
+        if ends == "{}":
+            _past(text, at, '"')
+            name, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _past(text, _skip(text, at), ":"))
+        value, end = _DECODER.raw_decode(text, at)
+        parts.append((name, value, text[at:end]))
+        at = _skip(text, end)
+        is_more = text[at] == ","
+        if is_more:
+            at = _skip(text, at + 1)
+    if text[_past(text, at, ends[1]) :].strip(_BLANKS):
+        raise ValueError("more than one value")
+    return parts
+
+
+def _past(text: str, at: int, character: str) -> int:
+    if text[at] != character:
+        raise ValueError(f"no {character} at {at}")
+    return at + 1
 
 
 def whole(text: str) -> Any:
