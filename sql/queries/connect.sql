@@ -1,6 +1,7 @@
 -- name: guard_session
 -- A lock or an open transaction must not outlive its client (docs/leases.md): keepalives find a
 -- dead host, user_timeout a cut with data in flight, the check interval a client gone mid-query.
+-- The styles: psycopg reads times and intervals in these only; the order of day and month stays.
 do $$
 begin
   perform set_config('tcp_keepalives_idle', '5', false);
@@ -9,6 +10,8 @@ begin
   perform set_config('tcp_user_timeout', '10000', false);
   perform set_config('default_transaction_isolation', 'read committed', false);
   perform set_config('default_transaction_read_only', 'off', false);
+  perform set_config('datestyle', 'ISO', false);
+  perform set_config('intervalstyle', 'postgres', false);
   begin
     perform set_config('client_connection_check_interval', '500', false);
   exception when others then

@@ -60,7 +60,7 @@ from pathlib import Path
 from gapless.db.postgres import account
 from gapless.db.postgres.binaries import find_binaries, runnable_by
 from gapless.db.postgres.cluster import Cluster
-account._dies_with_us = lambda dies_by: None
+account.dies_with_us = lambda dies_by: None
 bindir = runnable_by(account.server_account(), find_binaries()).bindir
 Cluster(bindir, Path(sys.argv[1])).start()
 os._exit(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from gapless.cli.context import said_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.cli.parser import number, whole
@@ -44,4 +46,7 @@ def _demo(args: Args) -> int:
         keep=args.keep,
         gateway=args.gateway,
     )
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) != signal.SIG_IGN:  # such as SIGHUP under nohup
+            signal.signal(each, signal.default_int_handler)
     return play(programme, said_dsn(args))

@@ -33,7 +33,8 @@ def start_producers(dsn: str, limit: int | None, flights_per_s: float) -> list[A
 def _publish_share(
     dsn: str, limit: int | None, flights_per_s: float, share: int, began: float
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # sent to all: the demo ends us
+        signal.signal(each, signal.SIG_IGN)
     module = flights("flights")
     with psycopg.connect(dsn, autocommit=True) as conn:
         for number, flight in enumerate(module.read_flights(limit)):

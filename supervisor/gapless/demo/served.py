@@ -14,6 +14,7 @@ from time import monotonic, sleep
 
 from rich.console import Console
 
+from gapless.db.postgres.account import dies_with_us
 from gapless.errors import GaplessError
 
 START_S_MAX = 30.0
@@ -37,6 +38,7 @@ def gateway(screen: Console, dsn: str, folder: Path, address: str) -> Iterator[N
             stderr=output,
             env={**os.environ, "GAPLESS_DSN": dsn},
             start_new_session=True,  # Ctrl-C is for the demo, which then drains it
+            preexec_fn=dies_with_us(signal.SIGTERM),  # noqa: PLW1509 - kill -9, too
         )
     try:
         url = _url(process, log)

@@ -21,6 +21,7 @@ from psycopg.sql import SQL, Identifier
 
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
+from gapless.db.postgres.account import dies_with_us
 from gapless.demo.flights import examples, flights, flights_name
 from gapless.errors import GaplessError, UsageError
 from gapless.log.sequence import create_chunks
@@ -108,6 +109,7 @@ def crew(dsn: str, folder: Path) -> Iterator[RunningDemo]:
                         stderr=output,
                         env=environment,
                         start_new_session=True,  # Ctrl-C is for the demo, which then drains them
+                        preexec_fn=dies_with_us(signal.SIGTERM),  # noqa: PLW1509 - kill -9, too
                     )
                 )
             logs.append(log)

@@ -90,7 +90,7 @@ def spawn(
             group=None if account.is_ours else account.gid,
             extra_groups=None if account.is_ours else [],
             start_new_session=True,
-            preexec_fn=_dies_with_us(dies_by),  # noqa: PLW1509  # no other way to do it in time
+            preexec_fn=dies_with_us(dies_by),  # noqa: PLW1509  # no other way to do it in time
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConnectError(f"cannot run {argv[0]} as user {account.name}: {error}") from error
@@ -117,7 +117,8 @@ def _environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C"}
 
 
-def _dies_with_us(dies_by: signal.Signals) -> Callable[[], None] | None:
+def dies_with_us(dies_by: signal.Signals) -> Callable[[], None] | None:
+    """Return a preexec_fn: its child gets `dies_by` when this process is gone; None off Linux."""
     if sys.platform != "linux":
         return None
     parent_pid = os.getpid()
