@@ -147,6 +147,22 @@ def test_locks_of_a_fleet_that_are_waited_for_while_it_works(role: Role, fleet: 
     assert a.process.poll() is None
 
 
+@pytest.mark.invariant("I11")
+def test_the_log_names_what_was_prepared_and_left(fleet: Fleet) -> None:
+    """A handler's transaction, say, of a program that is gone."""
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    with fleet.conn.transaction():
+        fleet.conn.execute("select from gapless.consumer_offsets where partition_id = 2 for update")
+        fleet.conn.execute("prepare transaction 'left'")
+    try:
+        until(lambda: a.logged("prepared transaction 'left' of role"), "it is named")
+        assert a.logged("/2 for ")
+        assert a.logged("and nothing ends it but a person: rollback prepared 'left'")
+    finally:
+        fleet.conn.execute("rollback prepared 'left'")
+
+
 def test_shared_locks_of_the_wake_up_are_a_publishers(
     role: Role, conn: Connection, topic: Topic
 ) -> None:
