@@ -130,6 +130,7 @@ def test_an_end_that_failed_once(tmp_path: Path) -> None:
     assert "1 passed, 1 repeated in " in said.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_a_process_that_died(tmp_path: Path) -> None:
     program = "import os\ndef test_it(calls):\n    if calls == 1: os._exit(9)\n"
     code, said = run(tmp_path, GOOD + program, "-n", "2")

@@ -107,6 +107,7 @@ def test_offsets_beyond_the_log_are_refused(spark: SparkSession, dsn: str, publi
     assert "beyond the end of the log" in sentence(refused.value)
 
 
+@pytest.mark.long
 def test_a_hole_fails_the_query(
     spark: SparkSession, dsn: str, conn: Connection, published: int
 ) -> None:

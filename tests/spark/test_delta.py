@@ -106,6 +106,7 @@ def test_what_lost_attempts_left_is_not_read(lake: Lake) -> None:
     assert len(lake.places()) == EVENTS
 
 
+@pytest.mark.long
 def test_a_batch_that_is_committed_is_not_committed_again(lake: Lake) -> None:
     failpoints.arm({"pipeline.applied": "raise"})
     with pytest.raises(GaplessError):

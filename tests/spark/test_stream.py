@@ -142,6 +142,7 @@ def test_a_checkpoint_of_another_topic_is_refused(
     assert "the checkpoint belongs to topic outbox" in sentence(refused.value)
 
 
+@pytest.mark.long
 def test_the_log_back_into_the_log_exactly_once(
     spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
 ) -> None:

@@ -176,6 +176,7 @@ def test_a_forked_child_counts_as_a_user(home: Path) -> None:
     assert until(lambda: is_down(home), STOPS_WITHIN_S)
 
 
+@pytest.mark.long
 def test_nobody_is_turned_away_while_it_starts_and_stops(home: Path) -> None:
     with embedded(home) as dsn:
         do(dsn, "create table visit (at timestamptz default clock_timestamp())")
@@ -218,6 +219,7 @@ def test_stop_ends_it_whoever_uses_it(home: Path) -> None:
     assert not stop(home)
 
 
+@pytest.mark.long
 def test_an_orphaned_server_is_stopped_first(home: Path) -> None:
     """What macOS has after the keeper was killed: a server, and nobody who keeps it."""
     with embedded(home):

@@ -131,6 +131,7 @@ def test_a_pid_file_left_by_a_power_cut(folder: Path, bindir: Path) -> None:
     cluster.stop()
 
 
+@pytest.mark.long
 def test_data_of_another_version(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bindir = system_bindir()
     other = look_at(bindir) if bindir else None
@@ -188,6 +189,7 @@ def test_no_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         find_binaries()
 
 
+@pytest.mark.long
 def test_closed_programs_are_copied_once(closed_binaries: Binaries, folder: Path) -> None:
     cache = folder / "cache"
     cache.mkdir(mode=0o755)

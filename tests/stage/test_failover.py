@@ -76,6 +76,7 @@ def install(conn: Connection[Any]) -> None:
     ensure_topic(conn, "orders", partitions=1)
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_what_is_given_again_has_another_key() -> None:
     box = Mailbox()

@@ -136,6 +136,7 @@ def test_a_console_without_an_answer_never_keeps_the_supervisor(
     os.kill(console(terminal), signal.SIGCONT)
 
 
+@pytest.mark.long
 def test_the_workers_carry_no_rich_and_no_console(terminal: Terminal, conn: Connection) -> None:
     terminal.wait_for(lambda: value(conn, OWNED) == 8)
     assert value(conn, CONSOLES) == 1

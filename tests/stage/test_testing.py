@@ -189,6 +189,7 @@ def databases(server_dsn: str) -> set[str]:
         return {row[0] for row in conn.execute("select datname from pg_database").fetchall()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_plugin_is_found_and_leaves_nothing(tmp_path: Path, server_dsn: str) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)

@@ -154,6 +154,7 @@ def test_a_unit_that_kills_is_found(
     assert value(conn, "select first_offset from gapless.dead_letter") == 11
 
 
+@pytest.mark.long
 def test_two_share_the_partitions(
     gapless, orders, conn, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -56,6 +56,7 @@ def test_several_calls_go_on_at_a_time(runs: Runs) -> None:
     assert spread < timedelta(seconds=1)
 
 
+@pytest.mark.long
 def test_a_reservation_is_renewed_while_its_call_lasts(runs: Runs) -> None:
     runs.start("outside", workers=2, environ={"VISIBILITY_S": "0.6"})
     (number,) = runs.publish({"sleep": patience(2.5)})

@@ -19,6 +19,7 @@ def audit(installation: Callable[[str], Installation]) -> Installation:
     return made
 
 
+@pytest.mark.long
 def test_everything_works_in_another_schema(audit: Installation) -> None:
     audit.run("capture", "add", "public.stock", "stock.changes")
     audit.run("schedule", "add", "pulse", "pulses", "--every", "1s")

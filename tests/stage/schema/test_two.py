@@ -32,6 +32,7 @@ def publish_to_both(conn: Connection, numbers: range) -> None:
         conn.execute(_BOTH, [str(n), f"k{n % 7}", str(n), f"k{n % 7}"])
 
 
+@pytest.mark.long
 def test_supervisors_of_two_share_nothing_and_may_be_killed(two: Pair) -> None:
     ours, theirs = two
     victims = [each.start(*HANDLERS) for each in two]
@@ -74,6 +75,7 @@ def test_what_one_transaction_publishes_to_both_commits_or_does_not(two: Pair) -
         assert sorted(each.did("bill")) == list(range(5, 10))
 
 
+@pytest.mark.long
 def test_uninstall_leaves_the_other_whole(two: Pair) -> None:
     ours, theirs = two
     ours.start(*HANDLERS)

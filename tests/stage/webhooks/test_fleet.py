@@ -101,6 +101,7 @@ def _workers(conn: Connection, name: str) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_every_event_arrives_with_one_id_whatever_is_killed(
     conn: Connection, server: Server, start: Start
 ) -> None:

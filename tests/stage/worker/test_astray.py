@@ -91,6 +91,7 @@ def test_beyond_the_end_it_stops_and_nothing_is_skipped(fleet: Fleet, delivery: 
         assert len(entries(fleet.conn)[0]) == 33
 
 
+@pytest.mark.long
 def test_a_row_that_is_gone_stops_it_until_somebody_says_where(fleet: Fleet) -> None:
     a = fleet.start("a", patch=QUICK, wait_period_ms=100)
     fleet.until_owners(a=4)

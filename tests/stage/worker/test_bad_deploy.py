@@ -128,6 +128,7 @@ def test_settings_of_a_handler_stay_with_its_unit(fleet: Fleet) -> None:
     assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_keyboard_interrupt_of_a_handler_is_its_error(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)
@@ -175,6 +176,7 @@ def test_a_revoked_grant_is_waited_for(fleet: Fleet, consumer: str) -> None:
     assert "Traceback" not in a.log()
 
 
+@pytest.mark.long
 def test_or_ends_the_supervisor_that_is_to_end(fleet: Fleet, consumer: str) -> None:
     a = fleet.start("a", dsn=make_conninfo(fleet.dsn, user=consumer), exit_on_revoked=True)
     fleet.until_owners(a=4)
@@ -183,6 +185,7 @@ def test_or_ends_the_supervisor_that_is_to_end(fleet: Fleet, consumer: str) -> N
     assert "permission denied" in a.log()
 
 
+@pytest.mark.long
 def test_a_run_that_fails_is_one_line(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)

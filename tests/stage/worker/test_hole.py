@@ -59,6 +59,7 @@ def test_a_hole_stops_its_partition_only(fleet: Fleet, what: str, tmp_path: Path
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_worker_before_a_hole_is_not_taken_for_stopped(fleet: Fleet, tmp_path: Path) -> None:
     """It naps for longer than it may be silent, and says meanwhile that it lives; so do idle ones."""
     a = fleet.start(

@@ -101,6 +101,7 @@ def test_nothing_is_left_open_after_many_workers(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_fork_that_fails_is_tried_again(fleet: Fleet) -> None:
     """No room for a process: the supervisor stays, and no place on the board is lost."""
     a = fleet.start("a", odd={"refused_forks": 6}, patch={"gapless.worker.children.SLOTS": 5})
@@ -111,6 +112,7 @@ def test_a_fork_that_fails_is_tried_again(fleet: Fleet) -> None:
     fleet.until_handled()
 
 
+@pytest.mark.long
 def test_a_parent_that_died_between_fork_and_settle_leaves_no_orphan(fleet: Fleet) -> None:
     """PDEATHSIG is set after the fork: a parent that is gone by then would never be noticed."""
     a = fleet.start("a", odd={"pause_after_fork_s": 0.5})
@@ -120,6 +122,7 @@ def test_a_parent_that_died_between_fork_and_settle_leaves_no_orphan(fleet: Flee
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "gone")
 
 
+@pytest.mark.long
 def test_an_idle_supervisor_costs_next_to_nothing(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)

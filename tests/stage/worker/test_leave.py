@@ -19,6 +19,7 @@ select (select count(*) from gapless.member) + (select count(*) from gapless.mem
 """
 
 
+@pytest.mark.long
 def test_a_leaving_one_hands_over_under_load(
     fleet: Fleet, record_property: pytest.RecordProperty
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_signal_to_the_whole_group_drains_once(
     assert fleet.value(CLEAN) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["second signal", "timeout"])
 def test_a_drain_that_takes_too_long_is_cut_short(fleet: Fleet, how: str, tmp_path: Path) -> None:
     leaver = fleet.start("a", drain_timeout_ms=600 if how == "timeout" else 60_000)
@@ -127,6 +129,7 @@ def test_a_drain_that_takes_too_long_is_cut_short(fleet: Fleet, how: str, tmp_pa
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_it_drains_while_a_handler_cannot_succeed(fleet: Fleet) -> None:
     """A batch the environment keeps from succeeding is let go of, not waited for."""
     leaver = fleet.start("a", max_processing_ms=60_000)
@@ -140,6 +143,7 @@ def test_it_drains_while_a_handler_cannot_succeed(fleet: Fleet) -> None:
     assert fleet.value("select count(*) from gapless.dead_letter_queue") == 0
 
 
+@pytest.mark.long
 def test_it_drains_while_the_database_is_gone(fleet: Fleet) -> None:
     leaver = fleet.start("a")
     fleet.until_owners(a=4)
@@ -173,6 +177,7 @@ def test_a_drain_is_not_forgotten_while_the_database_is_gone(fleet: Fleet, tmp_p
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_what_a_handler_prints_is_not_lost(fleet: Fleet) -> None:
     leaver = fleet.start("a")
     fleet.until_owners(a=4)

@@ -166,6 +166,7 @@ def test_a_waiting_partition_is_woken(fleet: Fleet) -> None:
     fleet.until_owners(a=3)
 
 
+@pytest.mark.long
 def test_a_number_that_was_changed_is_refused_if_another_is_said(fleet: Fleet) -> None:
     fleet.start("a")
     fleet.until_owners(a=4)

@@ -29,6 +29,7 @@ def pair(fleet: Fleet, **settings: object) -> tuple[Instance, Instance]:
     return a, b
 
 
+@pytest.mark.long
 def test_a_stopped_instance_is_replaced_and_comes_back(
     fleet: Fleet, record_property: pytest.RecordProperty
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_stopped_supervisor_loses_its_healthy_workers(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_worker_stopped_in_its_handler_is_killed_by_its_supervisor(
     fleet: Fleet, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_zombie_in_its_transaction_cannot_commit(fleet: Fleet, tmp_path: Path)
     assert b.children()
 
 
+@pytest.mark.long
 def test_a_zombie_without_its_lock_is_fenced_at_commit(fleet: Fleet, tmp_path: Path) -> None:
     """Somebody else has the advisory lock already: only the row says who may commit (I7)."""
     a, _ = pair(fleet, zombie_after_ms=60_000)

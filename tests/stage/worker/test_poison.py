@@ -56,6 +56,7 @@ def test_two_deadly_units_and_one_that_only_fails(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn, dead_offsets={(0, 2), (0, 3), (0, 5)})
 
 
+@pytest.mark.long
 def test_once_killed_is_not_poison(fleet: Fleet, tmp_path: Path) -> None:
     fleet.start("a")
     fleet.until_owners(a=4)
@@ -65,6 +66,7 @@ def test_once_killed_is_not_poison(fleet: Fleet, tmp_path: Path) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_what_is_not_a_units_fault_is_never_dead_lettered(fleet: Fleet) -> None:
     """A worker that ends with code 1 over and over, for a reason of gapless: it tries on."""
     a = fleet.start("a")

@@ -67,6 +67,7 @@ def test_the_role_goes_to_the_other(
     assert longest_s < patience(4.0 if number == SIGSTOP else 1.5)
 
 
+@pytest.mark.long
 def test_a_leaving_supervisor_gives_the_role_away_at_once(
     fleet: Fleet, record_property: pytest.RecordProperty
 ) -> None:
@@ -95,6 +96,7 @@ def test_alone_a_stopped_sequencer_is_replaced_by_its_supervisor(fleet: Fleet) -
     assert a.sequencer() not in {None, victim}
 
 
+@pytest.mark.long
 def test_an_idle_sequencer_keeps_the_role(fleet: Fleet) -> None:
     """A candidate must not take sleep for standstill; nor a transaction that stays open."""
     a, b = pair(fleet)
@@ -109,6 +111,7 @@ def test_an_idle_sequencer_keeps_the_role(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_where_transactions_can_be_prepared_it_looks_by_itself(fleet: Fleet) -> None:
     """Nobody wakes it: whoever does may not prepare its transaction."""
     name = sql.Identifier(fleet.conn.info.dbname)

@@ -70,6 +70,7 @@ def test_an_ended_session_is_not_the_death_of_a_worker(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_too_few_connections(fleet: Fleet) -> None:
     """A clear line, forks that become rare, and all is well when there are enough again."""
     role = f"{fleet.conn.info.dbname}_r"
@@ -99,6 +100,7 @@ def test_too_few_connections(fleet: Fleet) -> None:
         fleet.conn.execute(f"drop role {role}")
 
 
+@pytest.mark.long
 def test_nobody_but_the_owner_gets_a_lock_for_long(fleet: Fleet) -> None:
     """A session that hogs a partition's lock without being a worker keeps it from nobody."""
     fleet.start("a")
@@ -148,6 +150,7 @@ def test_a_missing_grant_is_named_and_nothing_is_lost(fleet: Fleet) -> None:
             fleet.conn.execute(f"drop role {each}")
 
 
+@pytest.mark.long
 def test_the_clocks_of_the_machines_play_no_part(fleet: Fleet) -> None:
     """A day ahead, a day behind: nobody is evicted for it, and the dead are found as ever."""
     day_s = 86_400.0

@@ -62,6 +62,7 @@ def test_a_standby_that_is_promoted_later(fleet: Fleet) -> None:
         assert a.ended() == 0
 
 
+@pytest.mark.long
 def test_it_ends_when_the_time_is_over(fleet: Fleet) -> None:
     a = fleet.start("a", dsn="host=/nowhere", start_timeout_s=1)
     assert a.ended() != 0
@@ -69,6 +70,7 @@ def test_it_ends_when_the_time_is_over(fleet: Fleet) -> None:
     assert a.log().count("trying again for 1 s") == 1
 
 
+@pytest.mark.long
 def test_what_waiting_does_not_mend_ends_it_at_once(fleet: Fleet) -> None:
     a = fleet.start("a", dsn=make_conninfo(fleet.dsn, dbname="gapless_nowhere"))
     b = fleet.start("b", dsn=make_conninfo(fleet.dsn, dbname="postgres"))

@@ -61,6 +61,7 @@ def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
     assert manager.hear().count("READY=1") <= 1
 
 
+@pytest.mark.long
 def test_a_supervisor_that_hangs_is_not_alive(fleet: Fleet, manager: Manager) -> None:
     a = fleet.start("a")
     until(lambda: "WATCHDOG=1" in manager.hear(), "its loop turns", within=a.log)
