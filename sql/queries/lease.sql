@@ -11,6 +11,13 @@ select pg_advisory_lock(7427002, %(member_no)s)
 -- returns: gapless.lease.squatters:Squatter
 select e.pid, e.role, e.holds, e.is_ended from gapless.end_squatters() e
 
+-- name: left_prepared
+-- Of clients that only beat status and doctor speak: a supervisor asks this at each heartbeat.
+select v.name, v.problem || ', and nothing ends it but a person: ' || v.remedy
+from gapless.obstacles v
+where v.kind = 'prepared transaction'
+order by v.since_s desc
+
 -- name: end_former_session
 -- Only if that backend still holds this member's lock: its pid may belong to somebody else by now.
 select pg_terminate_backend(k.pid)

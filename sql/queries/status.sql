@@ -226,6 +226,10 @@ limit 5
 -- returns: gapless.status.strangers:Squatting
 select v.pid, v.role, v.holds from gapless.squatters v where v.granted order by v.pid
 
+-- name: obstacles
+-- returns: gapless.status.strangers:Obstacle
+select v.kind, v.name, v.since_s, v.problem, v.remedy from gapless.obstacles v order by v.since_s desc
+
 -- name: unrouted
 -- Events of ids that nobody made, the most first; all of it is a hundred rows.
 -- returns: gapless.status.strangers:Unrouted

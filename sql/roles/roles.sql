@@ -70,8 +70,8 @@ begin
     gapless.set_missed_aside, gapless.make_condition,
     gapless.drop_condition,
     gapless.set_schema, gapless.remove_schema,
-    gapless.show_classic, gapless.hide_classic, gapless.note_classic_group,
-    gapless.notify_classic, gapless.silence_classic, gapless.set_compaction, gapless.forget_latest
+    gapless.show_classic, gapless.hide_classic, gapless.note_classic_group, gapless.lock_classic,
+    gapless.notify_classic, gapless.silence_classic, gapless.set_compaction, gapless.forget_latest, gapless.end_client
     from gapless_consumer;
   -- An attachment reads and writes with an operator's own rights, on other tables too.
   grant insert, update, delete

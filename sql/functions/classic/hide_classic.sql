@@ -10,7 +10,7 @@ declare
   wanted int := gapless.classic_topic(hide_classic.group_id, hide_classic.topic);
   named text;
 begin
-  perform pg_advisory_xact_lock('gapless.classic_group'::regclass::int, 0);
+  perform gapless.lock_classic();
   select k.view_name into named from gapless.classic_group k
   where k.group_id = hide_classic.group_id and k.topic_id = wanted;
   if named is null or not gapless.note_classic_group(hide_classic.group_id, wanted, null) then

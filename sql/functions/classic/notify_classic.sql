@@ -17,7 +17,7 @@ begin
   if coalesce(octet_length(notify_classic.channel), 0) not between 1 and 63 then
     raise exception 'a channel has a name of 1 to 63 bytes, not "%"', notify_classic.channel using errcode = 'GL400';
   end if;
-  perform pg_advisory_xact_lock('gapless.classic_channel'::regclass::int, 0);
+  perform gapless.lock_classic();
   if gapless.classic_trigger() is distinct from 'O' then
     drop trigger if exists classic_notify on gapless.log_segment;
     create trigger classic_notify after insert on gapless.log_segment referencing new table as grown

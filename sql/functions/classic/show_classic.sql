@@ -16,7 +16,7 @@ declare
   named text := gapless.classic_name(show_classic.view);
   other text;
 begin
-  perform pg_advisory_xact_lock('gapless.classic_group'::regclass::int, 0);
+  perform gapless.lock_classic();
   select k.view_name into other from gapless.classic_group k where k.view_name <> named limit 1;
   if other is not null then
     raise exception 'groups are shown in % already: one name for all; gapless classic hide ends that', other

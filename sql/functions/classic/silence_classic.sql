@@ -10,7 +10,7 @@ as $$
 declare
   wanted int := gapless.topic_id(silence_classic.topic);
 begin
-  perform pg_advisory_xact_lock('gapless.classic_channel'::regclass::int, 0);
+  perform gapless.lock_classic();
   delete from gapless.classic_channel c where c.topic_id = wanted;
   if not found then
     return false;

@@ -15,7 +15,9 @@ declare
   here gapless.member;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    perform gapless.require_read_committed('a client of a group');
+    raise exception 'a client of a group calls poll(), commit() and the others in READ COMMITTED, not %: they decide '
+      'by what is true now', upper(current_setting('transaction_isolation'))
+      using errcode = 'invalid_transaction_state';
   end if;
   if _token ~ '^gm_[0-9a-f]{32}_[0-9a-f]{64}$' then
     select m.* into here from gapless.member m

@@ -8,6 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   part record;
+  members record;
   letters bigint;
   digests uuid[];    -- SQL conditions of its subscriptions
 begin
@@ -21,10 +22,27 @@ begin
         using errcode = 'GL423';
     end if;
   end loop;
+  -- Clients that are gone, where no member is left to notice it.
   if exists (
-    select from gapless.member_group m where m.group_id = drop_group.group_id
+    select from gapless.member_group mg
+    join gapless.member m using (member_id)
+    where mg.group_id = drop_group.group_id and m.kind = 'client' and gapless.is_overdue(m.expires_at, m.ttl)
   ) then
-    raise exception 'supervisors run for group "%": stop them first', drop_group.group_id
+    perform gapless.evict(gen_random_uuid());
+  end if;
+  select string_agg(distinct m.kind, ', ') as kinds, count(*) filter (where m.kind = 'client') as clients
+  into members
+  from gapless.member_group mg
+  join gapless.member m using (member_id)
+  where mg.group_id = drop_group.group_id;
+  if members.kinds is not null then
+    raise exception '%', format(
+      case members.kinds
+        when 'supervisor' then 'supervisors run for group "%s": stop them first'
+        when 'client' then 'group "%s" has %s: let them leave first, or stop them and wait for their deadlines'
+        else 'supervisors run for group "%s", and it has %s: stop them all first'
+      end, drop_group.group_id, members.clients || case members.clients when 1 then ' client' else ' clients' end
+    )
       using errcode = 'GL423';
   end if;
   delete from gapless.queue_range r

@@ -22,7 +22,7 @@ from gapless.db.refused import refused
 from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
-from gapless.lease.squatters import end_squatters
+from gapless.lease.squatters import end_squatters, name_prepared
 from gapless.log.filters import Filter, set_filter
 
 
@@ -122,6 +122,7 @@ class Member:
         self._subscriptions = subscriptions
         self._timing = timing
         self._squatters: set[int] = set()  # pids that the log has named
+        self._prepared: set[str] = set()  # transactions that it has
         self._member_no = self._value("next_member_no")
         # The lock first, the row second: a member row never exists without its lock. One that is
         # taken is a stranger's: there are other numbers.
@@ -162,8 +163,9 @@ class Member:
         return bool(self._value("beat", member_id=self.member_id))
 
     def end_squatters(self) -> None:
-        """End the sessions of strangers that hold a lock of ours."""
+        """End the sessions of strangers that hold a lock of ours; name what nobody can end."""
         end_squatters(self._conn, self._squatters)
+        name_prepared(self._conn, self._prepared)
 
     def watch(self) -> bool:
         """Look, without writing, whether some member may be gone or a plan is out of date."""

@@ -1,4 +1,4 @@
-"""Strangers in the way: who holds a lock of gapless without a right to it is ended (I11)."""
+"""Strangers in the way: who holds a lock without a right to it is ended, others named (I11)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ class Squatter:
     role: str | None
     holds: str
     is_ended: bool
+
+
+def name_prepared(conn: Connection[Any], known: set[str]) -> None:
+    """Say in the log which transactions were prepared and left, and hold what groups need.
+
+    known: names of those that were named before; brought up to date.
+    """
+    found = dict(conn.execute(query("lease", "left_prepared")).fetchall())
+    for name, told in found.items():
+        if name not in known:
+            log.error("%s", told)
+    known.intersection_update(found)
+    known.update(found)
 
 
 def end_squatters(conn: Connection[Any], known: set[int]) -> None:

@@ -72,6 +72,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
+    obstacles    kind (prepared transaction, client), name, since_s, problem, remedy: what keeps
+                 groups from continuing, and ends only when somebody ends it
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
@@ -143,6 +145,7 @@ def _strangers(snapshot: Snapshot) -> dict[str, Any]:
     """Return what others left in the way, and what is not as they were promised."""
     return {
         "squatters": [asdict(each) for each in snapshot.squatters],
+        "obstacles": [asdict(each) for each in snapshot.obstacles],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         "compactions": [asdict(each) for each in snapshot.compactions],
         "captures": [asdict(each) for each in snapshot.captures],

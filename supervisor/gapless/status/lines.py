@@ -139,6 +139,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     revoked = [member for member in snapshot.members if member.revoked_role is not None]
     yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
     yield from map(str, snapshot.squatters)
+    yield from map(str, snapshot.obstacles)
     yield from snapshot.later.problems()
     yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
     yield from (str(each) for each in snapshot.compactions if each.stands_still)

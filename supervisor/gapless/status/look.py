@@ -29,6 +29,7 @@ from gapless.status.strangers import (
     FaultyAttachment,
     FaultyCapture,
     FaultyClassic,
+    Obstacle,
     Squatting,
     Unrouted,
 )
@@ -53,6 +54,7 @@ _LISTS: dict[str, type[Any]] = {
     "attachments": FaultyAttachment,
     "classics": FaultyClassic,
     "squatters": Squatting,
+    "obstacles": Obstacle,
 }
 
 

@@ -21,6 +21,7 @@ from gapless.status.strangers import (
     FaultyAttachment,
     FaultyCapture,
     FaultyClassic,
+    Obstacle,
     Squatting,
     Unrouted,
 )
@@ -205,6 +206,7 @@ class Snapshot:
     attachments: tuple[FaultyAttachment, ...] = ()
     classics: tuple[FaultyClassic, ...] = ()
     squatters: tuple[Squatting, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0
     later: Later = NOTHING_WAITS

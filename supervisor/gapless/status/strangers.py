@@ -36,6 +36,20 @@ class Squatting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """A prepared transaction, or a client that never polls, that keeps a group; what ends it."""
+
+    kind: str
+    name: str
+    since_s: float
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyCapture:
     """A captured table of which not every change is published, or not in order; what helps."""
 

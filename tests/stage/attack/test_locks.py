@@ -21,7 +21,7 @@ from stage.worker.ledger import assert_exactly_once
 
 pytest_plugins = ["stage.worker.conftest"]
 Role = Callable[..., str]
-GUARDS = ("sequencing", "chunks", "topics", "retention", "planning", "keys")
+GUARDS = ("sequencing", "chunks", "topics", "retention", "planning", "keys", "classic")
 SQUATTED = "select count(*) from gapless.squatters"
 
 
@@ -63,6 +63,35 @@ def test_what_one_session_does_at_a_time_hangs_on_no_advisory_lock(
         conn.execute("set statement_timeout = '5s'")
         conn.execute("select gapless.create_group('g', 'orders')")
         conn.execute("select gapless.sync('g', 2), gapless.lock_keys('g', 2, 0)")
+
+
+@pytest.mark.invariant("I11")
+def test_classic_names_hang_on_no_advisory_lock(role: Role, conn: Connection, topic: Topic) -> None:
+    """Each table's number is a key that anybody could guess."""
+    tables = conn.execute(
+        "select oid::int from pg_class where relnamespace = 'gapless'::regnamespace"
+    ).fetchall()
+    with holds(role(), *[(each, 0) for (each,) in tables]):
+        conn.execute("set statement_timeout = '5s'")
+        conn.execute("select gapless.create_group('billing', 'outbox')")
+        for done in ("show_classic('billing')", "notify_classic('outbox')"):
+            assert conn.execute(f"select gapless.{done}".encode()).fetchone() == (True,)
+        for done in ("hide_classic('billing')", "silence_classic('outbox')"):
+            assert conn.execute(f"select gapless.{done}".encode()).fetchone() == (True,)
+
+
+@pytest.mark.invariant("I11")
+def test_who_shows_a_classic_name_does_so_alone(conn: Connection, dsn: str, topic: Topic) -> None:
+    """Both may find no view there: one waits, and finds the other's."""
+    for group in ("billing", "other"):
+        conn.execute("select gapless.create_group(%s, 'outbox')", [group])
+    with psycopg.connect(dsn) as one, psycopg.connect(dsn, autocommit=True) as two:
+        one.execute("select gapless.show_classic('billing')")
+        two.execute("set lock_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable, match="lock_classic"):
+            two.execute("select gapless.show_classic('other')")
+        one.commit()
+        assert two.execute("select gapless.show_classic('other')").fetchone() == (True,)
 
 
 def test_locks_of_a_fleet_that_are_taken_before_it_starts(role: Role, fleet: Fleet) -> None:
@@ -116,6 +145,22 @@ def test_locks_of_a_fleet_that_are_waited_for_while_it_works(role: Role, fleet: 
         for conn in waiting:
             conn.close()
     assert a.process.poll() is None
+
+
+@pytest.mark.invariant("I11")
+def test_the_log_names_what_was_prepared_and_left(fleet: Fleet) -> None:
+    """A handler's transaction, say, of a program that is gone."""
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    with fleet.conn.transaction():
+        fleet.conn.execute("select from gapless.consumer_offsets where partition_id = 2 for update")
+        fleet.conn.execute("prepare transaction 'left'")
+    try:
+        until(lambda: a.logged("prepared transaction 'left' of role"), "it is named")
+        assert a.logged("/2 for ")
+        assert a.logged("and nothing ends it but a person: rollback prepared 'left'")
+    finally:
+        fleet.conn.execute("rollback prepared 'left'")
 
 
 def test_shared_locks_of_the_wake_up_are_a_publishers(

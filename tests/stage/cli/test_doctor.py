@@ -16,7 +16,7 @@ from gapless.ops.doctor.rounds import diagnose
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
-    "chunks default-chunk sequencer re-base unrouted later captures attachments classic webhooks squatters members partitions "
+    "chunks default-chunk sequencer re-base unrouted later captures attachments classic webhooks squatters obstacles members partitions "
     "queues subscriptions filters schemas expiry offsets leases retention compaction pipelines dedupe"
 ).split()
 

@@ -134,6 +134,17 @@ def squatters(patient: Patient) -> Iterator[Finding]:
         yield ok("squatters", "nobody holds a lock of gapless without a right to it")
 
 
+def obstacles(patient: Patient) -> Iterator[Finding]:
+    """Whether a prepared transaction, or a client that never polls, keeps a group."""
+    found = _look(patient).obstacles
+    for each in found[:_SHOWN_MAX]:
+        yield fail("obstacles", plain(each.problem), plain(each.remedy))
+    if len(found) > _SHOWN_MAX:
+        yield fail("obstacles", f"{len(found) - _SHOWN_MAX} more", "gapless status shows all")
+    if not found:
+        yield ok("obstacles", "nothing that was left keeps a group from continuing")
+
+
 def unrouted(patient: Patient) -> Iterator[Finding]:
     """Whether producers use a topic id that nobody made."""
     found = _look(patient).unrouted

@@ -53,6 +53,7 @@ _LOG = (
     tables.classic,
     webhooks.webhooks,
     log.squatters,
+    log.obstacles,
     log.members,
     log.partitions,
     queues.queues,

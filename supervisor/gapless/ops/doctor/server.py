@@ -204,8 +204,9 @@ def prepared(patient: Patient) -> Iterator[Finding]:
         f"{quantity(len(found), 'prepared transaction')}, the oldest {plain(oldest.gid)!r} by "
         f"{oldest.role} for {duration(oldest.age_s)}"
     )
+    gid = "'" + plain(oldest.gid).replace("'", "''") + "'"
     if oldest.age_s > _PREPARED_OLD_S:
-        yield warning("prepared", text, "COMMIT PREPARED or ROLLBACK PREPARED it")
+        yield warning("prepared", text, f"COMMIT PREPARED {gid}, or ROLLBACK PREPARED {gid}")
     else:
         yield ok("prepared", text)
 
