@@ -245,3 +245,24 @@ def test_a_function_file_can_be_applied_again(server: Connection, path: Path) ->
     with server.transaction(force_rollback=True):
         server.execute("set local check_function_bodies = on")
         server.execute(path.read_bytes())
+
+
+_LITERAL = re.compile(
+    r"--[^\n]*|(?<!\w)[eE]'(?:[^'\\]|\\.|'')*'|(?P<plain>'(?:[^']|'')*')|\"[^\"]*\""
+)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for room in ("functions", "views", "queries")
+        for path in sorted((sql_root() / room).rglob("*.sql"))
+    ],
+    ids=lambda path: path.stem,
+)
+def test_a_backslash_means_the_same_in_every_session(path: Path) -> None:
+    """Where standard_conforming_strings is off, it is an escape in '...', in our functions, too."""
+    text = path.read_text()
+    odd = [m["plain"] for m in _LITERAL.finditer(text) if "\\" in (m["plain"] or "")]
+    assert not odd, f"write {odd} as E'...', each backslash twice"

@@ -27,8 +27,8 @@ where t.name = 'flights'
 -- What was refused and why, without what is one flight's alone.
 select d.group_id,
   regexp_replace(
-    regexp_replace(d.reason, '^\S+Error: [^:]*: ', ''),
-    'at \d\S*', 'at a time'
+    regexp_replace(d.reason, E'^\\S+Error: [^:]*: ', ''),
+    E'at \\d\\S*', 'at a time'
   ) as reason,
   count(distinct d.transaction_id), count(*)
 from gapless.dead_letter_queue d

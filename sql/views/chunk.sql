@@ -2,8 +2,8 @@
 create or replace view gapless.chunk as
 select
   c.relname::text as chunk,
-  (regexp_match(b.bound, 'FROM \(''?(\d+)''?\)'))[1]::bigint as from_id,
-  (regexp_match(b.bound, 'TO \(''?(\d+)''?\)'))[1]::bigint as upto,
+  (regexp_match(b.bound, E'FROM \\(''?(\\d+)''?\\)'))[1]::bigint as from_id,
+  (regexp_match(b.bound, E'TO \\(''?(\\d+)''?\\)'))[1]::bigint as upto,
   pg_total_relation_size(c.oid) as bytes
 from pg_inherits i
 join pg_class c on c.oid = i.inhrelid

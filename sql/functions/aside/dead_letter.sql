@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select gapless.set_aside(
     _group_id, _topic_id, _partition_id, _first_offset,
-    _message_ids, 'dead', coalesce(left(substring(_exception from '[^\n]*$'), 500), ''),
+    _message_ids, 'dead', coalesce(left(substring(_exception from E'[^\\n]*$'), 500), ''),
     _exception, _sqlstate => _sqlstate, _attempts => _attempts
   )
 $$;

@@ -8,7 +8,7 @@ as $$
   select case when w.word ~ '^[0-9]{1,9}$' then w.word::int end, t.tgrelid, t.tgname, t.tgenabled
   from pg_depend d
   join pg_trigger t on t.oid = d.objid
-  cross join lateral (select split_part(encode(t.tgargs, 'escape'), '\000', 1) as word) w
+  cross join lateral (select split_part(encode(t.tgargs, 'escape'), E'\\000', 1) as word) w
   where d.refclassid = 'pg_proc'::regclass and d.refobjid = 'gapless.attach_rows()'::regprocedure
     and d.classid = 'pg_trigger'::regclass and t.tgfoid = d.refobjid
 $$;

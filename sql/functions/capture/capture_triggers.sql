@@ -13,7 +13,7 @@ as $$
     t.tgrelid, t.tgname, t.tgenabled
   from pg_depend d
   join pg_trigger t on t.oid = d.objid
-  cross join lateral (select string_to_array(encode(t.tgargs, 'escape'), '\000') as words) w
+  cross join lateral (select string_to_array(encode(t.tgargs, 'escape'), E'\\000') as words) w
   where d.refclassid = 'pg_proc'::regclass and d.refobjid = 'gapless.capture_rows()'::regprocedure
     and d.classid = 'pg_trigger'::regclass and t.tgfoid = d.refobjid
 $$;

@@ -10,12 +10,12 @@ declare
   piece text;
 begin
   for piece in
-    select m[1] from regexp_matches(_template, '\{\{|\}\}|\{[^{}]+\}|[^{}]+|[{}]', 'g') m
+    select m[1] from regexp_matches(_template, E'\\{\\{|\\}\\}|\\{[^{}]+\\}|[^{}]+|[{}]', 'g') m
   loop
     if piece in ('{', '}') then
       raise exception 'key "%" has a lone %: columns are {id}, braces are {{ and }}', _template, piece
         using errcode = 'GL400';
-    elsif piece ~ '^\{[^{]' then
+    elsif piece ~ E'^\\{[^{]' then
       parts := parts || array[substr(piece, 2, length(piece) - 2), ''];
     else
       piece := case piece when '{{' then '{' when '}}' then '}' else piece end;

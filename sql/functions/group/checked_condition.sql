@@ -35,7 +35,7 @@ begin
   select string_agg(distinct v.name, ', ' order by v.name) into missing
   from (
     select ('"' || m[2] || '"')::json #>> '{}' as name
-    from regexp_matches(path::text, '(\$?)"((?:[^"\\]|\\.)*)"', 'g') m
+    from regexp_matches(path::text, E'(\\$?)"((?:[^"\\\\]|\\\\.)*)"', 'g') m
     where m[1] = '$'
   ) v
   where not coalesce(_params, '{}') ? v.name;

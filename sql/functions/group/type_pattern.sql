@@ -5,5 +5,5 @@ language sql
 immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select replace(replace(replace(replace(_event_type, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')
+  select replace(replace(replace(replace(_event_type, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_'), '*', '%')
 $$;

@@ -21,7 +21,7 @@ begin
       using errcode = 'GL400';
   end if;
   select s into wrong from unnest(scopes) s
-  where s is null or s !~ '^(operate|(publish|read|consume):([^*:]{1,200}\*?|\*))$'
+  where s is null or s !~ E'^(operate|(publish|read|consume):([^*:]{1,200}\\*?|\\*))$'
   limit 1;
   if found then
     raise exception '"%" is no scope: publish:TOPIC, read:TOPIC, consume:GROUP, with * at the end for any, or operate',

@@ -7,7 +7,7 @@ language sql
 immutable parallel safe
 as $$
   select case
-    when host_id ~ '^\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?$'
+    when host_id ~ E'^\\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\}?$'
       and starts_with(host_id, '{') = (right(host_id, 1) = '}')
       then lower(btrim(host_id, '{}'))
     else host_id

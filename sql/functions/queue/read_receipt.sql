@@ -13,7 +13,7 @@ as $$
 #variable_conflict use_column
 declare
   part text[] := regexp_match(
-    _receipt, '^([RL])(\d{1,9}):(\d{1,18}):(\d{1,18}):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$'
+    _receipt, E'^([RL])(\\d{1,9}):(\\d{1,18}):(\\d{1,18}):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$'
   );
 begin
   if part is null then

@@ -17,9 +17,9 @@ declare
 begin
   foreach part in array regexp_split_to_array(lower(_field), ',') loop
     for step in 1..cardinality(_names) loop
-      part := regexp_replace(part, '\m' || _names[step] || '\M', (_low + step - 1)::text);
+      part := regexp_replace(part, E'\\m' || _names[step] || E'\\M', (_low + step - 1)::text);
     end loop;
-    pieces := regexp_match(part, '^(?:(\*)|(\d{1,4})(?:-(\d{1,4}))?)(?:/(\d{1,4}))?$');
+    pieces := regexp_match(part, E'^(?:(\\*)|(\\d{1,4})(?:-(\\d{1,4}))?)(?:/(\\d{1,4}))?$');
     first := case when pieces[1] is null then pieces[2]::int else _low end;
     -- 5/10 is from 5 to the end, as everywhere.
     last := case

@@ -25,7 +25,7 @@ declare
     when '@annually' then '0 0 1 1 *'
     else trim(cron_next.cron)
   end;
-  field text[] := regexp_split_to_array(short, '\s+');
+  field text[] := regexp_split_to_array(short, E'\\s+');
   minutes int[];
   hours int[];
   days int[];

@@ -20,14 +20,14 @@ begin
   -- Kinds of nodes that may be there; another one is refused, also one that a later server invents. MUST have no
   -- SUBLINK, AGGREF, WINDOWFUNC, NAMEDARGEXPR (a name of the user's in the text of the tree), XMLEXPR.
   select string_agg(distinct m[1], ', ') into wrong
-  from regexp_matches(body, '\{([A-Z]+)', 'g') m
+  from regexp_matches(body, E'\\{([A-Z]+)', 'g') m
   where m[1] <> all (array[
     'QUERY', 'FROMEXPR', 'TARGETENTRY', 'BOOLEXPR', 'OPEXPR', 'FUNCEXPR', 'CONST', 'PARAM', 'FIELDSELECT',
     'RELABELTYPE', 'COERCEVIAIO', 'ARRAYCOERCEEXPR', 'SCALARARRAYOPEXPR', 'DISTINCTEXPR', 'NULLIFEXPR', 'NULLTEST',
     'BOOLEANTEST', 'CASE', 'CASEEXPR', 'WHEN', 'CASEWHEN', 'CASETESTEXPR', 'ARRAY', 'ARRAYEXPR', 'COALESCE',
     'COALESCEEXPR', 'MINMAX', 'MINMAXEXPR', 'SUBSCRIPTINGREF', 'COLLATEEXPR', 'SQLVALUEFUNCTION', 'JSONISPREDICATE'
   ]);
-  if body like '%:hasSubLinks true%' or (select count(*) from regexp_matches(body, '\{QUERY', 'g')) <> 1 then
+  if body like '%:hasSubLinks true%' or (select count(*) from regexp_matches(body, E'\\{QUERY', 'g')) <> 1 then
     raise exception 'has no subqueries' using errcode = 'GL400';
   end if;
   if wrong is not null then
@@ -49,7 +49,7 @@ begin
   end if;
 
   select string_agg(distinct format_type(t.oid, null), ', ') into wrong
-  from regexp_matches(body, 'type (\d+)', 'g') m
+  from regexp_matches(body, E'type (\\d+)', 'g') m
   join pg_type t on t.oid = m[1]::oid
   where t.typname ~ '^_?(reg[a-z]+|xml)$' or (t.typtype = 'p' and t.typname <> 'anyarray');
   if wrong is not null then
@@ -57,7 +57,7 @@ begin
   end if;
 
   select string_agg(distinct p.proname, ', ') into wrong
-  from regexp_matches(body, ':(?:funcid|opfuncid) (\d+)', 'g') m
+  from regexp_matches(body, E':(?:funcid|opfuncid) (\\d+)', 'g') m
   left join pg_proc p on p.oid = m[1]::oid
   where p.oid is null or p.pronamespace <> 'pg_catalog'::regnamespace or p.prokind <> 'f' or p.proretset
     or p.provolatile = 'v'

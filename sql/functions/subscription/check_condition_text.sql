@@ -34,7 +34,7 @@ begin
     select m[1]
     from regexp_matches(
       _text,
-      '([ \t\n\r]+|''(?:[^'']|'''')*''|[0-9][0-9a-zA-Z_.]*|[a-zA-Z_][a-zA-Z0-9_]*|[-+*/<>=~!@#%^&|?]+|[][().,:])',
+      E'([ \\t\\n\\r]+|''(?:[^'']|'''')*''|[0-9][0-9a-zA-Z_.]*|[a-zA-Z_][a-zA-Z0-9_]*|[-+*/<>=~!@#%^&|?]+|[][().,:])',
       'g'
     ) m
   );
@@ -51,7 +51,7 @@ begin
     wrong := substr(_text, length(array_to_string(tokens[1:low], '')) + 1, 1);
   end if;
   foreach token in array tokens[1:case when wrong is null then cardinality(tokens) else low end] loop
-    if token ~ '^[-+*/<>=~!@#%^&|?]+$' and token ~ '--|/\*' then
+    if token ~ '^[-+*/<>=~!@#%^&|?]+$' and token ~ E'--|/\\*' then
       raise exception 'has no comments' using errcode = 'GL400';
     end if;
     if token like '''%' and before ~ '^([a-zA-Z_]|[0-9].*[a-zA-Z_]|&|''|[0-9])' then
@@ -66,7 +66,7 @@ begin
       end if;
     end if;
     before := token;
-    continue when token ~ '^[ \t\n\r]';
+    continue when token ~ E'^[ \\t\\n\\r]';
     if token = '.' and last ~ '^[a-zA-Z_]' and lower(last) not in ('e', 's', 'pg_catalog') then
       raise exception 'uses nothing but what PostgreSQL comes with, and has nothing of schema %', left(last, 63)
         using errcode = 'GL400';

@@ -33,7 +33,7 @@ begin
   end if;
   select m.key || ': ' || left(coalesce(m.value, 'null'), 100) into wrong from jsonb_each_text(_match) m
   where m.value is null
-    or m.value !~ '^(event_type|key|host_id|user_id|\$(\.[[:alpha:]_][[:alnum:]_]*){1,20})$'
+    or m.value !~ E'^(event_type|key|host_id|user_id|\\$(\\.[[:alpha:]_][[:alnum:]_]*){1,20})$'
   limit 1;
   if found then
     raise exception

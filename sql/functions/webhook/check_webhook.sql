@@ -11,8 +11,8 @@ declare
     when _wanted.name is null or _wanted.name !~ '^[A-Za-z0-9_-]{1,100}$'
       then 'a name has 1 to 100 letters, digits, dashes and underscores'
     when _wanted.url is null or length(_wanted.url) > 2000 or _wanted.url !~ '^https?://[!-~]+$'
-      or _wanted.url ~ '^[a-z]+://[^/?]*@' or _wanted.url ~ '[\\#]'
-      then 'give a URL https://host/path of at most 2000 ASCII characters, without user, spaces, # and \'
+      or _wanted.url ~ '^[a-z]+://[^/?]*@' or _wanted.url ~ E'[\\\\#]'
+      then E'give a URL https://host/path of at most 2000 ASCII characters, without user, spaces, # and \\'
     when _wanted.url ~ '^http:' and not coalesce(_wanted.allow_http, false)
       then 'the URL is not https: allow http where it cannot be read on the way'
     when _wanted.secrets is null or cardinality(_wanted.secrets) not between 1 and 2

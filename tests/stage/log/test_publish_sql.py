@@ -94,6 +94,14 @@ def test_publish_returns_the_transaction_under_which_the_event_is_found(
     assert found == [ids[0]]
 
 
+@pytest.mark.parametrize("name", ["", None])
+def test_no_topic_is_refused_with_a_remedy_that_has_a_name(
+    conn: Connection, name: str | None
+) -> None:
+    with pytest.raises(psycopg.Error, match="no topic is named: gapless topics list shows"):
+        conn.execute("select gapless.publish(%s::text, '1')", [name])
+
+
 def test_an_unknown_topic_is_refused_with_its_name(conn: Connection) -> None:
     with pytest.raises(psycopg.Error, match='topic "nothing" does not exist: create it') as error:
         conn.execute("select gapless.publish('nothing', '1')")

@@ -44,6 +44,13 @@ class TestOneHolder:
         _lapse(queue, conn)
         assert queue.call(conn, "acknowledge", receipt) == 1
 
+    def test_a_session_may_read_backslashes_as_it_likes(
+        self, queue: Queue, conn: Connection
+    ) -> None:
+        conn.execute("set standard_conforming_strings = off")
+        receipt = queue.reserve(conn)[0][0]
+        assert queue.call(conn, "acknowledge", receipt) == 1
+
     def test_after_another_took_it_it_does_not(self, conn: Connection) -> None:
         queue = make(conn, events=1, block=4)
         old = queue.reserve(conn)[0][0]
