@@ -12,11 +12,13 @@ select pg_advisory_lock(7427002, %(member_no)s)
 select e.pid, e.role, e.holds, e.is_ended from gapless.end_squatters() e
 
 -- name: left_prepared
--- Of clients that only beat status and doctor speak: a supervisor asks this at each heartbeat.
-select v.name, v.problem || ', and nothing ends it but a person: ' || v.remedy
-from gapless.obstacles v
-where v.kind = 'prepared transaction'
-order by v.since_s desc
+-- At each heartbeat: where, and who only beats, status and doctor tell (views/obstacles.sql).
+select p.gid, format(
+  'prepared transaction %L of role %s has held what groups need to continue for %s s, '
+  'and nothing ends it but a person: rollback prepared %L, or commit prepared', p.gid, p.owner, floor(p.since_s), p.gid
+)
+from gapless.left_prepared() p
+order by p.since_s desc
 
 -- name: end_former_session
 -- Only if that backend still holds this member's lock: its pid may belong to somebody else by now.

@@ -1,6 +1,5 @@
 -- Who keeps groups from continuing and is not ended by anybody, with what ends it (I11):
--- - transactions that were prepared and left, and hold offsets, members, leases, or a guard. name: the gid. From 2 s
---   on: that is less than any ttl, and whoever uses two-phase commit as it is meant needs no such time.
+-- - transactions that were prepared and left (left_prepared.sql). name: the gid.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
 --   that they hold wait for as long. One that is at work has something in hand.
 -- since_s: for so long.
@@ -8,7 +7,7 @@ create or replace view gapless.obstacles as
 select
   'prepared transaction' as kind,
   p.gid as name,
-  x.since_s,
+  p.since_s,
   format(
     'prepared transaction %L of role %s has held %s for %s s', p.gid, p.owner,
     coalesce(
@@ -18,26 +17,12 @@ select
           c.partition_id)
         from gapless.consumer_offsets c
         join gapless.topic t using (topic_id)
-        where c.xmax = p.transaction
+        where c.xmax = p.xid
       ), 'what groups need to continue'),
-    floor(x.since_s)
+    floor(p.since_s)
   ) as problem,
   format('rollback prepared %L, or commit prepared', p.gid) as remedy
-from pg_prepared_xacts p
-cross join lateral (
-  select extract(epoch from clock_timestamp() - p.prepared)::double precision as since_s
-) x
-where p.database = current_database() and x.since_s > 2
-  and exists (
-    select from pg_locks own
-    join pg_locks k using (virtualtransaction)
-    join pg_class r on r.oid = k.relation
-    where own.locktype = 'transactionid' and own.transactionid = p.transaction and own.pid is null
-      and k.locktype = 'relation' and k.pid is null and r.relnamespace = 'gapless'::regnamespace
-      and k.database = (select d.oid from pg_database d where d.datname = current_database())
-      and k.mode <> 'AccessShareLock'
-      and (r.relname in ('consumer_offsets', 'member', 'lease') or starts_with(r.relname, 'guard_'))
-  )
+from gapless.left_prepared() p
 union all
 select
   'client',
