@@ -21,7 +21,7 @@ def check_accepted(
     """Every event that was answered 202 is in the log once; of the others at most once."""
     times = Counter(log)
     return [
-        *(f"{n} was accepted and is lost" for n in accepted if not times[n]),
+        *(f"event {n} was accepted and is lost" for n in accepted if not times[n]),
         *(f"{n} is in the log {count} times" for n, count in times.items() if count > 1),
         *(f"{n} is in the log and nobody asked" for n in times if n not in asked),
     ]

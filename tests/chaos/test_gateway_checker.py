@@ -20,7 +20,7 @@ def test_good_histories_pass() -> None:
 @pytest.mark.parametrize(
     ("log", "complaint"),
     [
-        ([1], "2 was accepted and is lost"),
+        ([1], "event 2 was accepted and is lost"),
         ([1, 2, 2], "2 is in the log 2 times"),
         ([1, 2, 9], "9 is in the log and nobody asked"),
     ],
