@@ -91,6 +91,13 @@ def test_a_client_that_has_something_in_hand_is_not_named(
     assert named(clients.conn) == ["quiet"]
 
 
+def test_of_a_paused_group_it_is_not_named(beating: Client, clients: Clients) -> None:
+    clients.conn.execute("select gapless.pause('billing', 'orders')")
+    assert named(clients.conn) == []
+    clients.conn.execute("select gapless.resume('billing', 'orders')")
+    assert named(clients.conn) == ["quiet"]
+
+
 def test_a_client_that_nothing_waits_for_is_not_named(beating: Client, clients: Clients) -> None:
     beating.poll()
     beating.commit(0, 3)
