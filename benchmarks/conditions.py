@@ -8,19 +8,11 @@ from functools import partial
 import psycopg
 
 from benchmarks.drain import Drained, decoding, new_group
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, alternate
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
-from benchmarks.subscriptions import (
-    EVENTS_PER_S_MIN,
-    NONE,
-    PAYLOAD_BYTES,
-    SERVER_US_MAX,
-    asking,
-    read,
-    server_us,
-)
+from benchmarks.subscriptions import NONE, PAYLOAD_BYTES, asking, figures, read
 
 TEXTS = 10
 IN_JSONPATH = "the same in jsonpath"
@@ -49,9 +41,9 @@ def run(setup: Setup) -> list[Figure]:
         }
         results = alternate(setup.rounds, ways)
     return [
-        *_figures(results, all_of, NONE, has_targets=True),
-        *_figures(results, asked, IN_JSONPATH, has_targets=False),
-        *_figures(results, asked, NONE, has_targets=False),
+        *figures(results, all_of, NONE, has_targets=True),
+        *figures(results, asked, IN_JSONPATH, has_targets=False),
+        *figures(results, asked, NONE, has_targets=False),
     ]
 
 
@@ -64,27 +56,3 @@ def _read(dsn: str, subscribe: str, events: int, customers: int) -> Drained:
             conn.execute(query(subscribe), {"group": group, "customers": customers, "texts": TEXTS})
             conn.execute(query("analyze"))
     return read(dsn, asking if subscribe else decoding, group, events)
-
-
-def _figures(
-    results: dict[str, tuple[Drained, ...]], name: str, against: str, *, has_targets: bool
-) -> list[Figure]:
-    ours, theirs = results[name], results[against]
-    return [
-        Figure(
-            what=name,
-            unit="events/s",
-            ours=tuple(each.per_s for each in ours),
-            baseline=tuple(each.per_s for each in theirs),
-            against=against,
-            target=Target("value", at_least=EVENTS_PER_S_MIN) if has_targets else None,
-        ),
-        Figure(
-            what=name,
-            unit="µs server CPU/event",
-            ours=server_us(ours),
-            baseline=server_us(theirs),
-            against=against,
-            target=Target("value", at_most=SERVER_US_MAX) if has_targets else None,
-        ),
-    ]
