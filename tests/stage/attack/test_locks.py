@@ -159,6 +159,10 @@ def test_the_log_names_what_was_prepared_and_left(fleet: Fleet) -> None:
         until(lambda: a.logged("prepared transaction 'left' of role"), "it is named")
         assert a.logged("has held what groups need to continue for ")
         assert a.logged("and nothing ends it but a person: rollback prepared 'left'")
+        beat = "select max(beat) from gapless.member"
+        later = fleet.value(beat) + 3
+        until(lambda: fleet.value(beat) >= later, "its heart beats")
+        assert a.log().count("prepared transaction 'left' of role") == 1
     finally:
         fleet.conn.execute("rollback prepared 'left'")
 
