@@ -85,7 +85,6 @@ def test_remove_asks_first_and_then_retention_goes_on(
     assert again.complaint() == "pipeline cold has never run in this database"
 
 
-@pytest.mark.long
 def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -> None:
     abandoned.execute("select pg_advisory_lock(7427005, hashtext('cold'))")
     refused = gapless("pipeline", "remove", "cold", "--yes")

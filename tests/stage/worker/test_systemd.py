@@ -103,7 +103,6 @@ def test_a_supervisor_that_lost_its_database_is_alive(fleet: Fleet, manager: Man
     until(lambda: "READY=1" in manager.hear(), "it is a member again", within=a.log)
 
 
-@pytest.mark.long
 def test_nobody_listens(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
     a = fleet.start("a")
