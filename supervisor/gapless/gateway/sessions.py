@@ -115,25 +115,32 @@ class Sessions:
     async def _open(self) -> Session:
         if self._away_s is not None and monotonic() - self._tried_s < PAUSE_S:
             raise UnreachableError(self._why)
-        loop = asyncio.get_running_loop()
+        made = asyncio.get_running_loop().run_in_executor(self._threads, self._connect)
         try:
-            conn = await loop.run_in_executor(self._threads, self._connect)
+            return await asyncio.shield(made)
+        except asyncio.CancelledError:
+            made.add_done_callback(self._keep)
+            raise
         except (psycopg.Error, ConnectError) as error:
             self._tried_s = monotonic()  # here, not for who was turned away: there are always some
             self._note_away(error)
             raise
-        session = Session(conn, over_session(conn, AsyncConnection))
-        self._all.add(session)
-        return session
 
-    def _connect(self) -> Connection[Any]:
+    def _keep(self, made: asyncio.Future[Session]) -> None:
+        """Keep a session that whoever asked for it did not wait for."""
+        if not made.cancelled() and made.exception() is None:
+            self._idle.append(made.result())
+
+    def _connect(self) -> Session:
         conn = connect_shared(self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s)
         try:
             require_schema(conn)
         except BaseException:
             conn.close()
             raise
-        return conn
+        session = Session(conn, over_session(conn, AsyncConnection))
+        self._all.add(session)
+        return session
 
     def _put_back(self, session: Session, error: BaseException | None) -> None:
         if error is None:
