@@ -194,7 +194,7 @@ class Connection(HttpToolsProtocol):
         """Parse it. An upgrade that is offered is not taken.
 
         Java's client offers h2c with each request. llhttp ends there, before the body; so another
-        one goes on with it, told of the body only.
+        one continues with it, told of the body only.
         """
         while data:
             try:
