@@ -13,3 +13,6 @@ drop function if exists gapless.publish_request(
 drop function if exists gapless.request(text, json, interval, text, text, text, jsonb, text, text);
 drop function if exists gapless.direct_headers(text, jsonb, text);
 drop function if exists gapless.match_events(text, int, bigint[]);
+
+-- Of 0007 to 0012; its file went, and nothing had dropped it.
+drop function if exists gapless.find_ids(int, int, bigint[], timestamptz);
