@@ -11,7 +11,7 @@ begin
       and d.refobjid = to_regprocedure('gapless.acquire(text, int, int, uuid, uuid)')
   ) then
     create or replace view gapless.squatters as
-    select null::int as pid, null::text as role, null::text as holds, null::boolean as granted
+    select null::int as pid, null::name::text as role, null::text as holds, null::boolean as granted
     where false;
   end if;
 end

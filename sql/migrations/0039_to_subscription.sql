@@ -14,5 +14,7 @@ drop function if exists gapless.request(text, json, interval, text, text, text, 
 drop function if exists gapless.direct_headers(text, jsonb, text);
 drop function if exists gapless.match_events(text, int, bigint[]);
 
--- Of 0007 to 0012; its file went, and nothing had dropped it.
+-- Of 0007 to 0012; their files went, and nothing had dropped them.
 drop function if exists gapless.find_ids(int, int, bigint[], timestamptz);
+drop function if exists gapless.offset_at(int, int, timestamptz);
+drop function if exists gapless.revive_partitions(text);
