@@ -64,7 +64,9 @@ def assert_once_and_in_order(conn: Connection) -> None:
 
 
 def _functions(conn: Connection) -> set[str]:
-    made = "select oid::regprocedure::text from pg_proc where pronamespace = 'gapless'::regnamespace"
+    made = (
+        "select oid::regprocedure::text from pg_proc where pronamespace = 'gapless'::regnamespace"
+    )
     return {name for (name,) in conn.execute(made.encode()).fetchall()}
 
 

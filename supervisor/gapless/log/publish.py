@@ -95,11 +95,11 @@ def publish(
     which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
     follows from the unit, the same at every attempt. On an autocommit connection outside a
     transaction, all of `what` is one transaction.
-    Raises PublishError for what cannot be stored, for an unknown topic, to_group or to_subscription
-    (nothing was written), and as InvalidPayloadError for a payload that the topic's schema does not take
-    (docs/schemas.md); UsageError for what is no connection; the driver's own error for what is the
-    database's trouble. What the server refused has aborted the caller's transaction, as any
-    failed statement does.
+    Raises PublishError for what cannot be stored, for an unknown topic, to_group or
+    to_subscription (nothing was written), and as InvalidPayloadError for a payload that the topic's
+    schema does not take (docs/schemas.md); UsageError for what is no connection; the driver's own
+    error for what is the database's trouble. What the server refused has aborted the caller's
+    transaction, as any failed statement does.
     """
     events = outgoing(given(what, fields))
     told = told_of(cause or current_origin())

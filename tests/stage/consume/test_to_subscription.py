@@ -381,9 +381,7 @@ class TestStopped:
 
     def test_beside_what_its_condition_matches(self, world: World, group: Group) -> None:
         self.stop(group)
-        world.events(
-            [message(group, "bad"), NewEvent(payload=7, key="k"), message(group, "bad")]
-        )
+        world.events([message(group, "bad"), NewEvent(payload=7, key="k"), message(group, "bad")])
         group.drive()
         by_sql(group, "bad", "e.key = 'k'")
         assert resume(group, "bad") == 3

@@ -304,12 +304,12 @@ def test_to_one_subscription_of_a_group(gateway: Client, conn: Connection) -> No
     assert gateway.post(EVENTS, json=[body, body], headers=keyed).status_code == 202
     to = {"gapless-to-group": "mails", "gapless-to-subscription": "ann"}
     assert [headers for *_, headers in stored(conn)] == [to] * 3
-    for wrong, says in (
-        ({"to_group": None}, "say to_group, too"),
-        ({"to_subscription": "cid"}, 'no subscription "cid"'),
-        ({"to_subscription": 7}, "to_subscription must be text"),
+    for wrong, status, says in (
+        ({"to_group": None}, 422, "say to_group, too"),
+        ({"to_subscription": "cid"}, 422, 'no subscription "cid"'),
+        ({"to_subscription": 7}, 400, "to_subscription must be text"),
     ):
-        for more in ({}, {"headers": {"Idempotency-Key": "other"}}):
-            answer = gateway.post(EVENTS, json={**body, **wrong}, **more)
-            assert says in problem(answer, 400)["detail"]
+        for key in ({}, {"Idempotency-Key": "other"}):
+            answer = gateway.post(EVENTS, json={**body, **wrong}, headers=key)
+            assert says in problem(answer, status)["detail"]
     assert len(stored(conn)) == 3
