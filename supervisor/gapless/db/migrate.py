@@ -32,10 +32,11 @@ _MODES: dict[str, LiteralString] = {
     "ExclusiveLock": "exclusive",
     "AccessExclusiveLock": "access exclusive",
 }
-# As programs take them: whoever waits for one of these holds none of those behind it, which we would
-# have to wait for. A sequencer's run, a batch and a publisher have read others when they come to the log.
+# As programs take them: a run of the sequencer, a batch and publish() have others already when they
+# come to the log. Who waits for one of these has none of those behind it, which we would wait for.
 _IN_ORDER = (
-    "sequencer", "consumer_offsets", "topic", "consumer_group", "member", "lease", "outbox_message_t",
+    "sequencer", "consumer_offsets", "topic", "consumer_group", "member", "lease",
+    "outbox_message_t",
 )  # fmt: skip
 _LOCK_TIMEOUT = {"timeout": "300ms"}  # a deadlock is looked for after 1 s
 _PAUSE_S = 0.2
