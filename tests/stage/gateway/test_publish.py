@@ -304,12 +304,12 @@ def test_to_one_subscription_of_a_group(gateway: Client, conn: Connection) -> No
     assert gateway.post(EVENTS, json=[body, body], headers=keyed).status_code == 202
     to = {"gapless-to-group": "mails", "gapless-to-subscription": "ann"}
     assert [headers for *_, headers in stored(conn)] == [to] * 3
-    for wrong, statuses, says in (  # without an Idempotency-Key, and with one
-        ({"to_group": None}, (422, 422), "say to_group, too"),
-        ({"to_subscription": "cid"}, (422, 404), 'no subscription "cid"'),
-        ({"to_subscription": 7}, (400, 400), "to_subscription must be text"),
+    for wrong, status, says in (
+        ({"to_group": None}, 422, "say to_group, too"),
+        ({"to_subscription": "cid"}, 404, 'no subscription "cid"'),
+        ({"to_subscription": 7}, 400, "to_subscription must be text"),
     ):
-        for status, key in zip(statuses, ({}, {"Idempotency-Key": "other"}), strict=True):
+        for key in ({}, {"Idempotency-Key": "other"}):
             answer = gateway.post(EVENTS, json={**body, **wrong}, headers=key)
             assert says in problem(answer, status)["detail"]
     assert len(stored(conn)) == 3
