@@ -1,9 +1,9 @@
 -- Which subscriptions of a group match these events: rows of (n, matched), n the place of the event in message_ids,
 -- from 1, perhaps several for one event; none for an event that no subscription matches. error: why none could be
 -- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
--- to_group: as of kept_in(). A message to one subscription (direct_headers.sql) is matched by that one alone, whatever it
--- says, an SQL condition too; by none as long as that one is stopped in this partition (resume_subscription() brings it
--- then); and one to a subscription that is not there is delivered, with error, so that it is not lost.
+-- to_group: as of kept_in(). A message to one subscription (direct_headers.sql) is matched by that one alone, whatever
+-- it says, an SQL condition too; by none as long as that one is stopped in this partition (resume_subscription() brings
+-- it then); and one to a subscription that is not there is delivered, with error, so that it is not lost.
 -- The forms are read after the caller has read which events there are: what was published after subscribe() committed
 -- finds the subscription.
 -- Of SQL conditions it knows nothing: those are asked by the worker, under a time limit (ask_conditions.sql).
