@@ -214,7 +214,8 @@ class Outside:
         span = self._ahead.window.span(first)
         set_aside(job.conn, job.assignment.partition, span, failure, fate)
         note.aside[fate.state] += 1
-        note.aside["asked"] += isinstance(failure.error, Retry)
+        # What failed for some says nothing of the others, who are not to wait for it (Brake).
+        note.aside["asked"] += isinstance(failure.error, Retry) or failure.only is not None
         if fate.parks:
             self._ahead.sieve.hold(first)
 
