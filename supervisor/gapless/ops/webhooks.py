@@ -28,7 +28,7 @@ _NEEDED = ("certifi", "h11", "standardwebhooks")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookInfo:
-    """A webhook as it stands. Its group is called webhook-NAME.
+    """A webhook as it stands. Its group is called webhook-NAME, or webhooks-TOPIC if it shares one.
 
     secrets: where they are. event_types, where, params: which events; None: any. rate: requests a
     second; None: no limit. concurrency: requests at a time. lag: events that it has not passed.
@@ -62,6 +62,11 @@ class WebhookInfo:
     last_at: datetime | None = field(metadata={"only_json": True})
     circuit_open_since: datetime | None
     shared: bool = field(metadata={"only_json": True})
+
+    @property
+    def group(self) -> str:
+        """Its consumer group, or the one that it shares."""
+        return f"webhooks-{self.topic}" if self.shared else f"webhook-{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
