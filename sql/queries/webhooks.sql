@@ -91,12 +91,12 @@ select extract(epoch from clock_timestamp())::double precision, (
   where l.group_id = gapless.shared_webhook_group(%(topic)s)
 )
 
--- name: covered
--- Which of these subscriptions are stopped in a partition from this offset, or from before it, on: what is there waits
--- in the log for them, and is set aside when they are resumed.
-select p.subscription_id
+-- name: stopped_at
+-- From which offset on these subscriptions are stopped in a partition: what is there waits in the log for them, and is
+-- set aside when they are resumed.
+select p.subscription_id, p.from_offset
 from gapless.subscription_stop p
-where p.subscription_id = any (%(ids)s::bigint[]) and p.partition_id = %(partition_id)s and p.from_offset <= %(offset)s
+where p.subscription_id = any (%(ids)s::bigint[]) and p.partition_id = %(partition_id)s
 
 -- name: note_shared
 select gapless.note_webhooks(%(names)s::text[], %(delivered)s::bigint[], %(failed)s::bigint[], %(errors)s::text[])
@@ -105,7 +105,8 @@ select gapless.note_webhooks(%(names)s::text[], %(delivered)s::bigint[], %(faile
 select gapless.stop_webhook(%(name)s, %(reason)s, %(tries)s)
 
 -- name: answered
-select gapless.answered_webhook(%(name)s)
+-- All at once: each takes the fence away.
+select gapless.answered_webhook(u.name) from unnest(%(names)s::text[]) u (name)
 
 -- name: note
 select gapless.note_webhook(

@@ -52,6 +52,13 @@ begin
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted
           and c.partition_id = stop.partition_id
         returning c.next_offset into upto;
+        -- What is in hand there ends without being noted: that says nothing of it (I8). As forget_deliveries().
+        update gapless.delivery d set crashes = d.crashes - 1
+        where d.group_id = resume_subscription.group_id and d.topic_id = wanted
+          and d.partition_id = stop.partition_id and not d.finished and d.crashes > 0;
+        update gapless.dead_letter d set crashes = d.crashes - 1
+        where d.group_id = resume_subscription.group_id and d.topic_id = wanted
+          and d.partition_id = stop.partition_id and d.state = 'waiting' and d.crashes > 0;
       else
         select c.next_offset into upto from gapless.consumer_offsets c
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted

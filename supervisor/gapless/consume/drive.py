@@ -104,6 +104,8 @@ class Driver:
         if rests and not self.going_on:
             return self._turn_of_aside()
         done = self._turn_of_log(batch_size, alone=alone, rests=rests)
+        if done.outcome == "fenced" and self._beside is not None:
+            self._beside.abandon()
         idle = done.outcome == "idle"
         is_end = not alone and self._took_all(done, batch_size or self._job.terms.batch_size)
         now_s = monotonic()

@@ -23,6 +23,7 @@ RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """As Standard Webhooks recommends: nine more attempts within three days."""
 
 BATCH_EVENTS_MIN = 100
+CALLS_MIN = 16  # of a partition: units wait for a slow endpoint, others are called meanwhile
 
 
 class Webhooks:
@@ -60,7 +61,7 @@ class Webhooks:
 
     def _together(self, webhooks: SharedWebhooks) -> Handler:
         delivery = SharedDelivery(self._means, webhooks)
-        calls = max(1, -(-AT_A_TIME // webhooks.partitions))
+        calls = max(CALLS_MIN, -(-AT_A_TIME // webhooks.partitions))
         made = handler(
             topic=webhooks.topic,
             group=webhooks.group,

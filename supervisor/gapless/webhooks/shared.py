@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import PartlyFailedError
 from gapless.consume.verdict.wish import DeadLetter, Retry
 from gapless.errors import one_line
-from gapless.webhooks.body import body_of
+from gapless.webhooks.body import BODY_BYTES_MAX, body_of
 from gapless.webhooks.desk import LOOK_S, DeliveryTally
 from gapless.webhooks.line import Line, StopWebhookError
 from gapless.webhooks.pace import PROBE_EVERY_S
@@ -39,7 +40,6 @@ log = logging.getLogger("gapless.worker")
 
 AT_A_TIME = 64
 STOPPED_RETRY_S = 600.0  # it is due at once when it is resumed (continue_webhook.sql)
-PROBES_AT_A_TIME = 8
 KEPT_MANY = 200  # with more endpoints than this no connection is kept
 
 
@@ -63,7 +63,8 @@ class SharedDelivery:
             yield
         finally:
             task.cancel()
-            await self._note()
+            with suppress(psycopg.Error):
+                await self._note()
             await self._desk.close()
             for line in self._lines.values():
                 await line.close()
@@ -73,7 +74,7 @@ class SharedDelivery:
 
         Raises psycopg.Error when the database cannot say who they are.
         """
-        events = list(unit)
+        events = events_of(unit)
         wanted: dict[int, tuple[str, list[Event]]] = {}
         for event in events:
             for each in event.subscriptions:
@@ -106,14 +107,15 @@ class SharedDelivery:
         stopped = [n for n, line in lines.items() if line is not None and line.endpoint.is_stopped]
         if not stopped:
             return {}
-        covered = await self._desk.covered(stopped, unit.partition, unit.first_offset)
-        if len(covered) < len(stopped):
+        places = await self._desk.stopped_at(stopped, unit.partition)
+        if len(places) < len(stopped):
             await self._look(since_s=monotonic())
-        return {
-            number: None if number in covered else Retry("it is stopped", after=STOPPED_RETRY_S)
-            for number in stopped
-            if number in covered or self._is_stopped(wanted[number][0])
-        }
+            # Of those that are stopped elsewhere still: the partition is new.
+            new = {n for n in stopped if n not in places and self._is_stopped(wanted[n][0])}
+            for number in new:
+                await self._desk.set_apart(wanted[number][0], "it is stopped", tries=True)
+            places |= await self._desk.stopped_at(new, unit.partition)
+        return {number: _waits(unit, place, "it is stopped") for number, place in places.items()}
 
     def _is_stopped(self, name: str) -> bool:
         line = self._lines.get(name)
@@ -145,8 +147,8 @@ class SharedDelivery:
                 log.error("webhook %s: is stopped: %s", name, error.reason)
                 await self._desk.set_apart(name, error.reason, tries=error.tries)
                 await self._look(since_s=monotonic())
-                covered = await self._desk.covered([number], unit.partition, unit.first_offset)
-                ends[number] = None if covered else Retry(error.reason, after=STOPPED_RETRY_S)
+                places = await self._desk.stopped_at([number], unit.partition)
+                ends[number] = _waits(unit, places.get(number), f"{name}: {error.reason}")
         return ends
 
     # -- what is known of them --------------------------------------------------------------------
@@ -157,8 +159,10 @@ class SharedDelivery:
                 await self._look(since_s=monotonic())
                 await self._note()
                 await self._probe()
-            except (psycopg.Error, OSError) as error:
-                log.info("webhooks of %s: looked later: %s", self._webhooks.topic, one_line(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
+                log.warning(
+                    "webhooks of %s: looked later: %s", self._webhooks.topic, one_line(error)
+                )
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, *, since_s: float) -> None:
@@ -199,21 +203,54 @@ class SharedDelivery:
     async def _probe(self) -> None:
         """Try those whose circuit is open, and let those continue that answer."""
         due = [line for line in self._lines.values() if line.endpoint.probe_due]
-        for at in range(0, len(due), PROBES_AT_A_TIME):
-            some = due[at : at + PROBES_AT_A_TIME]
-            await asyncio.gather(*(self._try(line) for line in some))
-
-    async def _try(self, line: Line) -> None:
-        name = line.endpoint.name
-        if not await self._desk.may_probe(name, PROBE_EVERY_S):
+        names: list[str] = []
+        for at in range(0, len(due), AT_A_TIME):
+            some = due[at : at + AT_A_TIME]
+            taken = await asyncio.gather(*(self._try(line) for line in some))
+            names += [line.endpoint.name for line, well in zip(some, taken, strict=True) if well]
+        if not names:
             return
+        try:
+            await self._desk.answered(names)
+        except psycopg.Error as error:
+            if len(names) == 1:
+                raise
+            log.info("webhooks of %s: one by one: %s", self._webhooks.topic, one_line(error))
+            for name in names:
+                with suppress(psycopg.Error):  # its probe comes again
+                    await self._desk.answered([name])
+        log.warning("webhooks %s: answer again, and continue", ", ".join(names[:10]))
+
+    async def _try(self, line: Line) -> bool:
+        """Tell whether an endpoint takes a request without events, if it is its turn."""
+        if not await self._desk.may_probe(line.endpoint.name, PROBE_EVERY_S):
+            return False
         now_s = self._desk.now_s()
         made_at = datetime.fromtimestamp(now_s, UTC).isoformat()
         said: dict[str, Any] = {"type": TEST_TYPE, "timestamp": made_at, "events": []}
-        if not await line.probe(f"test-{uuid4()}", json.dumps(said).encode(), now_s=now_s):
-            return
-        if await self._desk.answered(name):
-            log.warning("webhook %s: answers again, and continues", name)
+        return await line.probe(f"test-{uuid4()}", json.dumps(said).encode(), now_s=now_s)
+
+
+def events_of(unit: Unit) -> list[Event]:
+    """Return the events of a unit. Raises DeadLetter when they are too large for one request."""
+    events: list[Event] = []
+    size_bytes = 0
+    for event in unit:
+        size_bytes += len(event.payload_json or b"")
+        if size_bytes > BODY_BYTES_MAX:
+            raise DeadLetter(f"its events take more than {BODY_BYTES_MAX >> 20} MiB in one request")
+        events.append(event)
+    return events
+
+
+def _waits(unit: Unit, place: int | None, why: str) -> Retry | None:
+    """Return what becomes of a unit for an endpoint that is stopped from this offset on.
+
+    None: it waits in the log. Else it was set aside before, and waits so.
+    """
+    if place is not None and place <= unit.first_offset:
+        return None
+    return Retry(why, after=STOPPED_RETRY_S)
 
 
 def worst(errors: Sequence[BaseException]) -> BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from time import monotonic
 
 from psycopg.rows import class_row
@@ -33,12 +33,12 @@ class SharedDesk(Desk):
         self._clock_s, self.workers = row[0] - monotonic(), max(1, row[1])
         return found
 
-    async def covered(self, ids: Collection[int], partition: int, offset: int) -> set[int]:
-        """Return which of these subscriptions get what is at an offset when they are resumed."""
+    async def stopped_at(self, ids: Collection[int], partition: int) -> dict[int, int]:
+        """Return from which offset on these subscriptions are stopped in a partition, if at all."""
         conn = await self._session()
-        params = {"ids": list(ids), "partition_id": partition, "offset": offset}
-        cursor = await conn.execute(query("webhooks", "covered"), params)
-        return {row[0] for row in await cursor.fetchall()}
+        params = {"ids": list(ids), "partition_id": partition}
+        cursor = await conn.execute(query("webhooks", "stopped_at"), params)
+        return dict(await cursor.fetchall())
 
     async def note_all(self, tallies: Mapping[str, DeliveryTally]) -> None:
         """Write down what became of requests, by the names of webhooks."""
@@ -58,6 +58,6 @@ class SharedDesk(Desk):
         """Stop a webhook; tries: until a probe succeeds, else until a person resumes it."""
         await self._run("stop_shared", name=name, reason=reason, tries=tries)
 
-    async def answered(self, name: str) -> bool:
-        """Let a webhook continue whose probe succeeded."""
-        return bool(await self._run("answered", name=name))
+    async def answered(self, names: Sequence[str]) -> None:
+        """Let webhooks continue whose probes succeeded; all, or none when an error is raised."""
+        await self._run("answered", names=sorted(names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -202,8 +203,83 @@ def test_one_that_asks_for_patience_has_it_alone(
     deliver()
     assert _came(server, "good") == [1, 2]
     assert len(server.of("/busy")) <= 2
-    waits = "select min(next_attempt_ts - now()) > '20 min' from gapless.dead_letter"
-    assert conn.execute(waits).fetchone() == (True,)
+    waits = "select min(next_attempt_ts - now()) > '20 min', max(attempts) from gapless.dead_letter"
+    assert conn.execute(waits).fetchone() == (True, 0)
+    _due(conn)
+    deliver()
+    assert conn.execute(waits).fetchone() == (True, 0)
+
+
+def test_one_that_is_stopped_is_stopped_in_partitions_that_come_later(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    for name in ("a", "b"):
+        _shop(conn, server, name, 1)
+    assert pause_webhook(conn, "a")
+    _publish(conn, {"n": 0, "shop": 1})
+    deliver()
+    conn.execute("select gapless.set_partitions('outbox', 16)")
+    for n in range(1, 40):
+        _publish(conn, {"n": n, "shop": 1}, key=str(n))
+    deliver()
+    assert (_came(server, "a"), _came(server, "b")) == ([], [*range(40)])
+    assert _states(conn) == []
+    assert resume_webhook(conn, "a")
+    deliver()
+    assert _came(server, "a") == [*range(40)]
+
+
+def test_who_was_resumed_behind_the_back_of_a_process_loses_nothing(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    """It knows that the endpoint was stopped; only the database knows that it is no more."""
+    _shop(conn, server, "a", 1)
+    assert pause_webhook(conn, "a")
+    _publish(conn, {"n": 0, "shop": 1})
+    deliver()
+    assert resume_webhook(conn, "a")
+    with conn.transaction():  # the process looks, and sees it stopped, before it comes to this one
+        _publish(conn, {"n": 1, "shop": 1})
+    deliver()
+    assert set(_came(server, "a")) == {0, 1}
+
+
+def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    for name in ("bad", "later"):
+        _shop(conn, server, name, 1)
+    assert pause_webhook(conn, "later")
+    server.answer = lambda call: Reply(422 if call.path == "/bad" else 204)
+    _publish(conn, {"n": 1, "shop": 1})
+    deliver()
+    assert _states(conn) == ["dead"]
+    assert resume_webhook(conn, "later")
+    deliver()
+    assert _came(server, "later") == [1]
+    assert (_states(conn), _info(conn, "bad").dead, _info(conn, "later").dead) == (["dead"], 1, 0)
+
+
+def test_a_slow_one_does_not_hold_up_the_others(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    """What waits for it is set aside for it alone, as soon as it has as many as it may."""
+    for name in ("good", "slow"):
+        _shop(conn, server, name, 1)
+    ready = threading.Event()
+
+    def answer(call: Call) -> Reply:
+        if call.path == "/slow":
+            ready.wait(9)
+        elif len(server.of("/good")) == 60:
+            ready.set()
+        return Reply()
+
+    server.answer = answer
+    _publish(conn, *({"n": n, "shop": 1} for n in range(60)))
+    deliver()
+    assert ready.is_set()
+    assert len(server.of("/good")) == 60
 
 
 def test_pause_resume_test_and_remove_one(

@@ -70,9 +70,7 @@ class Beside:
             outcomes[self._end(job, first, end)] += 1
         self._is_alone &= bool(self._in_hand)
         if outcomes["fenced"]:
-            self._calls.abandon()
-            self._in_hand.clear()
-            self._ended.clear()
+            self.abandon()
             return Step(outcome="fenced")
         return Step(
             outcome="done" if ended or outcomes["dead"] else "idle",
@@ -81,6 +79,12 @@ class Beside:
             asked=outcomes["waiting"],  # says nothing of those beside it
             handled=outcomes["handled"],
         )
+
+    def abandon(self) -> None:
+        """Let go of all calls: the partition is another owner's."""
+        self._calls.abandon()
+        self._in_hand.clear()
+        self._ended.clear()
 
     def forgive(self, conn: Connection[Any], job: Job) -> None:
         """Take back that these calls were begun, from a new session."""

@@ -183,7 +183,7 @@ class Outside:
     def _fail(self, first: int, failure: Failure, note: _Note) -> bool:
         """Do with a unit whose call failed what the policy says; tell whether it is passed."""
         assert isinstance(failure.error, BaseException)
-        verdict = judge(self._job.terms.policy, failure.error, failure.attempts)
+        verdict = judge(self._job.terms.policy, failure.error, max(1, failure.attempts))
         if verdict.state in ("block", "skip"):  # else set_aside() says it
             spans.verdict(failure.error, verdict.state, failure.attempts)
         if verdict.state == "block":
