@@ -22,7 +22,8 @@ begin
       select from gapless.subscription s where s.group_id = own_group and s.name = _webhook.name
     )
   then
-    raise exception 'there is a group "%", which is none of webhooks: drop it, for they share one of that name', own_group
+    raise exception 'there is a group "%", which is none of webhooks: drop it, for they share one of that name',
+      own_group
       using errcode = 'GL409';
   end if;
   perform gapless.create_group(own_group, _topic, 'latest');

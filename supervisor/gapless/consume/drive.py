@@ -97,26 +97,13 @@ class Driver:
         agenda, began_s = self._agenda, monotonic()
         if agenda.wants_look(began_s):
             self._look(began_s)
-        aside = self._turn_beside(agenda.take_due(began_s) if self._beside else ())
-        if aside.outcome == "fenced":
-            return aside
+        if self._beside is not None:
+            return self._turn_of_both(self._beside, began_s, batch_size, alone=alone)
         rests = agenda.is_aside_next(began_s)
         if rests and not self.going_on:
             return self._turn_of_aside()
-        done = self._turn_of_log(batch_size, alone=alone, rests=rests)
-        if done.outcome == "fenced" and self._beside is not None:
-            self._beside.abandon()
-        idle = done.outcome == "idle"
-        is_end = not alone and self._took_all(done, batch_size or self._job.terms.batch_size)
-        now_s = monotonic()
-        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
-        if aside.outcome == "done":
-            return aside.followed_by(done)
-        if not idle:
-            return done
-        if agenda.pace.is_woken(began_s) and not agenda.due:
-            self._look(now_s)  # it was not the log: perhaps somebody redrives a unit
-        if self._beside is not None:
+        done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
+        if done.outcome != "idle":
             return done
         return self._turn_of_aside() if agenda.due and not self.going_on else done
 
@@ -158,6 +145,32 @@ class Driver:
             forget_try(conn, self._job.assignment, self._aside)
         elif self._outside is None:
             forget_attempt(conn, self._job.assignment)
+
+    def _turn_of_both(
+        self, beside: Beside, began_s: float, batch_size: int | None, *, alone: bool
+    ) -> Step:
+        """Take a turn of what was set aside, and one of the log: neither waits for the other."""
+        aside = self._turn_beside(self._agenda.take_due(began_s))
+        if aside.outcome == "fenced":
+            return aside
+        done = self._turn_noted(began_s, batch_size, alone=alone, rests=False)
+        if done.outcome == "fenced":
+            beside.abandon()
+        return aside.followed_by(done) if aside.outcome == "done" else done
+
+    def _turn_noted(
+        self, began_s: float, batch_size: int | None, *, alone: bool, rests: bool
+    ) -> Step:
+        """Take a turn of the log, and tell the agenda."""
+        agenda = self._agenda
+        done = self._turn_of_log(batch_size, alone=alone, rests=rests)
+        idle = done.outcome == "idle"
+        is_end = not alone and self._took_all(done, batch_size or self._job.terms.batch_size)
+        now_s = monotonic()
+        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
+        if idle and agenda.pace.is_woken(began_s) and not agenda.due:
+            self._look(now_s)  # it was not the log: perhaps somebody redrives a unit
+        return done
 
     def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
         """Take a turn of the log; raise what keeps the group from continuing, with what helps."""

@@ -15,9 +15,9 @@ from gapless.resources import resource
 from gapless.settings import Settings
 from gapless.webhooks.address import networks_of
 from gapless.webhooks.deliver import TURN_S_MAX, Delivery, Means
+from gapless.webhooks.many import AT_A_TIME, SharedDelivery
 from gapless.webhooks.post import ANSWER_S_MAX, trust
 from gapless.webhooks.record import DeclaredWebhook, SharedWebhooks
-from gapless.webhooks.shared import AT_A_TIME, SharedDelivery
 
 RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """As Standard Webhooks recommends: nine more attempts within three days."""

@@ -66,7 +66,7 @@ def retry_aside(job: Job, first_offset: int) -> Outcome:
     if not tries:
         return "fenced" if tries is None else "gone"
     if tries > job.terms.policy.crashes_max:
-        return give_up(job, first_offset, tries)
+        return end_deadly(job, first_offset, tries)
     try:
         if job.terms.delivery == "at-least-once":
             return _try_outside(job, first_offset)
@@ -89,7 +89,7 @@ def record_try(job: Job, first_offset: int) -> int | None:
     return None if tries is None else int(tries)
 
 
-def give_up(job: Job, first_offset: int, tries: int) -> Outcome:
+def end_deadly(job: Job, first_offset: int, tries: int) -> Outcome:
     """Call a unit no more: so many tries, this one included, had no end."""
     reason = crash_reason(tries - 1, job.former_end)
     dead = Verdict(state="dead")

@@ -16,9 +16,9 @@ from psycopg import Connection
 from gapless.consume.aside.retry import (
     ClaimedLetter,
     Outcome,
+    end_deadly,
     end_outside,
     forget_try,
-    give_up,
     look_outside,
     record_try,
 )
@@ -97,7 +97,7 @@ class Beside:
         if not tries:
             return "fenced" if tries is None else "gone"
         if tries > job.terms.policy.crashes_max:
-            return give_up(job, first, tries)
+            return end_deadly(job, first, tries)
         if tries > 1 and self._in_hand:
             forget_try(job.conn, job.assignment, first)
             self._is_alone = True  # it is the next one
