@@ -76,7 +76,9 @@ class Line:
             self._slots.release()
 
     async def probe(self, message_id: str, body: bytes, *, now_s: float) -> bool:
-        """Send a request that counts for nothing; tell whether it was taken."""
+        """Send a request without events, unless it asked for patience; tell if it was taken."""
+        if self._pace.held_s(monotonic()) > 0:
+            return False
         try:
             answer = await self._post(message_id, body, now_s)
         except (RefusedByOneError, StopWebhookError):
@@ -129,11 +131,12 @@ class Line:
         if status == GONE:
             raise StopWebhookError("answered 410 Gone: gapless webhooks resume", tries=False)
         reason = f"{self._place}: answered {status}"
-        self._failed(reason)
         wait_s = retry_after_s(answer.retry_after, now_s=now_s)
         if wait_s is not None and status in (TOO_MANY, UNAVAILABLE):
             self._pace.hold(monotonic(), wait_s)
+            self._failed(reason)
             raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
+        self._failed(reason)
         raise RefusedByOneError(reason)
 
     def _failed(self, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from gapless.ops.webhooks import (
 from gapless.settings import Settings
 from gapless.testing import drain
 from gapless.webhooks.fleet import Webhooks
+from gapless.webhooks.many import SharedDelivery
 from support.endpoint import SECRET, Call, Reply, Server, serving
 
 LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
@@ -230,18 +232,23 @@ def test_one_that_is_stopped_is_stopped_in_partitions_that_come_later(
 
 
 def test_who_was_resumed_behind_the_back_of_a_process_loses_nothing(
-    conn: Connection, server: Server, deliver: Deliver
+    conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It knows that the endpoint was stopped; only the database knows that it is no more."""
-    _shop(conn, server, "a", 1)
+
+    async def look_never(_: SharedDelivery) -> None:
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(SharedDelivery, "_keep_looking", look_never)
+    for name in ("a", "b"):
+        _shop(conn, server, name, 1)
     assert pause_webhook(conn, "a")
     _publish(conn, {"n": 0, "shop": 1})
-    deliver()
+    deliver()  # for b: with this it sees how all are
     assert resume_webhook(conn, "a")
-    with conn.transaction():  # the process looks, and sees it stopped, before it comes to this one
-        _publish(conn, {"n": 1, "shop": 1})
+    _publish(conn, {"n": 1, "shop": 1})
     deliver()
-    assert set(_came(server, "a")) == {0, 1}
+    assert (_came(server, "a"), _came(server, "b")) == ([0, 1], [0, 1])
 
 
 def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
