@@ -411,6 +411,8 @@ class TestFailures:
         assert [row[:2] for row in stops(group)] == [("bad", 1)]
         subscribe(group, "bad", LARGE, params={"min": 55})
         assert resume(group, "bad") == 1
+        in_hand = "select crashes from gapless.delivery where first_offset = 1 and not finished"
+        assert world.rows(in_hand) == [(0,)], "who was fenced killed nobody (I8)"
         goes_on.set()
         taken_over(group)
         group.drive(outside, concurrency=1)
