@@ -9,7 +9,7 @@ select
   w.secrets,
   f.event_types,
   coalesce(f.condition, o.condition)::text as condition,
-  coalesce(f.params, x.params) as params,
+  case when w.shared then x.params else f.params end as params,
   w.rate,
   w.concurrency,
   w.keeps_order,
