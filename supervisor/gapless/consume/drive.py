@@ -165,7 +165,10 @@ class Driver:
         agenda = self._agenda
         done = self._turn_of_log(batch_size, alone=alone, rests=rests)
         idle = done.outcome == "idle"
-        is_end = not alone and self._took_all(done, batch_size or self._job.terms.batch_size)
+        # It claimed from the log what there was, and that was not much.
+        tells_nothing = alone or self._outside is not None or self._job.backlog.events
+        size = batch_size or self._job.terms.batch_size
+        is_end = not (tells_nothing or done.dead or done.waiting) and 0 < done.events < size
         now_s = monotonic()
         agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
         if idle and agenda.pace.is_woken(began_s) and not agenda.due:
@@ -258,12 +261,6 @@ class Driver:
             waiting=int(outcome == "waiting"),
             handled=int(outcome == "handled"),
         )
-
-    def _took_all(self, done: Step, batch_size: int) -> bool:
-        """Tell whether a turn claimed from the log what there was, and that was not much."""
-        if self._outside is not None or self._job.backlog.events or done.dead or done.waiting:
-            return False
-        return 0 < done.events < batch_size
 
     def _look(self, now_s: float) -> None:
         """Ask the database what is due, and whether units are parked that this policy parks not."""

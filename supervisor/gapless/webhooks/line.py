@@ -36,7 +36,7 @@ class StopWebhookError(Exception):
         self.tries = tries
 
 
-class Line:
+class EndpointLine:
     """What this process knows of one endpoint, and its connections."""
 
     def __init__(self, endpoint: SharedEndpoint, made: Callable[[EndpointAddress], Poster]) -> None:

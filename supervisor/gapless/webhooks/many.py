@@ -24,7 +24,7 @@ from gapless.consume.verdict.wish import DeadLetter, Retry
 from gapless.errors import one_line
 from gapless.webhooks.body import BODY_BYTES_MAX, body_of
 from gapless.webhooks.desk import LOOK_S, DeliveryTally
-from gapless.webhooks.line import Line, StopWebhookError
+from gapless.webhooks.line import EndpointLine, StopWebhookError
 from gapless.webhooks.pace import PROBE_EVERY_S
 from gapless.webhooks.post import Poster
 from gapless.webhooks.record import SharedEndpoint, SharedWebhooks
@@ -50,7 +50,7 @@ class SharedDelivery:
         self._means = means
         self._webhooks = webhooks
         self._desk = SharedDesk(means.dsn, webhooks, means.connect_timeout_s)
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, EndpointLine] = {}
         self._total: asyncio.Semaphore | None = None
         self._looking: asyncio.Lock | None = None
         self._looked_s = 0.0
@@ -190,7 +190,9 @@ class SharedDelivery:
         if line is not None:
             await line.close()
         means = self._means
-        self._lines[name] = Line(found, lambda to: Poster(to, means.allowed, means.tls, kept))
+        self._lines[name] = EndpointLine(
+            found, lambda to: Poster(to, means.allowed, means.tls, kept)
+        )
 
     async def _note(self) -> None:
         """Write down what became of requests."""
@@ -221,7 +223,7 @@ class SharedDelivery:
                     await self._desk.answered([name])
         log.warning("webhooks %s: answer again, and continue", ", ".join(names[:10]))
 
-    async def _try(self, line: Line) -> bool:
+    async def _try(self, line: EndpointLine) -> bool:
         """Tell whether an endpoint takes a request without events, if it is its turn."""
         if not await self._desk.may_probe(line.endpoint.name, PROBE_EVERY_S):
             return False
