@@ -178,6 +178,11 @@ select gapless.letter_failed(
   make_interval(secs => %(retry_after_s)s), %(worker)s, %(duration_ms)s, %(counted)s
 )
 
+-- name: narrow_letter
+select gapless.narrow_letter(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s, %(only)s::bigint[]
+)
+
 -- name: fetch_letter
 -- The events of a unit that was set aside, in offset order: whether its handler gets them, then the
 -- columns of the query `fetch`.

@@ -2,7 +2,7 @@
 -- returns: gapless.ops.webhooks:WebhookInfo
 select w.name, w.topic, w.url, w.secrets, w.event_types, w.condition as "where", w.params, w.rate, w.concurrency,
   w.keeps_order, w.retry_delays_s, w.paused, w.pause_reason, w.lag, w.waiting, w.dead, w.is_run, w.delivered, w.failed,
-  w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since
+  w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since, w.shared
 from gapless.webhooks w
 where %(name)s::text is null or w.name = %(name)s
 order by w.name
@@ -11,7 +11,7 @@ order by w.name
 select gapless.add_webhook(
   %(name)s, %(topic)s, %(url)s, %(secrets)s::text[], %(event_types)s::text[], %(where)s::text,
   %(params)s::text::jsonb, %(rate)s::double precision, %(concurrency)s, %(keeps_order)s, %(retry_delays_s)s::int[],
-  %(allow_http)s, %(start)s
+  %(allow_http)s, %(start)s, %(shared)s, %(matches)s::text::jsonb, %(sql_condition)s::text
 )
 
 -- name: remove
@@ -35,7 +35,7 @@ select exists (select from gapless.webhook w where w.removed_ts is not null)
 select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.rate, w.retry_delays_s
 from gapless.webhook w
 join gapless.topic t using (topic_id)
-where w.removed_ts is null
+where w.removed_ts is null and not w.shared
 order by w.name
 
 -- name: endpoint
@@ -48,12 +48,65 @@ select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_op
     from gapless.lease l
     join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid
       and k.objsubid = 2 and k.granted
-    where l.group_id = gapless.webhook_group(w.name)
+    where l.group_id = case
+      when w.shared then (
+        select gapless.shared_webhook_group(t.name) from gapless.topic t where t.topic_id = w.topic_id
+      )
+      else gapless.webhook_group(w.name)
+    end
   ) as workers,
   extract(epoch from clock_timestamp())::double precision as now_s
 from gapless.webhook w
 join gapless.webhook_state s on s.name = w.name
 where w.name = %(name)s and w.removed_ts is null
+
+-- name: declared_shared
+-- The topics whose webhooks share a group.
+-- returns: gapless.webhooks.record:SharedWebhooks
+select t.name as topic, t.partitions
+from gapless.topic t
+where exists (
+  select from gapless.webhook w where w.topic_id = t.topic_id and w.shared and w.removed_ts is null
+)
+order by t.name
+
+-- name: shared
+-- What whoever delivers has to know of those that share a topic's group; probe_due: it may be tried.
+-- returns: gapless.webhooks.record:SharedEndpoint
+select w.name, w.url, w.secrets, w.allow_http, w.rate, gapless.is_stopped_webhook(w) as is_stopped,
+  s.circuit_ts is not null and coalesce(s.probe_ts <= clock_timestamp() - make_interval(secs => %(every_s)s), true)
+    as probe_due
+from gapless.webhook w
+join gapless.topic t using (topic_id)
+join gapless.webhook_state s on s.name = w.name
+where t.name = %(topic)s and w.shared and w.removed_ts is null
+
+-- name: shared_clock
+-- The database's clock, in seconds since 1970, and how many processes deliver for a topic's group, by their locks.
+select extract(epoch from clock_timestamp())::double precision, (
+  select count(distinct k.pid)::int
+  from gapless.lease l
+  join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid
+    and k.objsubid = 2 and k.granted
+  where l.group_id = gapless.shared_webhook_group(%(topic)s)
+)
+
+-- name: stopped_at
+-- From which offset on these subscriptions are stopped in a partition: what is there waits in the log for them, and is
+-- set aside when they are resumed.
+select p.subscription_id, p.from_offset
+from gapless.subscription_stop p
+where p.subscription_id = any (%(ids)s::bigint[]) and p.partition_id = %(partition_id)s
+
+-- name: note_shared
+select gapless.note_webhooks(%(names)s::text[], %(delivered)s::bigint[], %(failed)s::bigint[], %(errors)s::text[])
+
+-- name: stop_shared
+select gapless.stop_webhook(%(name)s, %(reason)s, %(tries)s)
+
+-- name: answered
+-- All at once: each takes the fence away.
+select gapless.answered_webhook(u.name) from unnest(%(names)s::text[]) u (name)
 
 -- name: note
 select gapless.note_webhook(

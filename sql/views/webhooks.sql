@@ -1,5 +1,6 @@
 -- Webhooks, with what is known of each: how far it is, what waits, what is dead, and why it does not continue.
--- lag: events that its group has not passed. A webhook that is being removed is not here.
+-- lag: events that its group has not passed, and those from where it was stopped, if it shares a group. A webhook that
+-- is being removed is not here.
 create or replace view gapless.webhooks as
 select
   w.name,
@@ -7,23 +8,28 @@ select
   w.url,
   w.secrets,
   f.event_types,
-  f.condition::text as condition,
-  f.params,
+  coalesce(f.condition, o.condition)::text as condition,
+  case when w.shared then x.params else f.params end as params,
   w.rate,
   w.concurrency,
   w.keeps_order,
   w.retry_delays_s,
   w.allow_http,
-  exists (select from gapless.group_pause p where p.group_id = g.group_id) as paused,
-  (
-    select string_agg(distinct p.reason, '; ') from gapless.group_pause p where p.group_id = g.group_id
+  exists (select from gapless.group_pause p where p.group_id = g.group_id)
+    or (p.reason is not null and s.circuit_ts is null) as paused,
+  coalesce(
+    (select string_agg(distinct q.reason, '; ') from gapless.group_pause q where q.group_id = g.group_id), p.reason
   ) as pause_reason,
-  (select coalesce(sum(l.lag), 0)::bigint from gapless.lag l where l.group_id = g.group_id) as lag,
   (
+    select coalesce(sum(l.lag), 0)::bigint from gapless.lag l where l.group_id = g.group_id
+  ) + coalesce(p.missed, 0) as lag,
+  case when w.shared then coalesce(a.waiting, 0) else (
     select count(*) from gapless.dead_letter d
     where d.group_id = g.group_id and d.state in ('waiting', 'parked')
-  ) as waiting,
-  (select count(*) from gapless.dead_letter d where d.group_id = g.group_id and d.state = 'dead') as dead,
+  ) end as waiting,
+  case when w.shared then coalesce(a.dead, 0) else (
+    select count(*) from gapless.dead_letter d where d.group_id = g.group_id and d.state = 'dead'
+  ) end as dead,
   exists (select from gapless.member_group m where m.group_id = g.group_id) as is_run,
   s.delivered,
   s.failed,
@@ -31,13 +37,37 @@ select
   s.last_ts,
   s.circuit_ts,
   w.added_by,
-  w.added_ts
+  w.added_ts,
+  w.shared
 from gapless.webhook w
 join gapless.topic t using (topic_id)
 join gapless.webhook_state s on s.name = w.name
 left join gapless.consumer_group g
-  on g.group_id = gapless.webhook_group(w.name) and g.topic_id = w.topic_id
+  on g.topic_id = w.topic_id
+  and g.group_id = case when w.shared then gapless.shared_webhook_group(t.name) else gapless.webhook_group(w.name) end
 left join gapless.group_filter f on f.group_id = g.group_id and f.topic_id = g.topic_id
+left join gapless.subscription x
+  on w.shared and x.group_id = g.group_id and x.topic_id = g.topic_id and x.name = w.name
+left join gapless.subscription_form o using (form_id)
+left join lateral (
+  select min(y.reason) as reason, sum(c.next_offset - y.from_offset)::bigint as missed
+  from gapless.subscription_stop y
+  join gapless.consumer_offsets c
+    on c.group_id = g.group_id and c.topic_id = g.topic_id and c.partition_id = y.partition_id
+  where y.subscription_id = x.subscription_id
+) p on true
+left join (
+  select u.subscription_id, count(*) filter (where u.state <> 'dead') as waiting,
+    count(*) filter (where u.state = 'dead') as dead
+  from (
+    select distinct n.n as subscription_id, d.partition_id, d.first_offset, d.state
+    from gapless.dead_letter d
+    join gapless.dead_letter_event e using (group_id, topic_id, partition_id, first_offset)
+    cross join lateral unnest(e.subscriptions) n (n)
+    where d.state in ('waiting', 'parked', 'dead')
+  ) u
+  group by u.subscription_id
+) a on a.subscription_id = x.subscription_id
 where w.removed_ts is null;
 
 comment on view gapless.webhooks is 'Endpoints that are called with events, and how each does.';

@@ -6,10 +6,12 @@
 -- it then); and one to a subscription that is not there is delivered, with error, so that it is not lost.
 -- The forms are read after the caller has read which events there are: what was published after subscribe() committed
 -- finds the subscription.
+-- Those that are stopped in this partition match nothing (stop_subscriptions.sql). only: ask these alone; null: all.
 -- Of SQL conditions it knows nothing: those are asked by the worker, under a time limit (ask_conditions.sql).
 -- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
 create or replace function gapless.match_events(
-  _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _to_group text
+  _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _to_group text default null,
+  _only bigint[] default null
 )
 returns table (n int, matched bigint[], error text)
 language plpgsql
@@ -85,6 +87,11 @@ begin
           and jsonb_hash_extended(s.match_values, 0) = jsonb_hash_extended(found_values, 0)
           and s.match_values = found_values
           and (form.condition is null or jsonb_path_match(body, form.condition, s.params, silent => true))
+          and (_only is null or s.subscription_id = any (_only))
+          and not exists (
+            select from gapless.subscription_stop p
+            where p.subscription_id = s.subscription_id and p.partition_id = _partition_id
+          )
       );
       if matched <> '{}' then
         return next;

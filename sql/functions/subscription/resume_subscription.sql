@@ -1,8 +1,9 @@
 -- Ask a subscription that was stopped (stop_subscriptions.sql) again, first about what it missed: in each partition the
--- events from where it was stopped up to where the group is. Units with matches are set aside as waiting, so that
--- workers handle them soon, for this subscription alone; then it is asked like all others. Returns how many units
--- these are; null: it was not stopped. Raises GL409 when its condition raises still: it stays stopped then, and
--- nothing was changed; subscribe() by its name gives it another condition. Raises GL404 for no such subscription.
+-- events from where it was stopped up to where the group is, or has finished ahead of that. Units with matches are
+-- set aside as waiting, so that workers handle them soon, for this subscription alone; then it is asked like all
+-- others. Returns how many units these are; null: it was not stopped. Raises GL409 when its condition raises still: it
+-- stays stopped then, and nothing was changed; subscribe() by its name gives it another condition. Raises GL404 for no
+-- such subscription.
 -- Audited. It is asked about one event, then 2, 4 … up to 1000 at a time; when that takes longer than 5 s, as long as
 -- a claim may take, it is too slow and stays stopped (GL409). Only statement_timeout ends a single question that does
 -- not end; from Python and the command line there is one.
@@ -51,11 +52,24 @@ begin
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted
           and c.partition_id = stop.partition_id
         returning c.next_offset into upto;
+        -- What is in hand there ends without being noted: that says nothing of it (I8). As forget_deliveries().
+        update gapless.delivery d set crashes = d.crashes - 1
+        where d.group_id = resume_subscription.group_id and d.topic_id = wanted
+          and d.partition_id = stop.partition_id and not d.finished and d.crashes > 0;
+        update gapless.dead_letter d set crashes = d.crashes - 1
+        where d.group_id = resume_subscription.group_id and d.topic_id = wanted
+          and d.partition_id = stop.partition_id and d.state = 'waiting' and d.crashes > 0;
       else
         select c.next_offset into upto from gapless.consumer_offsets c
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted
           and c.partition_id = stop.partition_id;
       end if;
+      -- What an at-least-once handler finished ahead of the offset, without this one, is called no more either.
+      upto := greatest(upto, (
+        select max(d.last_offset) + 1 from gapless.delivery d
+        where d.group_id = resume_subscription.group_id and d.topic_id = wanted
+          and d.partition_id = stop.partition_id and d.finished
+      ));
       while stop.from_offset < upto loop
         units := units + gapless.set_missed_aside(
           resume_subscription.group_id, wanted, stop.partition_id, number, stop.from_offset,

@@ -44,6 +44,14 @@ begin
       'partition %', _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
+  -- Of one without an SQL condition, what matches by values or jsonpath; but not what is for another group.
+  answer.offsets := answer.offsets || array(
+    select _first + m.n - 1
+    from gapless.match_events(_group_id, _topic_id, _partition_id, ids, _only => array[_subscription_id]) m
+    where m.matched <> '{}' and exists (
+      select from unnest(gapless.condition_events(_group_id, _topic_id, ids[m.n : m.n], _first + m.n - 1))
+    )
+  );
   if clock_timestamp() - began_ts > '5 s' then    -- as a claim's: LIMIT_S of consume/read/conditions.py
     raise exception 'it stays stopped, for its condition takes longer than 5 s about offsets % to % of partition %',
       _first, _last, _partition_id
@@ -101,6 +109,10 @@ begin
       )
     where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
       and e.first_offset = unit.first_offset and e.c_offset = any (unit.hits);
+    -- No person was told that this one waits: it does not wait for a person, nor for the others' delay.
+    update gapless.dead_letter d set state = 'waiting', next_attempt_ts = clock_timestamp()
+    where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
+      and d.first_offset = unit.first_offset and d.state in ('waiting', 'dead');
   end loop;
   return units;
 end

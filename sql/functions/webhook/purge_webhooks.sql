@@ -8,18 +8,26 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  gone text;
+  gone record;
 begin
   for gone in
-    select w.name from gapless.webhook w where w.removed_ts is not null
+    select w.name, w.topic_id, w.shared,
+      case when w.shared then gapless.shared_webhook_group(t.name) else gapless.webhook_group(w.name) end as group_id
+    from gapless.webhook w
+    join gapless.topic t using (topic_id)
+    where w.removed_ts is not null
     order by w.name
-    for update skip locked
+    for update of w skip locked
   loop
     begin
-      if exists (select from gapless.consumer_group g where g.group_id = gapless.webhook_group(gone)) then
-        perform gapless.drop_group(gapless.webhook_group(gone));
+      if exists (select from gapless.consumer_group g where g.group_id = gone.group_id)
+        and not (gone.shared and exists (    -- the last one of a topic takes the group along
+          select from gapless.webhook w where w.shared and w.topic_id = gone.topic_id and w.removed_ts is null
+        ))
+      then
+        perform gapless.drop_group(gone.group_id);
       end if;
-      delete from gapless.webhook w where w.name = gone;
+      delete from gapless.webhook w where w.name = gone.name;
     exception
       when sqlstate 'GL423' then
         null;    -- somebody still works for it: later

@@ -10,6 +10,9 @@ as $$
 declare
   own gapless.webhook := gapless.require_webhook(resume_webhook.name);
 begin
+  if own.shared then
+    return gapless.continue_webhook(own);
+  end if;
   update gapless.webhook_state s set circuit_ts = null, probe_ts = null
   where s.name = own.name and s.circuit_ts is not null;
   return gapless.resume(gapless.webhook_group(own.name)) > 0;

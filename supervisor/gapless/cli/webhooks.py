@@ -6,7 +6,7 @@ import argparse
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, opt
-from gapless.cli.filters import FILTER
+from gapless.cli.filters import FILTER, json_object
 from gapless.cli.screen import answer, changed, listed
 from gapless.ops.webhooks import CONCURRENCY
 
@@ -50,12 +50,21 @@ def _list(conn: Conn, args: Args) -> int:
         required=True,
     ),
     *FILTER,
+    flag(
+        "--shared",
+        "let it share one group, and one worker, with others of its topic: for thousands of them",
+    ),
+    opt(
+        "--match JSON",
+        'if shared, which params equal which part of an event: \'{"shop": "$.shop_id"}\'',
+        json_object,
+    ),
+    opt("--sql-condition --condition SQL", "if shared, an expression, as of gapless subscriptions"),
     opt("--rate N", "at most N requests a second", float),
     opt(
         "--concurrency N",
         f"at most N requests at a time (default: {CONCURRENCY})",
         int,
-        default=CONCURRENCY,
     ),
     flag(
         "--keep-order", "let later events of a key wait behind one that failed", dest="keeps_order"

@@ -63,6 +63,14 @@ class Agenda:
         self._log_is_next = False
         return is_aside
 
+    def take_due(self, now_s: float) -> list[int]:
+        """Return all that is known to be due, where it is called beside the log; then look soon."""
+        found = [*self._due]
+        self._due.clear()
+        if found:
+            self._look_at_s = min(self._look_at_s, now_s + LOOK_BUSY_S)
+        return found
+
     def take_aside(self) -> int:
         """Return the unit whose turn it is, by its first offset; the log is next, unless idle."""
         self._log_is_next = not self._log_was_idle

@@ -7,7 +7,7 @@ to look, its agenda knows; an idle one looks rarely, and writes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -18,6 +18,7 @@ from gapless.consume.agenda import Agenda
 from gapless.consume.aside.parking import holds_keys
 from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
 from gapless.consume.job import Job, Step
+from gapless.consume.outside.beside import Beside
 from gapless.consume.outside.delivery import Outside, forget_deliveries
 from gapless.consume.read.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.read.conditions import stop_subscriptions
@@ -50,6 +51,7 @@ class Driver:
         self._outside: Outside | None = None
         if job.terms.delivery == "at-least-once":
             self._outside = Outside(job, wake)
+        self._beside = Beside(job, wake) if job.handler.letters_beside else None
         self._wait_period_s = wait_period_s
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
@@ -68,18 +70,24 @@ class Driver:
     @property
     def going_on(self) -> bool:
         """Whether calls are under way between the turns."""
-        return self._outside is not None and self._outside.going_on
+        return any(each.going_on for each in self._at_work)
 
     @property
     def oldest_s(self) -> float | None:
         """When (time.monotonic) the oldest of them began."""
-        return None if self._outside is None else self._outside.oldest_s
+        began_s = (each.oldest_s for each in self._at_work)
+        return min((each for each in began_s if each is not None), default=None)
+
+    @property
+    def _at_work(self) -> list[Outside | Beside]:
+        return [each for each in (self._outside, self._beside) if each is not None]
 
     @property
     def has_attempt(self) -> bool:
         """Whether an attempt is written down whose end is not."""
         outside = self._outside
-        return self._has_attempt or (outside is not None and outside.has_attempt)
+        is_aside = self._beside is not None and self._beside.going_on
+        return self._has_attempt or is_aside or (outside is not None and outside.has_attempt)
 
     def turn(self, *, batch_size: int | None = None, alone: bool = False) -> Step:
         """Do what is next, and commit; see step() and retry_aside() for what it raises.
@@ -89,23 +97,21 @@ class Driver:
         agenda, began_s = self._agenda, monotonic()
         if agenda.wants_look(began_s):
             self._look(began_s)
+        if self._beside is not None:
+            return self._turn_of_both(self._beside, began_s, batch_size, alone=alone)
         rests = agenda.is_aside_next(began_s)
         if rests and not self.going_on:
             return self._turn_of_aside()
-        done = self._turn_of_log(batch_size, alone=alone, rests=rests)
-        idle = done.outcome == "idle"
-        is_end = not alone and self._took_all(done, batch_size or self._job.terms.batch_size)
-        now_s = monotonic()
-        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
-        if not idle:
+        done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
+        if done.outcome != "idle":
             return done
-        if agenda.pace.is_woken(began_s) and not agenda.due:
-            self._look(now_s)  # it was not the log: perhaps somebody redrives a unit
         return self._turn_of_aside() if agenda.due and not self.going_on else done
 
     def rest(self) -> Step:
         """Take a turn that begins nothing; as long as calls are `going_on`, take another."""
-        return self._log_turn(None, rests=True)
+        aside = self._turn_beside(())
+        done = self._log_turn(None, rests=True)
+        return done if aside.outcome == "idle" else aside.followed_by(done)
 
     def wait_s(self, done: Step) -> float:
         """Return how long to sleep at most after this turn, the last one; 0: not at all."""
@@ -133,10 +139,41 @@ class Driver:
         """Take back the attempt of a turn that lost its session, from a new one."""
         if self._outside is not None:
             forget_deliveries(conn, self._job.assignment)
+        if self._beside is not None:
+            self._beside.forgive(conn, self._job)
         if self._aside is not None:
             forget_try(conn, self._job.assignment, self._aside)
         elif self._outside is None:
             forget_attempt(conn, self._job.assignment)
+
+    def _turn_of_both(
+        self, beside: Beside, began_s: float, batch_size: int | None, *, alone: bool
+    ) -> Step:
+        """Take a turn of what was set aside, and one of the log: neither waits for the other."""
+        aside = self._turn_beside(self._agenda.take_due(began_s))
+        if aside.outcome == "fenced":
+            return aside
+        done = self._turn_noted(began_s, batch_size, alone=alone, rests=False)
+        if done.outcome == "fenced":
+            beside.abandon()
+        return aside.followed_by(done) if aside.outcome == "done" else done
+
+    def _turn_noted(
+        self, began_s: float, batch_size: int | None, *, alone: bool, rests: bool
+    ) -> Step:
+        """Take a turn of the log, and tell the agenda."""
+        agenda = self._agenda
+        done = self._turn_of_log(batch_size, alone=alone, rests=rests)
+        idle = done.outcome == "idle"
+        # It claimed from the log what there was, and that was not much.
+        tells_nothing = alone or self._outside is not None or self._job.backlog.events
+        size = batch_size or self._job.terms.batch_size
+        is_end = not (tells_nothing or done.dead or done.waiting) and 0 < done.events < size
+        now_s = monotonic()
+        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
+        if idle and agenda.pace.is_woken(began_s) and not agenda.due:
+            self._look(now_s)  # it was not the log: perhaps somebody redrives a unit
+        return done
 
     def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
         """Take a turn of the log; raise what keeps the group from continuing, with what helps."""
@@ -203,6 +240,12 @@ class Driver:
         )
         return Step(outcome="done")
 
+    def _turn_beside(self, due: Sequence[int]) -> Step:
+        """Note which units that were set aside have ended, and begin others beside the log."""
+        if self._beside is None or not (due or self._beside.going_on):
+            return Step(outcome="idle")
+        return self._beside.turn(self._job, due)
+
     def _turn_of_aside(self) -> Step:
         """Handle the unit that was set aside, and is due."""
         self._aside, self._has_attempt = self._agenda.take_aside(), True
@@ -218,12 +261,6 @@ class Driver:
             waiting=int(outcome == "waiting"),
             handled=int(outcome == "handled"),
         )
-
-    def _took_all(self, done: Step, batch_size: int) -> bool:
-        """Tell whether a turn claimed from the log what there was, and that was not much."""
-        if self._outside is not None or self._job.backlog.events or done.dead or done.waiting:
-            return False
-        return 0 < done.events < batch_size
 
     def _look(self, now_s: float) -> None:
         """Ask the database what is due, and whether units are parked that this policy parks not."""

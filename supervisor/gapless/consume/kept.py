@@ -7,7 +7,7 @@ the units that keep something, and see of them what is kept.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -35,6 +35,16 @@ class Kept:
             return None
         found = [self.matches.get(offset, ()) for offset in self.offsets]
         return [",".join(str(each.subscription_id) for each in some) for some in found]
+
+    def only(self, numbers: Collection[int]) -> Kept:
+        """Return what is kept for these subscriptions, and for no other."""
+        matches = {
+            offset: tuple(each for each in some if each.subscription_id in numbers)
+            for offset, some in (self.matches or {}).items()
+        }
+        ids = [n for n, offset in zip(self.ids, self.offsets, strict=True) if matches.get(offset)]
+        offsets = [offset for offset in self.offsets if matches.get(offset)]
+        return Kept(ids=ids, offsets=offsets, matches=matches)
 
     def between(self, low: int, high: int) -> Kept:
         """Return those with places from `low` to before `high`, counted from 0."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
+from json import dumps
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from gapless.settings import Settings
 
-CONCURRENCY = 16
+CONCURRENCY = 16  # of one that has a group of its own
 REMOVE_S_MAX = 10.0
 _LOOK_S = 0.2
 _NEEDED = ("certifi", "h11", "standardwebhooks")
@@ -27,14 +28,15 @@ _NEEDED = ("certifi", "h11", "standardwebhooks")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookInfo:
-    """A webhook as it stands. Its group is called webhook-NAME.
+    """A webhook as it stands. Its group is called webhook-NAME, or webhooks-TOPIC if it shares one.
 
     secrets: where they are. event_types, where, params: which events; None: any. rate: requests a
     second; None: no limit. concurrency: requests at a time. lag: events that it has not passed.
     waiting: units to be tried again; dead: units for a person. is_run: whether a supervisor
     delivers. delivered: requests that succeeded, failed: requests that did not, some seconds late.
     last_error: why the last one failed; None: it did not. circuit_open_since: since when only one
-    request in 30 seconds is made, for those before failed; None: all are made.
+    request in 30 seconds is made, for those before failed; None: all are made. shared: whether it
+    shares the group webhooks-TOPIC; lag has what waits in the log for it alone then, too.
     """
 
     name: str
@@ -59,6 +61,12 @@ class WebhookInfo:
     last_error: str | None
     last_at: datetime | None = field(metadata={"only_json": True})
     circuit_open_since: datetime | None
+    shared: bool = field(metadata={"only_json": True})
+
+    @property
+    def group(self) -> str:
+        """Its consumer group, or the one that it shares."""
+        return f"webhooks-{self.topic}" if self.shared else f"webhook-{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,20 +111,25 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
     where: str | None = None,
     params: Mapping[str, Any] | None = None,
     rate: float | None = None,
-    concurrency: int = CONCURRENCY,
+    concurrency: int | None = None,
     keeps_order: bool = False,
     retry_delays_s: Sequence[int] | None = None,
     allow_http: bool = False,
     start: str = "latest",
+    shared: bool = False,
+    match: Mapping[str, str] | None = None,
+    sql_condition: str | None = None,
 ) -> bool:
     """Have an endpoint called with a topic's events, or change the one of that name; True: new.
 
     secrets: where whoever delivers finds them, env:NAME or file:/PATH; two while one replaces the
     other. event_types, where, params: which events, as set_filter() takes them.
-    rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000.
+    rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000 (None: 16).
     keeps_order: later events of a key wait behind one that failed.
     retry_delays_s: seconds until the second, third, … attempt.
     start: "latest", "earliest" or "latest-per-key", where a new one begins.
+    shared: it is a subscription of the group that the topic's webhooks share, with match and
+    sql_condition as subscribe() takes them, and has no concurrency, order, retries or start.
     Raises UsageError for what is no URL or filter, RefusedError for what makes no sense (GL400), no
     such topic (GL404), another topic than before (GL409).
     """
@@ -126,7 +139,8 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
         parse_target(url, allow_http=allow_http)
     except UsageError as error:
         raise UsageError(f'webhook "{name}": {error}') from error
-    wanted = filter_of(event_types, where, params)
+    # With the params of a subscription, the database says whether they fit.
+    wanted = filter_of(event_types, None if shared else where, None if shared else params)
     said = {
         "name": name,
         "topic": topic,
@@ -134,13 +148,16 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
         "secrets": list(secrets),
         "event_types": None if wanted is None else wanted.query_params["event_types"],
         "where": where,
-        "params": None if wanted is None else wanted.params,
+        "params": dumps(dict(params)) if shared and params else wanted and wanted.params,
         "rate": rate,
         "concurrency": concurrency,
         "keeps_order": keeps_order,
         "retry_delays_s": None if retry_delays_s is None else list(retry_delays_s),
         "allow_http": allow_http,
         "start": start,
+        "shared": shared,
+        "matches": None if match is None else dumps(dict(match)),
+        "sql_condition": sql_condition,
     }
     return bool(row(conn, query("webhooks", "add"), **said)[0])
 

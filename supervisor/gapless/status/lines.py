@@ -111,7 +111,8 @@ def _stopped(each: Subscribed) -> str:
     some_stopped = some(each.stopped, "subscription")
     return (
         f"{some_stopped} of group {each.name} stopped, for their SQL conditions raise or are slow, "
-        f"and their events wait: gapless subscriptions list {each.name}"
+        "or they are webhooks that do not answer, and their events wait: "
+        f"gapless subscriptions list {each.name}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gapless.consume.verdict.wish import DeadLetter
@@ -17,12 +17,15 @@ SEVERAL = "gapless.unit"
 """The type of a unit whose events have several types."""
 
 
-def body_of(unit: Unit) -> bytes:
-    """Return the body; the same at each attempt. Raises DeadLetter when it is too large to send."""
+def body_of(unit: Unit, only: Sequence[Event] | None = None) -> bytes:
+    """Return the body; the same at each attempt. Raises DeadLetter when it is too large to send.
+
+    only: some of its events, which are read already; None: all.
+    """
     events: list[bytes] = []
     types: set[str] = set()
     size_bytes, timestamp = 0, ""
-    for event in unit:
+    for event in unit if only is None else only:
         types.add(event.event_type or "")
         timestamp = timestamp or event.created_ts.isoformat()
         text = _event(event)

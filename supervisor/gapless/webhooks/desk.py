@@ -87,9 +87,9 @@ class Desk:
         if self._conn is not None:
             await self._conn.close()
 
-    async def _run(self, name: str, **params: object) -> object:
+    async def _run(self, what: str, **params: object) -> object:
         conn = await self._session()
-        cursor = await conn.execute(query("webhooks", name), {"name": self._name, **params})
+        cursor = await conn.execute(query("webhooks", what), {"name": self._name, **params})
         row = await cursor.fetchone()
         return None if row is None else row[0]
 

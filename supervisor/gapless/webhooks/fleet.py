@@ -11,16 +11,19 @@ from psycopg.rows import class_row
 from gapless.consume.user.handler import Handler, handler
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.resources import resource
 from gapless.settings import Settings
 from gapless.webhooks.address import networks_of
 from gapless.webhooks.deliver import TURN_S_MAX, Delivery, Means
+from gapless.webhooks.many import AT_A_TIME, SharedDelivery
 from gapless.webhooks.post import ANSWER_S_MAX, trust
-from gapless.webhooks.record import DeclaredWebhook
+from gapless.webhooks.record import DeclaredWebhook, SharedWebhooks
 
 RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """As Standard Webhooks recommends: nine more attempts within three days."""
 
 BATCH_EVENTS_MIN = 100
+CALLS_MIN = 16  # of a partition: units wait for a slow endpoint, others are called meanwhile
 
 
 class Webhooks:
@@ -41,6 +44,7 @@ class Webhooks:
             tls=trust(settings.webhook_ca_file),
         )
         self._made: dict[DeclaredWebhook, Handler] = {}
+        self._shared: dict[SharedWebhooks, Handler] = {}
 
     def handlers(self, conn: Connection[Any]) -> list[Handler]:
         """Return the handlers of all webhooks; forget removed ones that nobody works for."""
@@ -50,7 +54,26 @@ class Webhooks:
             found = cursor.execute(query("webhooks", "declared")).fetchall()
         keys = [replace(each, retry_delays_s=_hashable(each.retry_delays_s)) for each in found]
         self._made = {key: self._made.get(key) or self._handler(key) for key in keys}
-        return list(self._made.values())
+        with conn.cursor(row_factory=class_row(SharedWebhooks)) as cursor:
+            shared = cursor.execute(query("webhooks", "declared_shared")).fetchall()
+        self._shared = {key: self._shared.get(key) or self._together(key) for key in shared}
+        return [*self._made.values(), *self._shared.values()]
+
+    def _together(self, webhooks: SharedWebhooks) -> Handler:
+        delivery = SharedDelivery(self._means, webhooks)
+        calls = max(CALLS_MIN, -(-AT_A_TIME // webhooks.partitions))
+        made = handler(
+            topic=webhooks.topic,
+            group=webhooks.group,
+            start="latest",
+            delivery="at-least-once",
+            concurrency=calls,
+            batch_size=max(BATCH_EVENTS_MIN, 2 * calls),
+            on_failure="retry",
+            retry_delays_s=RETRY_DELAYS_S,
+            resources=[resource(delivery.open)],
+        )(delivery.deliver)
+        return replace(made, letters_beside=True)
 
     def _handler(self, webhook: DeclaredWebhook) -> Handler:
         # Each partition has its own calls; all of them together keep to the webhook's number.

@@ -47,6 +47,36 @@ class Endpoint:
     now_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedWebhooks:
+    """A topic whose webhooks share a group; partitions: of the topic."""
+
+    topic: str
+    partitions: int
+
+    @property
+    def group(self) -> str:
+        """The consumer group whose subscriptions they are; in SQL shared_webhook_group()."""
+        return f"webhooks-{self.topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedEndpoint:
+    """What whoever delivers has to know of a webhook that shares a group.
+
+    secrets: where they are. rate: requests a second of all workers. is_stopped: its subscription is
+    set apart. probe_due: it is, for its requests failed, and may be tried now.
+    """
+
+    name: str
+    url: str
+    secrets: Sequence[str]
+    allow_http: bool
+    rate: float | None
+    is_stopped: bool
+    probe_due: bool
+
+
 def group_of(name: str) -> str:
     """Return the consumer group of a webhook; in SQL webhook_group()."""
     return GROUP_PREFIX + name

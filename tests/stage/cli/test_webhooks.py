@@ -38,6 +38,24 @@ def test_add_list_pause_remove(gapless, topic: Topic) -> None:
     assert gapless("webhooks", "--json").json == []
 
 
+def test_one_that_shares_a_group(gapless, topic: Topic, conn: Connection) -> None:
+    words = (*ADD, "https://shop.example/hooks", "--secret", "env:HOOK", "--shared")
+    given = ("--match", '{"shop": "$.shop"}', "--params", '{"shop": 1}')
+    assert gapless(*words, *given).out == "webhook shop is called with outbox\n"
+    (found,) = gapless("webhooks", "list", "--json").json
+    assert (found["shared"], found["params"], found["paused"]) == (True, {"shop": 1}, False)
+    (one,) = gapless("subscriptions", "list", "webhooks-outbox", "--json").json
+    assert (one["name"], one["match"]) == ("shop", {"shop": "$.shop"})
+    for option in (["--keep-order"], ["--concurrency", "2"], ["--retry", "5"]):
+        said = gapless(*words, *option).complaint()
+        assert "leave shared out, and it has a group of its own" in said
+    conn.execute("select gapless.stop_webhook('shop', 'its circuit is open: answered 500', true)")
+    told = [each.text for each in webhooks(Patient(conn=conn, second=conn))]
+    assert "shop: its requests fail: its circuit is open: answered 500" in told
+    assert gapless("webhooks", "resume", "shop").out == "resumed shop\n"
+    assert gapless("webhooks", "remove", "shop").out == "removed shop\n"
+
+
 def test_test_says_what_the_endpoint_answered(gapless, server: Server, topic: Topic) -> None:
     gapless(*ADD, f"{server.url}/x", "--secret", "env:HOOK", "--allow-http")
     where = {"HOOK": SECRET, "GAPLESS_WEBHOOKALLOW": "127.0.0.1"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -22,6 +24,7 @@ from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.test_subscriptions import CUSTOMER, Seen, unsubscribe
 from stage.consume.world import Group, World, make_handler
+from support.patience import bounded_patience
 from support.turn import turn
 
 LARGE = "(e.payload ->> 'total')::numeric > (s.params ->> 'min')::numeric"
@@ -66,6 +69,15 @@ def totals(world: World, *values: Any, **fields: Any) -> None:
     world.events(
         NewEvent(payload={"total": each}, transaction_id=uuid4(), **fields) for each in values
     )
+
+
+def until(holds: str, world: World, driver: Driver) -> None:
+    """Take turns until a statement says true."""
+    give_up_s = time.monotonic() + bounded_patience(60.0)
+    while world.rows(holds) != [(True,)]:
+        assert time.monotonic() < give_up_s, holds
+        driver.turn()
+        time.sleep(0.01)
 
 
 def taken_over(group: Group) -> None:
@@ -376,6 +388,36 @@ class TestFailures:
         told.clear()
         group.drive(outside, concurrency=1)
         assert sorted(told) == [(4, ["bad"]), (5, ["ann", "bad"])]
+
+    def test_at_least_once_what_was_finished_ahead_was_missed_too(
+        self, world: World, group: Group
+    ) -> None:
+        """Nobody calls it again, so it is set aside as what the group has passed is."""
+        subscribe(group, "ann", LARGE, params={"min": 10})
+        subscribe(group, "bad", LARGE, params={"min": "x"})
+        totals(world, 50, 60)
+        told: list[tuple[int, list[str]]] = []
+        goes_on = threading.Event()
+
+        def take(unit: Unit) -> None:
+            if unit.first_offset == 1:
+                goes_on.wait(60)
+            told.extend((e.offset, [s.name for s in e.subscriptions]) for e in unit)
+
+        outside = make_handler(take, delivery="at-least-once")
+        driver = Driver(turn(group.conn, group.assignment, outside, concurrency=2), wake=str)
+        until("select finished from gapless.delivery where first_offset = 2", world, driver)
+        assert group.next_offset() == 1
+        assert [row[:2] for row in stops(group)] == [("bad", 1)]
+        subscribe(group, "bad", LARGE, params={"min": 55})
+        assert resume(group, "bad") == 1
+        in_hand = "select crashes from gapless.delivery where first_offset = 1 and not finished"
+        assert world.rows(in_hand) == [(0,)], "who was fenced killed nobody (I8)"
+        goes_on.set()
+        taken_over(group)
+        group.drive(outside, concurrency=1)
+        assert (2, ["bad"]) in told
+        assert group.next_offset() == 3
 
 
 REFUSED = {

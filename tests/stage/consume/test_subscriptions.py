@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
+from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.test_filters import child_on
 from stage.consume.world import Group, World, make_handler
@@ -76,6 +77,36 @@ def group(world: World) -> Iterator[Group]:
     made = world.group()
     yield made
     made.conn.close()
+
+
+class TestStopped:
+    @pytest.mark.parametrize("more", [{}, {"match": {}, "where": "$.customer_id == $customer"}])
+    def test_without_an_sql_condition_too(
+        self, world: World, group: Group, more: dict[str, Any]
+    ) -> None:
+        """It matches nothing in that partition, and gets what it missed, for it alone, when it is resumed."""
+        subscribe(group, "ann", {"customer": 1}, **more)
+        subscribe(group, "ben", {"customer": 1}, **more)
+        of_customers(world, 1)
+        seen = Seen(group)
+        group.drive(seen.handler)
+        world.conn.execute(
+            "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+            " select subscription_id, 0, 2, 'a test' from gapless.subscription"
+            " where group_id = %s and name = 'ann'",
+            [group.name],
+        )
+        of_customers(world, 1, 2, 1)
+        group.drive(seen.handler)
+        assert seen.events == [(1, ["ann", "ben"]), (2, ["ben"]), (4, ["ben"])]
+        resume = "select gapless.resume_subscription(%s, %s, 'ann')"
+        assert world.value(resume, group.name, world.topic.name) == 2
+        group.assignment = group.successor(group.conn)
+        assert hold.install(group.conn, group.assignment) is not None
+        of_customers(world, 1)
+        seen.events.clear()
+        group.drive(seen.handler)
+        assert sorted(seen.events) == [(2, ["ann"]), (4, ["ann"]), (5, ["ann", "ben"])]
 
 
 class TestMatches:

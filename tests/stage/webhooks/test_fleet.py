@@ -53,8 +53,8 @@ def start(dsn: str, topic: Topic, tmp_path: Path) -> Iterator[Start]:
     print((tmp_path / "log").read_text()[-8000:])  # noqa: T201 - pytest shows it when the test failed
 
 
-def _until(holds: Callable[[], bool], what: str) -> None:
-    give_up_s = time.monotonic() + bounded_patience(60.0)
+def _until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
+    give_up_s = time.monotonic() + bounded_patience(patience_s)
     while not holds():
         assert time.monotonic() < give_up_s, what
         time.sleep(0.1)
@@ -81,9 +81,9 @@ def _left(conn: Connection, name: str) -> int:
 
 
 def _ids_are_stable(server: Server, path: str) -> bool:
-    names: dict[int, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for call in server.of(path):
-        names.setdefault(call.json["events"][0]["data"], set()).add(call.id)
+        names.setdefault(str(call.json["events"][0]["data"]), set()).add(call.id)
     return all(len(each) == 1 for each in names.values())
 
 

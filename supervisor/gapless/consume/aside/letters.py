@@ -18,7 +18,13 @@ from gapless.telemetry.spans import verdict
 def set_aside(
     conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate
 ) -> None:
-    """Write all events of a unit down, with its state, in the transaction that is open."""
+    """Write all events of a unit down, with its state, in the transaction that is open.
+
+    Its handler gets again what it saw; of one that failed for some of its subscriptions, for these.
+    """
+    kept = span.kept if isinstance(span, KeptSpan) else None
+    if kept is not None and failure.only is not None:
+        kept = kept.only(failure.only)
     params = {
         **partition_params(partition),
         **failure.params(fate.worker),
@@ -27,8 +33,8 @@ def set_aside(
         "state": fate.state,
         "retry_after_s": fate.retry_after_s,
         "parks": fate.parks,
-        "kept": list(span.kept.offsets) if isinstance(span, KeptSpan) else None,
-        "matched": span.kept.numbers if isinstance(span, KeptSpan) else None,
+        "kept": None if kept is None else list(kept.offsets),
+        "matched": None if kept is None else kept.numbers,
     }
     run_before(conn, "lift_timeout")
     run(conn, "set_aside", params)

@@ -7,7 +7,7 @@ worker is known here too (I8).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -28,7 +28,7 @@ from gapless.consume.session import (
     settings_before,
     transaction,
 )
-from gapless.consume.unit import Source, Unit
+from gapless.consume.unit import Fetch, Source, Unit
 from gapless.consume.user.call import call, call_outside
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason
@@ -45,7 +45,7 @@ from gapless.telemetry import spans
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
 
-class _Claimed(NamedTuple):
+class ClaimedLetter(NamedTuple):
     """What gapless.claim_letter() says; `failed`: so many attempts before."""
 
     outcome: Literal["claimed", "gone", "fenced"]
@@ -62,15 +62,11 @@ def retry_aside(job: Job, first_offset: int) -> Outcome:
     "gone": it is not due any more. "waiting", "dead": it failed again.
     Again: safe at any time. Raises psycopg's transient errors; then nothing was committed.
     """
-    with transaction(job.conn):
-        (tries,) = run(job.conn, "record_try", _place(job.assignment, first_offset))[0]
+    tries = record_try(job, first_offset)
     if not tries:
         return "fenced" if tries is None else "gone"
-    hit("letter.recorded")
     if tries > job.terms.policy.crashes_max:
-        reason = crash_reason(tries - 1, job.former_end)
-        dead = Verdict(state="dead")
-        return _failed(job, first_offset, Failure(error=reason, attempts=0), dead)
+        return end_deadly(job, first_offset, tries)
     try:
         if job.terms.delivery == "at-least-once":
             return _try_outside(job, first_offset)
@@ -79,6 +75,25 @@ def retry_aside(job: Job, first_offset: int) -> Outcome:
         with suppress(psycopg.Error):  # without connection it counts as a death
             forget_try(job.conn, job.assignment, first_offset)
         raise
+
+
+def record_try(job: Job, first_offset: int) -> int | None:
+    """Write down that a unit is about to be called; return how often that had no end, with this.
+
+    0: it is not due any more. None: fenced.
+    """
+    with transaction(job.conn):
+        (tries,) = run(job.conn, "record_try", _place(job.assignment, first_offset))[0]
+    if tries:
+        hit("letter.recorded")
+    return None if tries is None else int(tries)
+
+
+def end_deadly(job: Job, first_offset: int, tries: int) -> Outcome:
+    """Call a unit no more: so many tries, this one included, had no end."""
+    reason = crash_reason(tries - 1, job.former_end)
+    dead = Verdict(state="dead")
+    return _failed(job, first_offset, Failure(error=reason, attempts=0), dead)
 
 
 def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int) -> None:
@@ -104,7 +119,7 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
 
 def _try(job: Job, first_offset: int) -> Outcome:
     began = perf_counter()
-    claimed: _Claimed | None = None
+    claimed: ClaimedLetter | None = None
     handled = False
     try:
         with transaction(job.conn):
@@ -139,18 +154,35 @@ def _try(job: Job, first_offset: int) -> Outcome:
 
 def _try_outside(job: Job, first_offset: int) -> Outcome:
     """Call an at-least-once handler: the unit is claimed, and counts as handled, afterwards."""
-    unit: Unit | None = None
-    with suppress(psycopg.Rollback), transaction(job.conn):
-        claimed = _claim(job, first_offset)
-        if claimed.outcome == "claimed":
-            unit = _unit(job, first_offset, claimed)
-        raise psycopg.Rollback
+    claimed, unit = look_outside(job, first_offset)
     if claimed.outcome != "claimed":
         return claimed.outcome
     assert unit is not None
     if job.handler.guard is not None:
         job.handler.guard.look(job.conn, unit.topic)
-    failure = call_outside(job.handler, unit)
+    return end_outside(job, first_offset, claimed, call_outside(job.handler, unit))
+
+
+def look_outside(
+    job: Job, first_offset: int, through: Callable[[Fetch], Fetch] = lambda fetch: fetch
+) -> tuple[ClaimedLetter, Unit | None]:
+    """Return what a claim of a unit says, and what to call its handler with; claim nothing.
+
+    through: what reads a unit that is too large for memory goes through it.
+    """
+    unit: Unit | None = None
+    with suppress(psycopg.Rollback), transaction(job.conn):
+        claimed = _claim(job, first_offset)
+        if claimed.outcome == "claimed":
+            unit = _unit(job, first_offset, claimed, through)
+        raise psycopg.Rollback
+    return claimed, unit
+
+
+def end_outside(
+    job: Job, first_offset: int, claimed: ClaimedLetter, failure: Failure | None
+) -> Outcome:
+    """Write down how a call ended that was begun with what look_outside() returned."""
     hit("letter.handled")
     if failure is None:
         return _skip(job, first_offset)
@@ -160,11 +192,11 @@ def _try_outside(job: Job, first_offset: int) -> Outcome:
     return _failed(job, first_offset, failure, verdict)
 
 
-def _claim(job: Job, first_offset: int) -> _Claimed:
-    return _Claimed(*run(job.conn, "claim_letter", _place(job.assignment, first_offset))[0])
+def _claim(job: Job, first_offset: int) -> ClaimedLetter:
+    return ClaimedLetter(*run(job.conn, "claim_letter", _place(job.assignment, first_offset))[0])
 
 
-def _finish(job: Job, first_offset: int, claimed: _Claimed) -> None:
+def _finish(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
     params = {
         **_place(job.assignment, first_offset),
         "claim_xid": claimed.claim_xid,
@@ -187,6 +219,9 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
     }
     with transaction(job.conn):
         (written,) = run(job.conn, "letter_failed", params)[0]
+        if written and failure.only is not None:
+            only = {**_place(job.assignment, first_offset), "only": list(failure.only)}
+            run(job.conn, "narrow_letter", only)
     return state if written else "gone"
 
 
@@ -200,11 +235,16 @@ def _skip(job: Job, first_offset: int) -> Outcome:
     return "handled"
 
 
-def _unit(job: Job, first_offset: int, claimed: _Claimed) -> Unit:
+def _unit(
+    job: Job,
+    first_offset: int,
+    claimed: ClaimedLetter,
+    through: Callable[[Fetch], Fetch] = lambda fetch: fetch,
+) -> Unit:
     """Return what the handler is called with again: of a group with a filter, what it saw."""
     source = Source(
         job.assignment.partition,
-        partial(_fetch_kept, job, first_offset),
+        through(partial(_fetch_kept, job, first_offset)),
         FETCH_EVENTS,
         attempt=claimed.failed + 1,
         timelines=((0, claimed.timeline or 1),),

@@ -183,7 +183,7 @@ class Outside:
     def _fail(self, first: int, failure: Failure, note: _Note) -> bool:
         """Do with a unit whose call failed what the policy says; tell whether it is passed."""
         assert isinstance(failure.error, BaseException)
-        verdict = judge(self._job.terms.policy, failure.error, failure.attempts)
+        verdict = judge(self._job.terms.policy, failure.error, max(1, failure.attempts))
         if verdict.state in ("block", "skip"):  # else set_aside() says it
             spans.verdict(failure.error, verdict.state, failure.attempts)
         if verdict.state == "block":
@@ -214,7 +214,8 @@ class Outside:
         span = self._ahead.window.span(first)
         set_aside(job.conn, job.assignment.partition, span, failure, fate)
         note.aside[fate.state] += 1
-        note.aside["asked"] += isinstance(failure.error, Retry)
+        # What failed for some says nothing of the others, who are not to wait for it (Brake).
+        note.aside["asked"] += isinstance(failure.error, Retry) or failure.only is not None
         if fate.parks:
             self._ahead.sieve.hold(first)
 

@@ -25,8 +25,8 @@ from gapless.consume.user.awaited import awaited
 from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.watch import watch, watched
-from gapless.consume.verdict.failure import Failure, UnitFailedError
-from gapless.consume.verdict.wish import WISHES
+from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
+from gapless.consume.verdict.wish import WISHES, Retry
 from gapless.db.connect import is_passing, is_unready
 from gapless.errors import HoleError
 from gapless.log.cause import Handling, handling
@@ -153,10 +153,15 @@ async def call_in_loop(handler: Handler, unit: Unit) -> Failure | None:
 def _failed_outside(raised: BaseException, began: float) -> Failure:
     if isinstance(raised, HoleError):
         raise raised
-    error = raised.error if isinstance(raised, UnitFailedError) else raised
+    error = raised.error if isinstance(raised, UnitFailedError | PartlyFailedError) else raised
     _raise_passing(error)
     duration_ms = (perf_counter() - began) * 1000
     # One failure, whichever attempt it was: calls that the environment ended do not count.
+    if isinstance(raised, PartlyFailedError):
+        # Who is asked to wait has not been tried: it is no attempt of the others' either.
+        attempts = 0 if isinstance(error, Retry) else 1
+        only = raised.subscriptions
+        return Failure(error=error, attempts=attempts, duration_ms=duration_ms, only=only)
     return Failure(error=error, duration_ms=duration_ms)
 
 

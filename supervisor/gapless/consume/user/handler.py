@@ -71,6 +71,7 @@ class Handler:
     resources: opened in each worker before its first unit, closed at its end.
     schedule: what calls it when it is due, of @gapless.schedule.
     filter: which events its group takes. guard: keeps what fits no schema from the function.
+    letters_beside: units that were set aside are called beside those of the log.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
@@ -93,6 +94,7 @@ class Handler:
     coroutine: Callable[..., Any] | None = None
     schedule: Schedule | None = None
     filter: Filter | None = None
+    letters_beside: bool = False
     guard: Guard | None = field(default=None, compare=False, repr=False)
     habits: Habits = field(default_factory=Habits, compare=False, repr=False)
 

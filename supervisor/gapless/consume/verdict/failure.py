@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,15 @@ import psycopg
 
 EXCEPTION_CHARS_MAX = 16_000
 REASON_CHARS_MAX = 500
+
+
+class PartlyFailedError(Exception):
+    """A unit failed for these of its subscriptions alone (their numbers); `error` says why."""
+
+    def __init__(self, error: BaseException, subscriptions: Iterable[int]) -> None:
+        super().__init__(error)
+        self.error = error
+        self.subscriptions = frozenset(subscriptions)
 
 
 class UnitFailedError(Exception):
@@ -27,11 +37,13 @@ class Failure:
     """Why a unit is set aside: what was raised, or words when nothing was.
 
     attempts: calls of its handler that failed, of those this is about.
+    only: of which subscriptions it is to be set aside; None: of all that matched.
     """
 
     error: BaseException | str
     attempts: int = 1
     duration_ms: float | None = None
+    only: frozenset[int] | None = None
 
     def params(self, worker: str = "") -> dict[str, object]:
         """Return what the functions of the database want to know of it."""

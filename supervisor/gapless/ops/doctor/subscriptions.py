@@ -47,8 +47,8 @@ def _findings(each: Subscribed) -> Iterator[Finding]:
     if each.stopped:
         yield warning(
             "subscriptions",
-            f"{said}; {each.stopped:,} stopped, for their SQL conditions raise or are slow, and "
-            "their events wait",
+            f"{said}; {each.stopped:,} stopped, for their SQL conditions raise or are slow, or "
+            "they are webhooks that do not answer, and their events wait",
             f"gapless subscriptions list {place} says why; gapless subscriptions add {place} NAME "
             f"--condition … mends one, gapless subscriptions resume {place} NAME continues it",
         )

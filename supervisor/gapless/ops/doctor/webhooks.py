@@ -34,12 +34,12 @@ def _of(each: WebhookInfo) -> Iterator[Finding]:
     elif each.circuit_open_since is not None:
         yield fail(
             "webhooks",
-            plain(f"{each.name}: its requests fail: {each.last_error}"),
+            plain(f"{each.name}: its requests fail: {each.last_error or each.pause_reason}"),
             f"gapless webhooks test {each.name}; it is tried again by itself",
         )
     if each.dead:
         yield warning(
             "webhooks",
             f"{each.name}: {quantity(each.dead, 'dead unit')}",
-            f"gapless dlq list --group webhook-{each.name}; gapless dlq redrive",
+            f"gapless dlq list --group {each.group}; gapless dlq redrive",
         )

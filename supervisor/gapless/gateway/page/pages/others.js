@@ -57,7 +57,7 @@ export function webhooks(page) {
       { title: "name", of: (each) => each.name },
       { title: "topic", of: (each) => each.topic },
       { title: "address", of: (each) => each.url },
-      { title: "state", of: (each) => el("span", { class: each.paused ? "warn" : "good" }, each.paused ? `paused${each.pause_reason ? `: ${each.pause_reason}` : ""}` : each.is_run ? "delivers" : "nobody delivers: gapless run --webhooks") },
+      { title: "state", of: (each) => el("span", { class: each.paused ? "warn" : "good" }, each.paused ? `paused${each.pause_reason ? `: ${each.pause_reason}` : ""}` : each.circuit_open_since ? "its requests fail: tried again by itself" : each.is_run ? "delivers" : "nobody delivers: gapless run --webhooks") },
       { title: "lag", kind: "number", of: (each) => count(each.lag) },
       { title: "dead", kind: "number", of: (each) => count(each.dead) },
       { title: "last error", hide: true, of: (each) => each.last_error },

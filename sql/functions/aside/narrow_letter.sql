@@ -1,0 +1,20 @@
+-- Let a unit that waits, or is dead, be handled again for these of its subscriptions alone (their numbers): for the
+-- others it went through. In the transaction of letter_failed().
+-- locks: the fence, then the unit's events
+create or replace function gapless.narrow_letter(
+  _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint, _only bigint[]
+)
+returns void
+language sql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+  update gapless.dead_letter_event e
+  set is_kept = e.subscriptions && _only,
+    subscriptions = array(select s from unnest(e.subscriptions) s where s = any (_only))
+  where gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token)
+    and e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
+    and e.first_offset = _first_offset and e.subscriptions is not null
+    and not e.subscriptions <@ _only
+$$;

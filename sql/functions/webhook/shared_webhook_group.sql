@@ -1,0 +1,8 @@
+-- The consumer group of all webhooks of a topic that share one. No webhook_group() is called so.
+create or replace function gapless.shared_webhook_group(_topic text)
+returns text
+language sql
+immutable
+as $$
+  select 'webhooks-' || _topic
+$$;

@@ -1,0 +1,148 @@
+"""One of many endpoints that share a group, in one process: requests, and what answers mean."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+from gapless.consume.verdict.wish import DeadLetter, Retry
+from gapless.errors import UsageError
+from gapless.webhooks.address import EndpointAddress, RefusedAddressError, parse_target
+from gapless.webhooks.desk import DeliveryTally
+from gapless.webhooks.kept import EndpointAnswer
+from gapless.webhooks.pace import HOLD_S_MAX, Circuit, RequestPace
+from gapless.webhooks.post import Poster, UnansweredError, retry_after_s
+from gapless.webhooks.record import SharedEndpoint
+from gapless.webhooks.sign import SecretError, headers_for, read_secrets
+
+PER_ENDPOINT = 4
+BUSY_S_MAX = 1.0  # so long a unit waits while an endpoint has as many requests as it may
+BUSY_RETRY_S = 2.0
+GONE, UNPROCESSABLE, TOO_MANY, UNAVAILABLE = 410, 422, 429, 503
+_WELL = range(200, 300)
+
+
+class RefusedByOneError(Exception):
+    """An endpoint did not take a unit; the policy says what becomes of it, for this one alone."""
+
+
+class StopWebhookError(Exception):
+    """An endpoint is to be stopped, for this reason; tries: until a probe succeeds."""
+
+    def __init__(self, reason: str, *, tries: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.tries = tries
+
+
+class EndpointLine:
+    """What this process knows of one endpoint, and its connections."""
+
+    def __init__(self, endpoint: SharedEndpoint, made: Callable[[EndpointAddress], Poster]) -> None:
+        self.endpoint = endpoint
+        self._made = made
+        self._poster: Poster | None = None
+        self.tally = DeliveryTally()
+        self._circuit = Circuit()
+        self._pace = RequestPace()
+        self._slots = asyncio.Semaphore(PER_ENDPOINT)
+        self._place = f"webhook {endpoint.name}"
+
+    async def send(
+        self, total: asyncio.Semaphore, message_id: str, body: bytes, *, share: int, now_s: float
+    ) -> None:
+        """Send a unit. Raises what becomes of it, for this endpoint, and StopWebhookError.
+
+        total: has a slot for each request of the process. share: with so many processes it shares
+        its rate. now_s: the time, in seconds since 1970.
+        """
+        if (held_s := self._pace.held_s(monotonic())) > 0:
+            raise Retry(f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s)
+        for slots in (self._slots, total):
+            try:
+                async with asyncio.timeout(BUSY_S_MAX):
+                    await slots.acquire()
+            except TimeoutError:
+                if slots is total:
+                    self._slots.release()
+                why = f"{self._place}: other requests are under way"
+                raise Retry(why, after=BUSY_RETRY_S) from None
+        try:
+            await self._turn(share)
+            await self._judge(await self._post(message_id, body, now_s), now_s)
+        finally:
+            total.release()
+            self._slots.release()
+
+    async def probe(self, message_id: str, body: bytes, *, now_s: float) -> bool:
+        """Send a request without events, unless it asked for patience; tell if it was taken."""
+        if self._pace.held_s(monotonic()) > 0:
+            return False
+        try:
+            answer = await self._post(message_id, body, now_s)
+        except (RefusedByOneError, StopWebhookError):
+            return False
+        return answer.status in _WELL
+
+    def adopt(self, endpoint: SharedEndpoint) -> None:
+        """Take what the database says of it now."""
+        if self.endpoint.is_stopped and not endpoint.is_stopped:
+            self._circuit.succeeded()
+        self.endpoint = endpoint
+
+    async def close(self) -> None:
+        """Close the connections that no request is under way on."""
+        if self._poster is not None:
+            await self._poster.close()
+
+    async def _turn(self, share: int) -> None:
+        rate = self.endpoint.rate
+        wait_s = self._pace.turn_s(monotonic(), None if rate is None else rate / share, BUSY_S_MAX)
+        if wait_s is None:
+            why = f"{self._place}: takes {rate:g} requests a second: others come first"
+            raise Retry(why, after=BUSY_RETRY_S)
+        await asyncio.sleep(wait_s)
+
+    async def _post(self, message_id: str, body: bytes, now_s: float) -> EndpointAnswer:
+        try:
+            if self._poster is None:
+                url, allow_http = self.endpoint.url, self.endpoint.allow_http
+                self._poster = self._made(parse_target(url, allow_http=allow_http))
+            headers = headers_for(
+                message_id, body, read_secrets(self.endpoint.secrets), now_s=now_s
+            )
+            return await self._poster.post(body, headers)
+        except (SecretError, RefusedAddressError, UsageError) as error:
+            raise StopWebhookError(f"it cannot be called: {error}", tries=True) from None
+        except UnansweredError as error:
+            self._failed(str(error))
+            raise RefusedByOneError(f"{self._place}: {error}") from None
+
+    async def _judge(self, answer: EndpointAnswer, now_s: float) -> None:
+        status = answer.status
+        if status in _WELL or status == UNPROCESSABLE:  # it answered, and understood
+            self.tally.delivered += 1
+            self.tally.error = None
+            self._circuit.succeeded()
+            if status == UNPROCESSABLE:
+                raise DeadLetter(f"{self._place}: answered 422: it will never take this")
+            return
+        if status == GONE:
+            raise StopWebhookError("answered 410 Gone: gapless webhooks resume", tries=False)
+        reason = f"{self._place}: answered {status}"
+        wait_s = retry_after_s(answer.retry_after, now_s=now_s)
+        if wait_s is not None and status in (TOO_MANY, UNAVAILABLE):
+            self._pace.hold(monotonic(), wait_s)
+            self._failed(reason)
+            raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
+        self._failed(reason)
+        raise RefusedByOneError(reason)
+
+    def _failed(self, reason: str) -> None:
+        """Count a failure. Raises StopWebhookError when it is one too many in a row."""
+        self.tally.failed += 1
+        self.tally.error = reason
+        self._circuit.failed(monotonic())
+        if self._circuit.is_open:
+            raise StopWebhookError(f"its circuit is open: {reason}", tries=True)
