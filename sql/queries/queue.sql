@@ -12,8 +12,7 @@ from gapless.queue_aside(%(group_id)s, %(topic_id)s)
 select gapless.sweep(%(lease_no)s)
 
 -- name: take_next
--- All its columns in its order, without a cast: then the server computes no row anew.
-select outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends,
+select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
   timeline, id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts,
   cause, correlation
 from gapless.take_next(

@@ -17,8 +17,6 @@
 -- after it has the lock: an older snapshot may not show what the one before it committed (Q2). The rest of the block
 -- is taken, up to max_events and to the end of the log.
 -- Locks of blocks where nothing was left are kept until the transaction ends, so at the end of the log it stops.
--- Few statements and expressions: each is set up anew in each transaction, which is most of what one event costs;
--- PERFORM is a statement of the executor, an assignment none.
 -- locks: (7427003, lease_no) shared, (7427006, block_key()); both by try, until the transaction ends
 -- plan: as claim_events()
 create or replace function gapless.take_next(
@@ -50,7 +48,7 @@ declare
   low bigint;
   high bigint;
   piece record;
-  tries int;
+  tries int := 0;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform gapless.require_read_committed('take_next');
@@ -86,12 +84,11 @@ begin
       where q.lease_no = _lease_no
       order by q.version desc limit 1;
       if first_offset <= block_last and cut = _block and not is_paused then
-        select s.last_offset, s.timeline, first_offset,
-          least(first_offset + _max_events - 1, block_last, s.last_offset),
+        select s.last_offset, s.timeline,
           s.message_ids[
             first_offset - s.base_offset + 1 : least(first_offset + _max_events - 1, block_last) - s.base_offset + 1
           ]
-        into log_last, timeline, base_offset, last_offset, message_ids
+        into log_last, timeline, message_ids
         from gapless.log_segment s
         where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= first_offset
         order by s.base_offset desc limit 1;
@@ -118,7 +115,7 @@ begin
       pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
     else
       pos := block_last + 1;
-      tries := coalesce(tries, 0) + 1;
+      tries := tries + 1;
       if tries % 64 = 0 and pos > (
         select g.last_offset from gapless.log_segment g
         where g.topic_id = _topic_id and g.partition_id = _partition_id
@@ -130,7 +127,6 @@ begin
     if outcome is not null or pos is null then
       outcome := coalesce(outcome, 'idle');
       first_offset := case when last_offset is not null then first_offset end;
-      base_offset := null;
       message_ids := null;
       timeline := null;
       return next;
@@ -139,9 +135,11 @@ begin
   end loop;
 
   outcome := 'claimed';
-  unit_ends := repeat('1', cardinality(message_ids));
+  ids := message_ids;
+  base_offset := first_offset;
+  last_offset := first_offset + cardinality(ids) - 1;
+  unit_ends := repeat('1', cardinality(ids));
   if last_offset = log_last and last_offset < least(first_offset + _max_events - 1, block_last) then
-    ids := message_ids;
     for piece in    -- more of the block, in the segments that follow
       select g.base_offset,
         g.message_ids[1 : least(first_offset + _max_events - 1, block_last) - g.base_offset + 1] as ids
@@ -165,8 +163,8 @@ begin
     values (_lease_no, first_offset, last_offset, _holder, _token, _deadline, clock_timestamp(), 1);
   end if;
   if _holder is null then
-    -- See tell_cause().
-    claim_xid := case when set_config('gapless.chain', 'open', true) = 'open' then pg_current_xact_id()::text end;
+    perform set_config('gapless.chain', 'open', true);    -- see tell_cause()
+    claim_xid := pg_current_xact_id()::text;
   end if;
   return next;
   if last_offset > log_last then
@@ -185,16 +183,16 @@ begin
   end if;
 
   if first_offset = last_offset then
+    low := ids[1];
     return query
     select null::text, null::bigint, null::bigint, null::text, null::tid,
       null::bigint, null::bigint[], null::text, null::int,
       o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
       o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
     from gapless.outbox_message_t o
-    where o.id = message_ids[1];
+    where o.id = low;
     return;
   end if;
-  ids := coalesce(ids, message_ids);
   select min(i), max(i) into low, high from unnest(ids) i;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
