@@ -30,23 +30,24 @@ as $$
 declare
   now_ts timestamptz;
   next_due timestamptz;
-  is_due boolean;
-  left_out xid8[] := '{}';
+  due_at timestamptz;    -- of the first that waits
+  left_out xid8[];
   part record;
 begin
   -- MUST stay one statement: each of PL/pgSQL's own is set up anew in each transaction, and most looks find nothing.
-  select 0, x.low_at, x.next_due, x.now_ts, least(x.low_at, x.next_due) <= x.now_ts,
-    extract(epoch from least(x.low_at, x.next_due) - x.now_ts)
-  into promoted, low_at, next_due, now_ts, is_due, wait_s
+  -- So is each expression, those that give variables a value at the start included.
+  select 0, coalesce(x.due_at, greatest(low, x.now_ts)), x.due_at, x.next_due, x.now_ts,
+    extract(epoch from least(x.due_at, x.next_due) - x.now_ts)
+  into promoted, low_at, due_at, next_due, now_ts, wait_s
   from (
     select gapless.clock() as now_ts, (
         select s.deliver_at from gapless.scheduled s where s.deliver_at >= low order by s.deliver_at limit 1
-      ) as low_at, (
+      ) as due_at, (
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
       ) as next_due
     offset 0
   ) x;
-  if is_due then
+  if wait_s <= 0 then
     begin
       lock table gapless.guard_promoting in exclusive mode nowait;
     exception
@@ -61,20 +62,21 @@ begin
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
       );
     end if;
-    if low_at <= now_ts then
+    if due_at <= now_ts then
+      left_out := '{}';
       for turn in 1..20 loop
         select * into part from gapless.move_due(max_events, low, now_ts, left_out);
         promoted := promoted + part.moved;
         left_out := left_out || part.held;
         exit when part.held = '{}' or promoted >= max_events / 2;
       end loop;
-      low_at := (
+      due_at := (
         select s.deliver_at from gapless.scheduled s where s.deliver_at >= low
         order by s.deliver_at limit 1
       );
     end if;
-    wait_s := extract(epoch from least(low_at, next_due) - now_ts);
+    wait_s := extract(epoch from least(due_at, next_due) - now_ts);
+    low_at := coalesce(due_at, greatest(low, now_ts));
   end if;
-  low_at := coalesce(low_at, greatest(low, now_ts));
 end
 $$;

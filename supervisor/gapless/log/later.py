@@ -26,6 +26,7 @@ from gapless.log.foreign import Script, Trouble, play, play_async
 PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile waits for no more
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
 _AGAIN_S = 0.02  # what is due is in somebody's hand
+_GATHER_S = 0.004  # so long may what is due wait for others
 _WHOLE_LOOKS = 20  # a look at all that waits takes at most one part in so many of the time
 _EVERYTHING = "-infinity"
 _ID_MAX = 2**63 - 1
@@ -52,6 +53,10 @@ class Promoter:
     def wait_s(self, most_s: float) -> float:
         """Return for how long a sequencer may sleep that is woken when something is scheduled."""
         return min(max(self._asleep_due_s - monotonic(), 0.0), most_s)
+
+    def rest_s(self, most_s: float) -> float:
+        """Return for how long a sequencer may rest that is busy: what is due then wakes nobody."""
+        return min(max(self._asleep_due_s - monotonic(), _GATHER_S), most_s)
 
     def promote(self, conn: Connection[Any]) -> int:
         """Promote what is due, some of it; return how many events got into the log.

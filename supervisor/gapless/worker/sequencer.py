@@ -169,7 +169,7 @@ class _Turn:
     def _rest(self, sequenced: int, run_s: float) -> None:
         """Let a few more events gather: the longer a run takes, the more are worth it."""
         runs, most_s = next(rest for least, *rest in RESTS if sequenced >= least)
-        rest_s = min(runs * run_s, most_s)
+        rest_s = self._later.rest_s(min(runs * run_s, most_s))
         readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
 
     def _sequence(self, *, promotes: bool) -> int:
