@@ -63,7 +63,9 @@ def test_a_client_that_only_beats_is_named_and_can_be_ended(
     other.poll()
     assert clients.next_offset() == 1
     clients.conn.execute(command.group().encode())
-    assert clients.one("select target::text from gapless.lease") == other.member_id  # before it polls
+    assert (
+        clients.one("select target::text from gapless.lease") == other.member_id
+    )  # before it polls
     assert other.offsets() == [1, 2]
     with refused("GL006"):
         beating.heartbeat()
