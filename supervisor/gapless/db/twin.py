@@ -55,6 +55,20 @@ def twin(conn: Connection[Any] | AsyncConnection[Any], kind: type[Twin]) -> Iter
     Inside the block, `conn` MUST NOT be in the middle of a statement when the twin begins one. What
     is prepared, adapted, and the count of blocks that are open is of both.
     """
+    made = over_session(conn, kind)
+    try:
+        yield made
+    finally:
+        # A block that was left open is found by the step, as one of `conn` itself.
+        conn._num_transactions = made._num_transactions  # noqa: SLF001
+        made.pgconn = _nowhere()
+
+
+def over_session(conn: Connection[Any] | AsyncConnection[Any], kind: type[Twin]) -> Twin:
+    """Return a connection of another kind over the session of `conn`, for as long as that is open.
+
+    One of the two speaks at a time. What is prepared and adapted is of both.
+    """
     session = conn.pgconn
     heard = session.notice_handler, session.notify_handler
     made = kind(session)
@@ -64,12 +78,7 @@ def twin(conn: Connection[Any] | AsyncConnection[Any], kind: type[Twin]) -> Iter
     made._prepared = conn._prepared  # noqa: SLF001
     made._adapters = conn._adapters  # noqa: SLF001
     made._num_transactions = conn._num_transactions  # noqa: SLF001
-    try:
-        yield made
-    finally:
-        # A block that was left open is found by the step, as one of `conn` itself.
-        conn._num_transactions = made._num_transactions  # noqa: SLF001
-        made.pgconn = _nowhere()
+    return made
 
 
 @cache

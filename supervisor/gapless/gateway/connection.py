@@ -8,19 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from enum import Enum, auto
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gapless.errors import UsageError
 
+HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # for a request line and headers to arrive
 UNREAD_S_MAX = 5.0  # for the rest of a body, once it is answered for
 _TOO_LATE = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"  # no request
 )
+_OF_BODIES = (b"content-length", b"transfer-encoding")
 _PREFIX_BITS = 64  # of IPv6: one customer's
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
@@ -69,14 +72,28 @@ class Room:
         return str(ip_network(f"{mapped}/{_PREFIX_BITS}", strict=False))
 
 
-class Connection(H11Protocol):
-    """One of a client; `room`: where all of a gateway are counted."""
+class _Expects(Enum):
+    """What the next byte of a client belongs to."""
+
+    REQUEST = auto()  # the next one; an empty line may be before it
+    HEAD = auto()
+    BODY = auto()  # or the trailers after it
+    NOTHING = auto()  # whatever comes is none of ours
+
+
+class Connection(HttpToolsProtocol):
+    """One of a client; `room`: where all of a gateway are counted.
+
+    llhttp has no bound on a head, nor on what is around the parts of a body (extensions, trailers).
+    """
 
     def __init__(self, room: Room, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._room = room
         self._whose: str | None = None
         self._late: asyncio.TimerHandle | None = None
+        self._expects = _Expects.REQUEST
+        self._bytes_around = 0  # since a head, or a part of a body, was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let it in, or cut it off before it costs more."""
@@ -98,29 +115,107 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read it. MUST not begin to wait anew with each byte: it would last forever."""
-        if self._whose is None:
+        if self._whose is None or self._expects is _Expects.NOTHING:
             return
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            if self._late is None and self.conn.trailing_data[0]:
-                self._wait(HEAD_S_MAX)
-        elif not self._is_unread():
-            self._stop_waiting()
+        self._bytes_around += len(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        if self._bytes_around > HEAD_BYTES_MAX:
+            self.send_400_response(f"more than {HEAD_BYTES_MAX} bytes that are no body")
+        elif self._late is None and not self._is_busy():
+            self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        """Expect a head."""
+        if self._expects is _Expects.REQUEST:
+            self._expects = _Expects.HEAD
+            super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the target."""
+        if self._expects is _Expects.HEAD:
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. One behind a body is nobody's: it came after it was answered for."""
+        if self._expects is _Expects.HEAD:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer. Raises ValueError for a head that is too long, which is a 400."""
+        if self._expects is not _Expects.HEAD:
+            return
+        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
+            raise ValueError("a head that is too long")
+        self._expects = _Expects.BODY
+        self._bytes_around = 0
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._bytes_around = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Expect the next request."""
+        if self.parser.should_upgrade():
+            return  # it is not: see _feed()
+        self._expects = _Expects.REQUEST
+        self._bytes_around = 0
+        self._stop_waiting()
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Take what is left of a body for a while: cut off at once, a client misses its answer."""
         super().on_response_complete()
         self._stop_waiting()
-        if self._is_unread():
+        if self._is_busy():
+            return  # with one that came meanwhile
+        if self._expects is _Expects.BODY:
             self._wait(UNREAD_S_MAX)
-        elif self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
-            self._wait(HEAD_S_MAX)
+        else:
+            self._wait_for_head()
 
-    def _is_unread(self) -> bool:
-        return self.conn.their_state is h11.SEND_BODY and self.conn.our_state in (
-            h11.DONE,
-            h11.MUST_CLOSE,
-        )
+    def send_400_response(self, msg: str) -> None:
+        """Say that it is no request, unless that would be amid an answer; end in either case."""
+        self._expects = _Expects.NOTHING
+        self._stop_waiting()
+        if self.pipeline or (self._is_busy() and self.cycle.response_started):
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse it. An upgrade that is offered is not taken.
+
+        Java's client offers h2c with each request. llhttp ends there, before the body; so another
+        one continues with it, told of the body only.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except HttpParserUpgrade as offered:
+                self.parser = HttpRequestParser(self)
+                body = [each for each in self.headers if each[0] in _OF_BODIES]
+                head = b"".join(b"%s: %s\r\n" % each for each in body)
+                self.parser.feed_data(b"POST / HTTP/1.1\r\n" + head + b"\r\n")
+                data = data[offered.args[0] :]
+            else:
+                return
+
+    def _is_busy(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first
+        return cycle is not None and not cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        """Give one that has begun its time; between two requests uvicorn's clock is enough."""
+        if self._expects is _Expects.HEAD or self._bytes_around:
+            self._wait(HEAD_S_MAX)
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
@@ -132,6 +227,6 @@ class Connection(H11Protocol):
             self._late = None
 
     def _end(self) -> None:
-        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+        if self._expects is _Expects.HEAD:
             self.transport.write(_TOO_LATE)
         self.transport.close()

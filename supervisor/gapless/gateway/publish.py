@@ -31,6 +31,7 @@ from gapless.ops.place import GroupPlace
 
 WAIT_S = 10.0
 WAIT_S_MAX = 30.0
+SPOKEN_BYTES_MAX = 256 * 1024  # a larger body would hold up the loop for more than some ms
 _DONE = ("handled", "dead")
 _NO_USE = (*_DONE, "elsewhere", "rolled-back")
 _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
@@ -58,7 +59,10 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
             return publish(conn, topic, events)
         return publish_request(conn, topic, events, key=key, digest=_digest(request, body))
 
-    published = await gateway.sessions.run(store)
+    if key is None and len(body) <= SPOKEN_BYTES_MAX:
+        published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
+    else:
+        published = await gateway.sessions.run(store)
     said = _said(published, len(events))
     is_done = False
     if wait:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapless.gateway")
 
-HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 CONNECTIONS_MAX = 10_000
 CONNECTIONS_PER_ADDRESS = 1_000
 KEEP_ALIVE_S = 30
@@ -131,7 +130,6 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
         server_header=False,
         proxy_headers=bool(spec.proxies),
         forwarded_allow_ips=list(spec.proxies),
-        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         limit_concurrency=CONNECTIONS_MAX,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),

@@ -41,12 +41,12 @@ def drip(sock: socket.socket, each: bytes, parts_max: int) -> bytes:
     return found
 
 
-@pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"])
+@pytest.mark.parametrize("begun", [b"GET /", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"])
 def test_a_head_that_comes_slowly(gateway: Client, monkeypatch, begun: bytes) -> None:
     monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
     with connected(gateway) as sock:
         sock.sendall(begun)
-        found = drip(sock, b"a" if begun else b"G", 400)
+        found = drip(sock, b"a", 400)
     assert found.startswith(b"HTTP/1.1 408")
     assert gateway.get("/healthz").status_code == 200
 
@@ -57,7 +57,59 @@ def test_a_second_head_that_comes_slowly(gateway: Client, monkeypatch) -> None:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         assert sock.recv(65536).startswith(b"HTTP/1.1 200")
         monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
-        assert b"408" in drip(sock, b"G", 400)
+        sock.sendall(b"GET /")
+        assert b"408" in drip(sock, b"a", 400)
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"])
+def test_empty_lines_before_a_request(gateway: Client, monkeypatch, before: bytes) -> None:
+    """They are allowed, and no way to stay."""
+    monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
+    with connected(gateway) as sock:
+        sock.sendall(before)
+        found = drip(sock, b"\r\n", 400)
+    assert found.count(b"HTTP/1.1 ") == bool(before)
+
+
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [
+        (b"GET /", b"a"),
+        (b"GET / HTTP/1.1\r\nA: ", b"b"),
+        (b"GET / HTTP/1.1\r\n", b"A: b\r\n"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0000"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"a"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n1\r\n0\r\n", b"A: b\r\n"),
+    ],
+    ids=["target", "header", "headers", "size", "extension", "trailers"],
+)
+def test_what_is_no_body_has_an_end(gateway: Client, head: bytes, more: bytes) -> None:
+    """llhttp has no bound for it."""
+    with connected(gateway) as sock:
+        sock.sendall(head)
+        found = drip(sock, more * 1000, 400)
+    assert found.startswith(b"HTTP/1.1 400") or found == b"", found
+
+
+def test_a_head_at_once_has_a_bound(gateway: Client) -> None:
+    many = b"A: b\r\n" * 30_000
+    with connected(gateway) as sock:
+        with suppress(ConnectionError):
+            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + many + b"\r\n")
+        found = drip(sock, b"", 400)
+    assert b" 200 " not in found
+
+
+def test_an_upgrade_that_is_offered(gateway: Client) -> None:
+    """Java's client offers h2c with each request, with a body, too, and goes on in HTTP/1.1."""
+    offer = HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+    request = offer + b"Content-Length: %d\r\n\r\n" % len(OK) + OK
+    last = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with connected(gateway) as sock:
+        sock.sendall(request + request + last)
+        found = drip(sock, b"", 400)
+    assert found.count(b"HTTP/1.1 202") == 2
+    assert found.count(b"HTTP/1.1 200") == 1
 
 
 def test_two_heads_at_once_the_second_never_ends(gateway: Client, monkeypatch) -> None:
