@@ -102,14 +102,13 @@ def test_a_kill_that_does_not_come_again_counts_for_nothing(
 
 def test_a_test_that_fails_without_it_kills_no_mutant(checkout: Path) -> None:
     """And the test that names the function comes before others of its kind."""
-    for name, text in (("before", "assert False"), ("other", "'it is put in'; assert False")):
-        (checkout / f"tests/test_{name}.py").write_text(f"def test_it():\n    {text}\n")
+    tests = [f"tests/test_{name}.py" for name in ("before", "other")]
+    for file, text in zip(tests, ("assert False", "'it is put in'; assert False"), strict=True):
+        (checkout / file).write_text(f"def test_it():\n    {text}\n")
     kept, _ = found(MODULE)
     with arena(checkout) as where:
-        result = where.try_(
-            kept, ["tests/test_before.py", "tests/test_other.py"], Memory(), limit_s=120
-        )
-        assert (result.outcome, result.by) == ("undecided", "tests/test_other.py::test_it")
+        result = where.try_(kept, tests, Memory(), limit_s=120)
+        assert (result.outcome, result.by) == ("undecided", f"{tests[1]}::test_it")
         assert where.try_(kept, ["tests/test_purse.py"], Memory(), 120).outcome == "killed"
 
 
