@@ -60,7 +60,13 @@ FINDINGS = (
     f"{ENDING.format('whole', 'a hole at 7')}def test_3(whole): pass\n",
     f"{ENDING.format('good', '3 VIOLATIONS')}def test_4(good, calls): assert calls > 1, 'busy'\n",
 )
-WITH_XDIST = pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two"])
+WITH_XDIST = pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="one process", marks=pytest.mark.long),
+        pytest.param(("-n", "2"), id="two"),
+    ],
+)
 
 
 def run(folder: Path, program: str, *options: str) -> tuple[int, str]:

@@ -184,7 +184,7 @@ def test_an_event_reads_them_where_they_are() -> None:
 
 
 def test_producers_give_them() -> None:
-    beside = {"dedupe_key", "deliver_at", "deliver_in", "to_group"}
+    beside = {"dedupe_key", "deliver_at", "deliver_in", "to_group", "to_subscription"}
     assert {field.name for field in fields(NewEvent)} == {*GIVEN, *beside}
     assert set(parse._FIELDS) == {*GIVEN, *beside}
 

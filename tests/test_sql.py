@@ -22,6 +22,7 @@ from psycopg.pq import ExecStatus
 
 import gapless
 from gapless.db.queries import queries, query, sql_root
+from support.every import every
 
 STAGES = sorted(path.stem for path in (sql_root() / "queries").glob("*.sql"))
 NAMED = [(stage, name) for stage in STAGES for name in queries(stage)]
@@ -64,15 +65,18 @@ def _columns(server: Connection, stage: str, name: str) -> list[str]:
     return [(described.fname(n) or b"").decode() for n in range(described.nfields)]
 
 
-@pytest.mark.parametrize(("stage", "name"), NAMED)
-def test_a_query_prepares_and_fits_its_record(server: Connection, stage: str, name: str) -> None:
-    columns = _columns(server, stage, name)
-    named = _RETURNS.search(query(stage, name))
-    if named is not None:
-        record = getattr(import_module(named[1]), named[2])
-        assert sorted(columns) == sorted(field.name for field in fields(record))
-    else:
-        assert "-- returns" not in query(stage, name), "a returns line nobody can read"
+@pytest.mark.timeout(600)
+def test_a_query_prepares_and_fits_its_record(server: Connection) -> None:
+    def check(asked: tuple[str, str]) -> None:
+        columns = _columns(server, *asked)
+        named = _RETURNS.search(query(*asked))
+        if named is not None:
+            record = getattr(import_module(named[1]), named[2])
+            assert sorted(columns) == sorted(field.name for field in fields(record))
+        else:
+            assert "-- returns" not in query(*asked), "a returns line nobody can read"
+
+    every(check, NAMED, "/".join)
 
 
 @cache
@@ -81,10 +85,10 @@ def _tree(path: Path) -> ast.Module:
 
 
 _STAGE_IN = {"query": 0, "later": 1, "fetch_all": 1, "fetch_rows": 1}  # which argument it is
-# Every process of a run collects this file: it parses the modules that ask, not all.
 _ASKS = re.compile(rf"\b(?:{'|'.join(_STAGE_IN)})\(")
 
 
+@cache
 def _stages_of(path: Path) -> set[str]:
     """The stages whose queries a module asks for: query(stage, …), or fetch_all(conn, stage, …)."""
     return {
@@ -96,6 +100,7 @@ def _stages_of(path: Path) -> set[str]:
     }
 
 
+@cache
 def _words_of(path: Path) -> set[str]:
     """All strings of a module: a name may reach query() through a variable."""
     return {
@@ -105,55 +110,59 @@ def _words_of(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in SOURCES if _ASKS.search(p.read_text()) and _stages_of(p)],
-    ids=lambda p: p.stem,
-)
-def test_a_query_that_is_asked_for_exists(path: Path) -> None:
-    for call in ast.walk(_tree(path)):
-        if not isinstance(call, ast.Call) or getattr(call.func, "id", "") != "query":
-            continue
-        stage, name = (getattr(argument, "value", None) for argument in call.args)
-        assert stage in STAGES, f"line {call.lineno}"
-        assert not isinstance(name, str) or (stage, name) in NAMED, f"line {call.lineno}"
+def test_a_query_that_is_asked_for_exists() -> None:
+    def check(path: Path) -> None:
+        for call in ast.walk(_tree(path)):
+            if not isinstance(call, ast.Call) or getattr(call.func, "id", "") != "query":
+                continue
+            stage, name = (getattr(argument, "value", None) for argument in call.args)
+            assert stage in STAGES, f"line {call.lineno}"
+            assert not isinstance(name, str) or (stage, name) in NAMED, f"line {call.lineno}"
+
+    asking = [path for path in SOURCES if _ASKS.search(path.read_text()) and _stages_of(path)]
+    every(check, asking, Path.as_posix)
 
 
 _OF_A_STEP = {"run", "run_before", "run_at_commit"}  # (conn, name, …) of consume.session
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in SOURCES if "gapless.consume.session import" in p.read_text()],
-    ids=lambda p: p.stem,
-)
-def test_a_query_that_a_step_runs_exists(path: Path) -> None:
-    for call in ast.walk(_tree(path)):
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _OF_A_STEP:
-            name = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
-            assert not isinstance(name, str) or ("consume", name) in NAMED, f"line {call.lineno}"
+def test_a_query_that_a_step_runs_exists() -> None:
+    def check(path: Path) -> None:
+        for call in ast.walk(_tree(path)):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _OF_A_STEP:
+                name = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
+                is_there = not isinstance(name, str) or ("consume", name) in NAMED
+                assert is_there, f"line {call.lineno}"
+
+    steps = [path for path in SOURCES if "gapless.consume.session import" in path.read_text()]
+    every(check, steps, Path.as_posix)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_query_that_exists_is_asked_for(stage: str) -> None:
-    users = [path for path in SOURCES if stage in _stages_of(path)]
-    assert users, "no module asks for this stage"
-    beside = {path for user in users for path in user.parent.rglob("*.py")}
-    assert set(queries(stage)) - set().union(*map(_words_of, beside)) == set()
+def test_a_query_that_exists_is_asked_for() -> None:
+    def check(stage: str) -> None:
+        users = [path for path in SOURCES if stage in _stages_of(path)]
+        assert users, "no module asks for this stage"
+        beside = {path for user in users for path in user.parent.rglob("*.py")}
+        assert set(queries(stage)) - set().union(*map(_words_of, beside)) == set()
+
+    every(check, STAGES, str)
 
 
-@pytest.mark.parametrize("path", sorted(sql_root().rglob("*.sql")), ids=lambda p: p.name)
-def test_a_file_says_what_it_is_for(path: Path) -> None:
+def test_a_file_says_what_it_is_for() -> None:
     """A header of a function tells the people who call it from other languages all they have."""
-    header = []
-    for line in path.read_text().splitlines():
-        if not line.startswith("--"):
-            break
-        header.append(line)
-    if path.parent.name == "queries":
-        assert header[0].startswith("-- name: ")
-    else:
-        assert len(" ".join(header)) > 40
+
+    def check(path: Path) -> None:
+        header = []
+        for line in path.read_text().splitlines():
+            if not line.startswith("--"):
+                break
+            header.append(line)
+        if path.parent.name == "queries":
+            assert header[0].startswith("-- name: ")
+        else:
+            assert len(" ".join(header)) > 40
+
+    every(check, sorted(sql_root().rglob("*.sql")), Path.as_posix)
 
 
 # Two signatures of one name stay together: whoever reads one must know of the other.
@@ -163,12 +172,14 @@ OVERLOADED = {
 }
 
 
-@pytest.mark.parametrize("path", FUNCTIONS, ids=lambda p: p.name)
-def test_a_function_has_a_file_of_its_own_and_its_name(path: Path) -> None:
-    made = _MAKES.findall(path.read_text())
-    assert set(made) == {path.stem}
-    assert len(made) == 1 or path.stem in OVERLOADED
-    assert len(path.relative_to(sql_root()).parts) == 3, "functions/<noun>/<function>.sql"
+def test_a_function_has_a_file_of_its_own_and_its_name() -> None:
+    def check(path: Path) -> None:
+        made = _MAKES.findall(path.read_text())
+        assert set(made) == {path.stem}
+        assert len(made) == 1 or path.stem in OVERLOADED
+        assert len(path.relative_to(sql_root()).parts) == 3, "functions/<noun>/<function>.sql"
+
+    every(check, FUNCTIONS, Path.as_posix)
 
 
 # People call these, with `name => value`: their arguments are called what they are.
@@ -240,11 +251,14 @@ def test_every_noun_is_in_the_readme() -> None:
     assert {noun for noun in nouns if f"`{noun}/`" not in text} == set()
 
 
-@pytest.mark.parametrize("path", FUNCTIONS, ids=lambda p: p.name)
-def test_a_function_file_can_be_applied_again(server: Connection, path: Path) -> None:
-    with server.transaction(force_rollback=True):
-        server.execute("set local check_function_bodies = on")
-        server.execute(path.read_bytes())
+@pytest.mark.timeout(600)
+def test_a_function_file_can_be_applied_again(server: Connection) -> None:
+    def check(path: Path) -> None:
+        with server.transaction(force_rollback=True):
+            server.execute("set local check_function_bodies = on")
+            server.execute(path.read_bytes())
+
+    every(check, FUNCTIONS, Path.as_posix)
 
 
 _LITERAL = re.compile(
@@ -252,17 +266,13 @@ _LITERAL = re.compile(
 )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        path
-        for room in ("functions", "views", "queries")
-        for path in sorted((sql_root() / room).rglob("*.sql"))
-    ],
-    ids=lambda path: path.stem,
-)
-def test_a_backslash_means_the_same_in_every_session(path: Path) -> None:
+def test_a_backslash_means_the_same_in_every_session() -> None:
     """Where standard_conforming_strings is off, it is an escape in '...', in our functions, too."""
-    text = path.read_text()
-    odd = [m["plain"] for m in _LITERAL.finditer(text) if "\\" in (m["plain"] or "")]
-    assert not odd, f"write {odd} as E'...', each backslash twice"
+
+    def check(path: Path) -> None:
+        text = path.read_text()
+        odd = [m["plain"] for m in _LITERAL.finditer(text) if "\\" in (m["plain"] or "")]
+        assert not odd, f"write {odd} as E'...', each backslash twice"
+
+    rooms = (sql_root() / room for room in ("functions", "views", "queries"))
+    every(check, [path for room in rooms for path in sorted(room.rglob("*.sql"))], Path.as_posix)

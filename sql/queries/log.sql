@@ -126,13 +126,13 @@ select
 from gapless.publish_each(
   %(topic)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[], %(headers)b::text[],
   %(host_id)b::text[], %(user_id)b::text[], %(transaction_id)b::text[], %(dedupe_key)b::text[],
-  %(deliver_at)b::text[], %(deliver_in)b::text[], %(to_group)b::text[]
+  %(deliver_at)b::text[], %(deliver_in)b::text[], %(to_group)b::text[], %(to_subscription)b::text[]
 ) e
 
 -- name: request
 select gapless.request(
   %(topic)s, %(payload)s::json, make_interval(secs => %(timeout_s)s), %(to_group)s, %(key)s, %(event_type)s,
-  %(headers)s::jsonb, %(host_id)s, %(user_id)s
+  %(headers)s::jsonb, %(host_id)s, %(user_id)s, %(to_subscription)s
 )
 
 -- name: reply
@@ -149,7 +149,7 @@ select r.transaction_id, r.duplicate, r.scheduled_ids
 from gapless.publish_request(
   %(topic)s, %(request_key)s, %(digest)s, %(payload)b::text[], %(key)b::text[], %(event_type)b::text[],
   %(headers)b::text[], %(host_id)b::text[], %(user_id)b::text[], %(deliver_at)b::text[],
-  %(deliver_in)b::text[], %(to_group)b::text[]
+  %(deliver_in)b::text[], %(to_group)b::text[], %(to_subscription)b::text[]
 ) r
 
 -- name: locate

@@ -24,7 +24,12 @@ from gapless.db.embedded.server import stop
 
 PATIENCE_S = 60
 README = ROOT / "README.md"
-EXPENSIVE = ("later.md", "operations.md", "queues.md", "testing.md")  # run with --long
+# Run with --long: pages of many commands. What they say of commands has its tests in tests/stage/cli.
+EXPENSIVE = {
+    *("attach.md", "classic.md", "compaction.md", "direct.md", "filters.md", "gateway.md"),
+    *("later.md", "operations.md", "queues.md", "schemas.md", "subscriptions.md", "testing.md"),
+    "webhooks.md",
+}
 _TOP = 60  # lines: two screens
 
 

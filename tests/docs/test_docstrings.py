@@ -13,9 +13,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-import pytest
-
 from docs.scripts import script
+from support.every import every
 
 reference = script("_reference")
 _UNITS = "requests|files|events|units|bytes|characters|seconds|calls|partitions|letters|rows|offset|days|timedelta"
@@ -88,22 +87,28 @@ def _public(name: str, member: Any) -> Iterator[Public]:
 PUBLIC = list(_members())
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=str)
-def test_it_is_said_what_it_means(public: Public) -> None:
-    assert inspect.getdoc(public.member), f"{public}: no docstring"
+def test_it_is_said_what_it_means() -> None:
+    def check(public: Public) -> None:
+        assert inspect.getdoc(public.member), "no docstring"
+
+    every(check, PUBLIC, str)
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=str)
-def test_what_raises_says_so(public: Public) -> None:
-    raised = {why for function in public.functions for why in raises(function)}
-    if raised:
-        assert _RAISES.search(public.said), f"{public}: says nothing of {', '.join(raised)}"
+def test_what_raises_says_so() -> None:
+    def check(public: Public) -> None:
+        raised = {why for function in public.functions for why in raises(function)}
+        if raised:
+            assert _RAISES.search(public.said), f"says nothing of {', '.join(raised)}"
+
+    every(check, PUBLIC, str)
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=str)
-def test_every_number_has_a_unit(public: Public) -> None:
-    silent = [name for name in numbers(public) if not has_unit(name, public.said)]
-    assert not silent, f"{public}: of what are {', '.join(silent)}?"
+def test_every_number_has_a_unit() -> None:
+    def check(public: Public) -> None:
+        silent = [name for name in numbers(public) if not has_unit(name, public.said)]
+        assert not silent, f"of what are {', '.join(silent)}?"
+
+    every(check, PUBLIC, str)
 
 
 def raises(function: Callable[..., Any]) -> set[str]:

@@ -14,7 +14,7 @@ from stage.cli.conftest import environment
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 TIMEOUT_S = 170
-EXPENSIVE = ("shop", "mail", "notifications", "fastapi")  # run with --long
+EXPENSIVE = ("shop", "mail", "notifications", "fastapi", "flask")  # run with --long
 # What is refused depends on how the calls take turns.
 VARIES = {
     "mail": re.compile(
@@ -56,7 +56,7 @@ def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
 @pytest.mark.parametrize(
     "example",
     [
-        *("flask", "django"),
+        "django",
         *(pytest.param(name, marks=pytest.mark.long) for name in EXPENSIVE),
     ],
 )

@@ -1,6 +1,6 @@
 """Programs of before, in SQL alone: producers, one who sequences, consumers that own their partition.
 
-They call what was there at migration 0015, by position, and continue while the schema is upgraded
+They call what was there at migration 0002, by position, and continue while the schema is upgraded
 under them. What is handled is in public.effect, what was published in public.truth, each written
 in the transaction of its event.
 """
@@ -28,8 +28,16 @@ _INSERT = (
     "insert into gapless.outbox_message_t (topic_id, key, payload)"
     " values (gapless.topic_id('orders'), %s, to_json(%s::int))"
 )
+_HAS_JOIN_GROUPS = (
+    "select exists (select from pg_proc p where p.pronamespace = 'gapless'::regnamespace"
+    " and p.proname = 'join_groups')"
+)
 _JOIN = (
     "select gapless.join_groups(%(member)s, gapless.next_member_no(), %(name)s, %(part)s + 1, 1,"
+    " interval '1 hour', array['g'], array['orders'])"
+)
+_JOIN_OF_0002 = (
+    "select gapless.join_group(%(member)s, gapless.next_member_no(), %(name)s, %(part)s + 1,"
     " interval '1 hour', array['g'], array['orders'])"
 )
 _HANDLE = (
@@ -126,7 +134,8 @@ class Clients:
 
 def _own(conn: Connection[Any]) -> list[dict[str, Any]]:
     base = {"member": uuid4(), "name": "old", "part": PARTITIONS - 1}
-    conn.execute(_JOIN, base)
+    (is_known,) = _row(conn, _HAS_JOIN_GROUPS, {})
+    conn.execute(_JOIN if is_known else _JOIN_OF_0002, base)
     (base["topic"],) = _row(conn, "select gapless.topic_id('orders')", {})
     conn.execute("select gapless.sync('g', %(topic)s)", base)
     owned = []

@@ -1,8 +1,13 @@
-"""The schema as it was at each migration since 0015, out of the history of this repository.
+"""The schema as it was at each set of migrations, out of the history of this repository.
 
-`python tests/migration/states.py` writes data/states.json.xz: for each migration that was the newest of
-a commit, whose migrations are those of today, the SQL of the last such commit. Each text is there once.
+`python tests/migration/states.py` writes data/states.json.xz: for each set of migrations that a commit
+had, all of them as they are today, the SQL of the last such commit. Each text is there once. A state is
+named by its newest migration, and by those before it that came later: branches were merged.
 Today's newest is one of them: whoever adds a migration finds it there.
+
+Not there, for migrate() refuses them (a migration that is applied in another form) and nobody has ever
+been given one: commits whose 0001, 0004, 0006, 0009 or a later file was changed afterwards, before the
+next migration; and numbers of branches that were others when they were merged.
 """
 
 from __future__ import annotations
@@ -10,10 +15,10 @@ from __future__ import annotations
 import json
 import lzma
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 DATA = Path(__file__).parent / "data" / "states.json.xz"
-FIRST = 15
 _KINDS = ("migrations", "functions", "views", "roles")
 
 
@@ -45,24 +50,29 @@ def _files(commit: str, folder: str) -> dict[str, str]:
     return {path.removeprefix("sql/"): blob for _, _, blob, path in rows}
 
 
+def _name(migrations: Iterable[str], today: Iterable[str]) -> str:
+    """Return what a state is called that has these migrations."""
+    *_, newest = sorted(Path(each).stem for each in migrations)
+    had = {Path(each).stem[:4] for each in migrations}
+    later = sorted({Path(each).stem[:4] for each in today} - had)
+    return "_without_".join([newest, *(each for each in later if each < newest)])
+
+
 def collect() -> None:
     """Write the archive anew."""
     today = _files("HEAD", "sql/migrations/")
-    names = sorted(today)
     found: dict[str, dict[str, str]] = {}
     for commit in _git("rev-list", "--date-order", "HEAD", "--", "sql").split():
         had = _files(commit, "sql/migrations/")
-        newest = names[len(had) - 1]
-        is_ours = len(had) >= FIRST and sorted(had) == names[: len(had)]
-        if is_ours and newest not in found and all(today[path] == had[path] for path in had):
-            found[newest] = {
+        if had and had.items() <= today.items() and (name := _name(had, today)) not in found:
+            found[name] = {
                 path: blob
                 for path, blob in _files(commit, "sql/").items()
                 if path.split("/")[0] in _KINDS and path.endswith(".sql")
             }
     texts: dict[str, int] = {}
     kept = {
-        Path(state).stem: {path: texts.setdefault(blob, len(texts)) for path, blob in files.items()}
+        state: {path: texts.setdefault(blob, len(texts)) for path, blob in files.items()}
         for state, files in sorted(found.items())
     }
     contents = [_git("cat-file", "blob", blob) for blob in texts]

@@ -74,7 +74,7 @@ def home() -> Iterator[Path]:
         yield folder / "server"
 
 
-@pytest.fixture(params=["found", "system"])
+@pytest.fixture(params=["found", pytest.param("system", marks=pytest.mark.long)])
 def binaries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The programs gapless finds by itself, and those of the machine's own PostgreSQL."""
     if request.param == "system":
@@ -198,6 +198,7 @@ def test_a_killed_keeper_takes_the_server_along_and_the_next_user_has_both(home:
     assert until(lambda: is_down(home), STOPS_WITHIN_S)
 
 
+@pytest.mark.long
 def test_a_crashed_server_comes_back(home: Path) -> None:
     with embedded(home) as dsn:
         do(dsn, "create table kept as select 7 as number")

@@ -25,6 +25,7 @@ from gapless.status import snapshot, to_document
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 from gapless.status.text import to_text
 from support.group import Owner, owner
+from support.long import long_but
 from support.look import pages
 from support.patience import patience
 from support.plans import cost
@@ -303,7 +304,7 @@ def test_consumers_and_operators_may_look(dsn: str, role: str, topic: Topic) -> 
             conn.execute(sql.SQL("select * from gapless.{}").format(sql.Identifier(view)))
 
 
-@pytest.mark.parametrize("state", ["never analysed", "analysed"])
+@pytest.mark.parametrize("state", long_but(["never analysed", "analysed"], "analysed"))
 def test_the_cost_does_not_grow_with_the_log(
     dsn: str, conn: Connection, topic: Topic, state: str
 ) -> None:

@@ -58,7 +58,12 @@ def test_the_screen_is_taken_and_given_back(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("signum", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("signum", "code"),
+    [
+        pytest.param(signal.SIGINT, 0, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long),
+        (signal.SIGHUP, 129),
+    ],
 )
 def test_a_signal_leaves_the_terminal_as_it_was(
     terminal: Terminal, signum: signal.Signals, code: int
@@ -68,6 +73,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_many_signals_at_once(terminal: Terminal) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM) * 5:
         with suppress(ProcessLookupError):
@@ -82,6 +88,7 @@ def test_ctrl_c(terminal: Terminal) -> None:
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_ctrl_z_and_back(terminal: Terminal) -> None:
     terminal.keys("\x1a")
     terminal.wait_for("stopped")
@@ -220,6 +227,7 @@ def test_a_dead_letter_is_shown_and_redriven_when_asked_twice(
     assert conn.execute(asked).fetchall() == [(whoami(),)], "for the record"
 
 
+@pytest.mark.long
 def test_who_may_only_look_is_told_that_redrive_is_refused(
     dsn: str, conn: Connection, topic: Topic
 ) -> None:

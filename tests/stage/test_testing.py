@@ -49,7 +49,13 @@ def module() -> types.ModuleType:
     return made
 
 
-@pytest.mark.parametrize("app", [[store, till], module()], ids=["list", "module"])
+@pytest.mark.parametrize(
+    "app",
+    [
+        pytest.param([store, till], id="list", marks=pytest.mark.long),
+        pytest.param(module(), id="module"),
+    ],
+)
 def test_drain_goes_round_until_all_chains_have_ended(
     shop: str, conn: Connection, app: Any
 ) -> None:

@@ -21,6 +21,7 @@ from gapless.status.snapshot import COUNT_MAX, Pending, Snapshot, Standing
 from gapless.status.text import to_text
 from gapless.status.view import Canvas, ConsolePage, ConsoleState, LetterLine, Look
 from gapless.status.words import ASCII, PLAIN, UNICODE
+from support.every import every
 from support.look import (
     MEMBERS,
     NOON,
@@ -216,22 +217,25 @@ STATES = [
 ]
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_every_page_fits_every_terminal(
-    width: int, height: int, state: ConsoleState, glyphs: object
-) -> None:
+def test_every_page_fits_every_terminal(state: ConsoleState) -> None:
     history = _history(*(_busy(at_s=second) for second in range(12)))
     history.note(_busy(), "a line of the log " * 30)
     text = f"{EVIL}\n{WIDE}\n" * 50
     shown = _opened(history=history, trouble="connection lost: " * 9, text=text,
                     letters=[_unit(n, key=WIDE, error=EVIL) for n in range(300)])  # fmt: skip
-    canvas = Canvas(width=width, height=height, glyphs=glyphs)  # type: ignore[arg-type]
-    lines = [line.plain for line in draw(shown, state, canvas)]
-    assert len(lines) == height
-    assert max(map(cell_len, lines)) <= width
-    assert not set("".join(lines)) & set("\x1b\x07\r\n\u202e\ud800")
+
+    def check(canvas: Canvas) -> None:
+        lines = [line.plain for line in draw(shown, state, canvas)]
+        assert len(lines) == canvas.height
+        assert max(map(cell_len, lines)) <= canvas.width
+        assert not set("".join(lines)) & set("\x1b\x07\r\n\u202e\ud800")
+
+    every(
+        check,
+        (Canvas(width=w, height=h, glyphs=g) for w, h in SIZES for g in (UNICODE, ASCII)),
+        repr,
+    )
 
 
 NASTY = "a/@ \x1b\n\u202e\u0301\u200d配😀\ud800"

@@ -1,7 +1,12 @@
--- The headers of a direct message: those given, and the group that it is for. Raises GL404 unless the topic has such a
--- group, GL409 unless it takes direct messages (set_direct.sql), 22023 for headers that are no object.
--- A plain INSERT sets the header itself, and nobody looks whether there is such a group: then all pass it.
-create or replace function gapless.direct_headers(_topic text, _headers jsonb, _to_group text)
+-- The headers of a direct message: those given, and the group that it is for, and of that the only subscription that it
+-- is for, by its name (null: no such). Raises GL404 unless the topic has such a group, and that such a subscription;
+-- GL409 unless the topic takes direct messages (set_direct.sql), 22023 for headers that are no object, and for a
+-- subscription of no group.
+-- A plain INSERT sets the headers itself, and nobody looks whether there is such a group: then all pass it. Of a
+-- subscription that is not there match_events() has it delivered to the group.
+create or replace function gapless.direct_headers(
+  _topic text, _headers jsonb, _to_group text, _to_subscription text default null
+)
 returns jsonb
 language plpgsql
 stable
@@ -16,6 +21,10 @@ begin
     raise exception 'headers are a JSON object, not %', left(_headers::text, 100)
       using errcode = 'invalid_parameter_value';
   end if;
+  if _to_group is null then
+    raise exception 'to_subscription "%" is of no group: say to_group, too', _to_subscription
+      using errcode = 'invalid_parameter_value';
+  end if;
   if not here.direct then
     raise exception 'topic "%" takes no direct messages: gapless topics alter % --direct', here.name, here.name
       using errcode = 'GL409';
@@ -27,6 +36,18 @@ begin
     raise exception 'topic "%" has no group "%": nobody would handle a message to it', here.name, _to_group
       using errcode = 'GL404';
   end if;
-  return coalesce(_headers, '{}') || jsonb_build_object('gapless-to-group', _to_group);
+  if _to_subscription is null then
+    return coalesce(_headers, '{}') || jsonb_build_object('gapless-to-group', _to_group);
+  end if;
+  if not exists (
+    select from gapless.subscription s
+    where s.group_id = _to_group and s.topic_id = here.topic_id and s.name = _to_subscription
+  ) then
+    raise exception 'group "%" has no subscription "%" of topic "%": nobody would be told of a message to it',
+      _to_group, _to_subscription, here.name
+      using errcode = 'GL404';
+  end if;
+  return coalesce(_headers, '{}')
+    || jsonb_build_object('gapless-to-group', _to_group, 'gapless-to-subscription', _to_subscription);
 end
 $$;

@@ -2,14 +2,16 @@
 -- of the topic has had, nothing is stored: the transaction_id is that event's (publish_once.sql). With
 -- deliver_at, or deliver_in, it gets its offset not before that; who may want to cancel it calls
 -- publish_later(), which returns the id as well.
--- With to_group it is for that group of the topic only (direct_headers.sql).
+-- With to_group it is for that group of the topic only, with to_subscription beside it for that subscription of the
+-- group only (direct_headers.sql).
 --   select gapless.publish('orders', '{"total": 5}', key => 'AA', event_type => 'order.created');
 --   select gapless.publish('mails', '{"to": "a"}', deliver_in => '1 hour');
 create or replace function gapless.publish(
   topic text, payload json, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
   transaction_id uuid default null, dedupe_key text default null,
-  deliver_at timestamptz default null, deliver_in interval default null, to_group text default null
+  deliver_at timestamptz default null, deliver_in interval default null, to_group text default null,
+  to_subscription text default null
 )
 returns uuid
 language plpgsql
@@ -19,8 +21,10 @@ declare
   id_of_topic int := gapless.topic_id(publish.topic);
   caused uuid := gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''));
 begin
-  if publish.to_group is not null then
-    publish.headers := gapless.direct_headers(publish.topic, publish.headers, publish.to_group);
+  if publish.to_group is not null or publish.to_subscription is not null then
+    publish.headers := gapless.direct_headers(
+      publish.topic, publish.headers, publish.to_group, publish.to_subscription
+    );
   end if;
   if publish.deliver_at is not null or publish.deliver_in is not null then
     return (

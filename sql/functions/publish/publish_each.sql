@@ -1,15 +1,15 @@
 -- Publish many events in the order given, each with a dedupe_key or without, as publish_once() and
 -- publish() do; a row for each (message_id is null for one without). The arrays are as long as
 -- payloads, or null where no event has anything; texts, as the Python publish() has them. deliver_ats and
--- deliver_ins: as publish_later() has them; scheduled_id is null for what is published at once. to_groups: as of
--- publish().
+-- deliver_ins: as publish_later() has them; scheduled_id is null for what is published at once. to_groups and
+-- to_subscriptions: as of publish().
 --   select * from gapless.publish_each('orders', array['1', '2'], dedupe_keys => array['a', 'b']);
 create or replace function gapless.publish_each(
   topic text, payloads text[], keys text[] default null, event_types text[] default null,
   headers text[] default null, host_ids text[] default null, user_ids text[] default null,
   transaction_ids text[] default null, dedupe_keys text[] default null,
   deliver_ats text[] default null, deliver_ins text[] default null,
-  to_groups text[] default null
+  to_groups text[] default null, to_subscriptions text[] default null
 )
 returns table (transaction_id uuid, message_id bigint, duplicate boolean, scheduled_id bigint)
 language plpgsql
@@ -25,12 +25,14 @@ begin
       publish_each.payloads, publish_each.keys, publish_each.event_types, publish_each.headers,
       publish_each.host_ids, publish_each.user_ids, publish_each.transaction_ids,
       publish_each.dedupe_keys, publish_each.deliver_ats, publish_each.deliver_ins,
-      publish_each.to_groups
+      publish_each.to_groups, publish_each.to_subscriptions
     ) u (payload, key, event_type, headers, host_id, user_id, transaction_id, dedupe_key, deliver_at,
-      deliver_in, to_group)
+      deliver_in, to_group, to_subscription)
   loop
-    if event.to_group is not null then
-      event.headers := gapless.direct_headers(publish_each.topic, event.headers::jsonb, event.to_group)::text;
+    if event.to_group is not null or event.to_subscription is not null then
+      event.headers := gapless.direct_headers(
+        publish_each.topic, event.headers::jsonb, event.to_group, event.to_subscription
+      )::text;
     end if;
     scheduled_id := null;
     if event.deliver_at is not null or event.deliver_in is not null then

@@ -8,7 +8,7 @@ create or replace function gapless.publish_request(
   topic text, request_key text, digest bytea, payloads text[], keys text[] default null,
   event_types text[] default null, headers text[] default null, host_ids text[] default null,
   user_ids text[] default null, deliver_ats text[] default null, deliver_ins text[] default null,
-  to_groups text[] default null
+  to_groups text[] default null, to_subscriptions text[] default null
 )
 returns table (transaction_id uuid, duplicate boolean, scheduled_ids bigint[])
 language plpgsql
@@ -22,8 +22,8 @@ begin
   from gapless.publish_once(
     publish_request.topic, payloads[1]::json, request_key, keys[1], event_types[1],
     case
-      when to_groups[1] is null then headers[1]::jsonb
-      else gapless.direct_headers(publish_request.topic, headers[1]::jsonb, to_groups[1])
+      when to_groups[1] is null and to_subscriptions[1] is null then headers[1]::jsonb
+      else gapless.direct_headers(publish_request.topic, headers[1]::jsonb, to_groups[1], to_subscriptions[1])
     end,
     host_ids[1], user_ids[1], deliver_at => deliver_ats[1]::timestamptz,
     deliver_in => deliver_ins[1]::interval, digest => publish_request.digest
@@ -37,7 +37,7 @@ begin
         from gapless.publish_each(
           publish_request.topic, payloads[2:], keys[2:], event_types[2:], headers[2:], host_ids[2:],
           user_ids[2:], deliver_ats => deliver_ats[2:], deliver_ins => deliver_ins[2:],
-          to_groups => to_groups[2:]
+          to_groups => to_groups[2:], to_subscriptions => to_subscriptions[2:]
         ) e
       ),
       null

@@ -5,7 +5,8 @@
 -- reply is an event of it that every group passes. Raises GL409 when it does not, and what publish() raises.
 create or replace function gapless.request(
   topic text, payload json, timeout interval default '30 s', to_group text default null, key text default null,
-  event_type text default null, headers jsonb default null, host_id text default null, user_id text default null
+  event_type text default null, headers jsonb default null, host_id text default null, user_id text default null,
+  to_subscription text default null
 )
 returns uuid
 language plpgsql
@@ -30,7 +31,8 @@ begin
       'gapless-request', request_id,
       'gapless-deadline', clock_timestamp() + make_interval(secs => seconds)
     ),
-    request.host_id, request.user_id, request_id, to_group => request.to_group
+    request.host_id, request.user_id, request_id, to_group => request.to_group,
+    to_subscription => request.to_subscription
   );
   return request_id;
 end

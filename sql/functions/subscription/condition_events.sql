@@ -1,6 +1,6 @@
 -- These events as SQL conditions see them, in offset order; the first of message_ids is at first_offset. Left out are
--- those whose payload is no jsonb (match_events() has them delivered), and those for another group
--- (direct_headers.sql).
+-- those whose payload is no jsonb (match_events() has them delivered), and those for another group, or for one
+-- subscription (direct_headers.sql), which match_events() knows.
 create or replace function gapless.condition_events(
   _group_id text, _topic_id int, _message_ids bigint[], _first_offset bigint
 )
@@ -26,7 +26,9 @@ begin
       select m.event_type, m.key, m.payload, m.headers, m.host_id, m.user_id, m.transaction_id, m.created_ts
       from gapless.outbox_message_t m where m.id = u.id offset 0
     ) o
-    where me is null or coalesce(o.headers ->> 'gapless-to-group', me) = me
+    where me is null
+      or o.headers ->> 'gapless-to-group' is null
+      or (o.headers ->> 'gapless-to-group' = me and o.headers ->> 'gapless-to-subscription' is null)
     order by u.n
   loop
     begin

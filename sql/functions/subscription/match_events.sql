@@ -1,11 +1,16 @@
 -- Which subscriptions of a group match these events: rows of (n, matched), n the place of the event in message_ids,
 -- from 1, perhaps several for one event; none for an event that no subscription matches. error: why none could be
 -- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
+-- to_group: as of kept_in(). A message to one subscription (direct_headers.sql) is matched by that one alone, whatever
+-- it says, an SQL condition too; by none as long as that one is stopped in this partition (resume_subscription() brings
+-- it then); and one to a subscription that is not there is delivered, with error, so that it is not lost.
 -- The forms are read after the caller has read which events there are: what was published after subscribe() committed
 -- finds the subscription.
 -- Of SQL conditions it knows nothing: those are asked by the worker, under a time limit (ask_conditions.sql).
 -- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
-create or replace function gapless.match_events(_group_id text, _topic_id int, _message_ids bigint[])
+create or replace function gapless.match_events(
+  _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _to_group text
+)
 returns table (n int, matched bigint[], error text)
 language plpgsql
 stable
@@ -22,11 +27,16 @@ declare
   );
   form gapless.subscription_form;
   event record;
+  only_one record;    -- the subscription that a message is for
   body jsonb;
   found_values jsonb;
 begin
   for event in
-    select u.n, o.payload, o.event_type, o.key, o.host_id, o.user_id
+    select u.n, o.payload, o.event_type, o.key, o.host_id, o.user_id,
+      case
+        when _to_group is not null and o.headers ->> 'gapless-to-group' = _to_group
+          then o.headers ->> 'gapless-to-subscription'
+      end as to_subscription
     from unnest(_message_ids) with ordinality as u (id, n)
     cross join lateral (
       select * from gapless.outbox_message_t m where m.id = u.id offset 0
@@ -35,6 +45,24 @@ begin
     n := event.n;
     matched := null;
     error := null;
+    if event.to_subscription is not null then
+      select array[s.subscription_id] as number,
+        exists (
+          select from gapless.subscription_stop p
+          where p.subscription_id = s.subscription_id and p.partition_id = _partition_id
+        ) as is_stopped
+      into only_one
+      from gapless.subscription s
+      where s.group_id = _group_id and s.topic_id = _topic_id and s.name = event.to_subscription;
+      if not found then
+        error := format('group "%s" has no subscription "%s"', _group_id, event.to_subscription);
+        return next;
+      elsif not only_one.is_stopped then
+        matched := only_one.number;
+        return next;
+      end if;
+      continue;
+    end if;
     begin
       body := event.payload::jsonb;
     exception when others then

@@ -23,8 +23,8 @@ from gapless.ops.topics import ensure_as_configured
 
 EXAMPLES = """\
 A line of a file is an object with payload and, if it likes, key, event_type, headers, host_id,
-user_id, transaction_id, dedupe_key, deliver_at, deliver_in (seconds) and to_group. With
---payload-only or --key-field the whole line is the payload.
+user_id, transaction_id, dedupe_key, deliver_at, deliver_in (seconds), to_group and
+to_subscription. With --payload-only or --key-field the whole line is the payload.
 
 examples:
   gapless publish orders '{"total": 5}' --key AA --type order.placed
@@ -56,7 +56,7 @@ def _awaited(text: str) -> str:
 
 def _defaults(args: Args) -> dict[str, Any]:
     """Return the fields that the command line sets."""
-    names = ("key", "event_type", "host_id", "user_id", "to_group")
+    names = ("key", "event_type", "host_id", "user_id", "to_group", "to_subscription")
     said: dict[str, Any] = {name: getattr(args, name) for name in names}
     for name, (option, read) in _READ.items():
         text = getattr(args, name)
@@ -105,6 +105,7 @@ _FIELDS = titled(
     opt("--host-id"),
     opt("--user-id"),
     opt("--to-group GROUP", "other groups of the topic pass it"),
+    opt("--to-subscription NAME", "with --to-group: other subscriptions of it pass it"),
     opt("--transaction-id UUID", "makes a unit of its own"),
 )
 _WITH_FILE = titled(

@@ -32,7 +32,12 @@ _MODES: dict[str, LiteralString] = {
     "ExclusiveLock": "exclusive",
     "AccessExclusiveLock": "access exclusive",
 }
-_BUSIEST = ("outbox_message_t", "log_segment")
+# As programs take them: a run of the sequencer, a batch and publish() have others already when they
+# come to the log. Who waits for one of these has none of those behind it, which we would wait for.
+_IN_ORDER = (
+    "sequencer", "consumer_offsets", "topic", "consumer_group", "member", "lease",
+    "outbox_message_t",
+)  # fmt: skip
 _LOCK_TIMEOUT = {"timeout": "300ms"}  # a deadlock is looked for after 1 s
 _PAUSE_S = 0.2
 _PATIENCE_S = 60
@@ -114,14 +119,15 @@ def _lock_statements(conn: Connection, changes: list[_File]) -> Iterator[sql.Com
 
 
 def _strongest(changes: list[_File]) -> dict[str, str]:
-    """Return the tables that files lock, and each one's strongest lock; the busiest come first."""
+    """Return the tables that files lock, and each one's strongest lock, in the order to lock."""
     found: dict[str, str] = {}
     for file in changes:
         for table, fact in locks().get(f"{file.kind}/{file.name}", {}).items():
             if fact["mode"] in _MODES:
                 has = found.get(table, fact["mode"])
                 found[table] = max(has, fact["mode"], key=list(_MODES).index)
-    return dict(sorted(found.items(), key=lambda each: (each[0] not in _BUSIEST, each[0])))
+    place = {table: number for number, table in enumerate(_IN_ORDER)}
+    return dict(sorted(found.items(), key=lambda each: (place.get(each[0], len(place)), each[0])))
 
 
 def refuse_stranger(conn: Connection) -> None:

@@ -45,6 +45,7 @@ Row = tuple[
     UUID | None,
 ]
 _TO_GROUP = b"gapless-to-group"  # a header; as in sql/functions/publish/direct_headers.sql
+_TO_SUBSCRIPTION = "gapless-to-subscription"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
 
@@ -63,6 +64,7 @@ class NewEvent(NotJson):
     before that: a time with a time zone (1970 to 9000) or its ISO 8601 text; seconds (0 or more) or
     a timedelta, from the beginning of the transaction. A time that has passed means now.
     to_group: for this group of the topic only, others pass it; the topic has to take such messages.
+    to_subscription: for the subscription of to_group with this name only, whatever it matches.
     Nothing is looked at before publish(), which raises PublishError for what cannot be stored.
     """
 
@@ -77,6 +79,7 @@ class NewEvent(NotJson):
     deliver_at: datetime | str | None = None
     deliver_in: timedelta | float | None = None
     to_group: str | None = None
+    to_subscription: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,12 @@ class Event(Generic[P_co]):
             return None
         group = self.headers.get(_TO_GROUP.decode())
         return None if group is None else str(group)
+
+    @property
+    def to_subscription(self) -> str | None:
+        """The name of the only subscription of `to_group` that it is for; None: for all of it."""
+        name = None if self.to_group is None else self.headers.get(_TO_SUBSCRIPTION)
+        return None if name is None else str(name)
 
     @property
     def host_id(self) -> str | None:

@@ -23,6 +23,7 @@ from gapless.log.later import delay_text, moment_text
 
 NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
 KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql
+SUBSCRIPTION_LENGTH_MAX: Final = 200  # characters; as in check_subscription.sql
 _BLOCK = 200  # events in a statement
 _Columns = Mapping[str, Sequence[str | None] | None]
 
@@ -156,9 +157,16 @@ def is_later(event: Any) -> bool:
     return event.deliver_at is not None or event.deliver_in is not None
 
 
+def is_direct(event: Any) -> bool:
+    """Tell whether an event is for one group, or says so of a subscription. MUST be quick."""
+    return event.to_group is not None or event.to_subscription is not None
+
+
 def is_special(event: Any) -> bool:
     """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
-    return event.dedupe_key is not None or event.to_group is not None or is_later(event)
+    # Both said here: a call costs more than they do.
+    is_direct = event.to_group is not None or event.to_subscription is not None
+    return event.dedupe_key is not None or is_direct or is_later(event)
 
 
 def summed(rows: Sequence[Sequence[Any]]) -> Published:
@@ -197,6 +205,20 @@ def group_text(value: object) -> str | None:
     return value
 
 
+def subscription_text(value: object, to_group: object) -> str | None:
+    """Return the name of a subscription of a group. Raises PublishError for what cannot be one."""
+    if value is None:
+        return None
+    if to_group is None:
+        raise PublishError(f"to_subscription {value!r:.100} is of no group: say to_group, too")
+    if not isinstance(value, str) or not 0 < len(value) <= SUBSCRIPTION_LENGTH_MAX or "\0" in value:
+        raise PublishError(
+            f"to_subscription must be the name of a subscription (1 to {SUBSCRIPTION_LENGTH_MAX} "
+            f"characters), not {value!r:.100}"
+        )
+    return value
+
+
 def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, Any]:
     """Return the parameters of publish_each. `columns`: what the events have."""
     return {
@@ -206,6 +228,9 @@ def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, 
         "deliver_at": [moment_text(event.deliver_at) for event in events],
         "deliver_in": [delay_text(event.deliver_in) for event in events],
         "to_group": [group_text(event.to_group) for event in events],
+        "to_subscription": [
+            subscription_text(event.to_subscription, event.to_group) for event in events
+        ],
     }
 
 

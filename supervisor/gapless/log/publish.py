@@ -87,18 +87,19 @@ def publish(
     what: a payload (see NewEvent.payload; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
     fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window),
-        deliver_at or deliver_in (not before that time), to_group (for that group only).
+        deliver_at or deliver_in (not before that time), to_group (for that group only),
+        to_subscription (for that subscription of it only).
     cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
         is handling, if any. A handler with batch=True that does not loop over its batch says it.
     Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
     which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
     follows from the unit, the same at every attempt. On an autocommit connection outside a
     transaction, all of `what` is one transaction.
-    Raises PublishError for what cannot be stored, for an unknown topic or to_group (nothing was
-    written), and as InvalidPayloadError for a payload that the topic's schema does not take
-    (docs/schemas.md); UsageError for what is no connection; the driver's own error for what is the
-    database's trouble. What the server refused has aborted the caller's transaction, as any
-    failed statement does.
+    Raises PublishError for what cannot be stored, for an unknown topic, to_group or
+    to_subscription (nothing was written), and as InvalidPayloadError for a payload that the topic's
+    schema does not take (docs/schemas.md); UsageError for what is no connection; the driver's own
+    error for what is the database's trouble. What the server refused has aborted the caller's
+    transaction, as any failed statement does.
     """
     events = outgoing(given(what, fields))
     told = told_of(cause or current_origin())

@@ -19,14 +19,14 @@ from gapless.db.queries import query
 from gapless.errors import PublishError, ReplyError, UsageError
 from gapless.log.codec import decode
 from gapless.log.event import GIVEN, Event, NewEvent
-from gapless.log.keyed import group_text
+from gapless.log.keyed import group_text, subscription_text
 from gapless.log.record import record
 from gapless.log.schemas import checked_by, checked_by_async
 
 TIMEOUT_S_MAX = 86_400.0
 _CALL_S_MAX = 0.5
 _REFUSED = ("GL400", "GL404", "GL409")
-_FIELDS = ("key", "event_type", "headers", "host_id", "user_id", "to_group")
+_FIELDS = ("key", "event_type", "headers", "host_id", "user_id", "to_group", "to_subscription")
 
 Ask = tuple[str, dict[str, Any]]
 """A named query with its parameters."""
@@ -57,8 +57,8 @@ def request(
 
     conn: of psycopg, in autocommit and outside a transaction, for nobody handles what is not
     committed; an AsyncConnection is to be awaited. timeout_s: above 0, at most a day; a reply that
-    comes later is not published. fields: to_group, key, event_type, headers, host_id, user_id, as
-    of publish(). The topic has to take direct messages.
+    comes later is not published. fields: to_group, to_subscription, key, event_type, headers,
+    host_id, user_id, as of publish(). The topic has to take direct messages.
     Raises ReplyError when nobody has replied in time (the request may be handled all the same),
     PublishError for what cannot be stored or does not fit the schema, UsageError for a connection
     that is in a transaction.
@@ -108,8 +108,9 @@ def _asked(topic: str, payload: object, timeout_s: float, fields: dict[str, Any]
     stored = record(NewEvent(payload=payload, **fields))
     params = dict(zip(GIVEN, stored, strict=True))
     del params["transaction_id"]
-    to_group = group_text(fields.get("to_group"))
-    return "request", {"topic": topic, **params, "to_group": to_group, "timeout_s": timeout_s}
+    params["to_group"] = to_group = group_text(fields.get("to_group"))
+    params["to_subscription"] = subscription_text(fields.get("to_subscription"), to_group)
+    return "request", {"topic": topic, **params, "timeout_s": timeout_s}
 
 
 def _request_sync(conn: Connection[Any], topic: str, first: Ask, give_up_s: float) -> Any:

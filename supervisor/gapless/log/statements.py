@@ -31,7 +31,7 @@ def statement_of(
     end = "_from" if told else ""
     if isinstance(events, list):
         one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
-        if keyed.is_later(events[0]) or events[0].to_group is not None:
+        if keyed.is_later(events[0]) or keyed.is_direct(events[0]):
             return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
         if (key := keyed.key_text(events[0].dedupe_key)) is not None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gapless.cli.commands import COMMANDS
+from support.long import long_but
 
 
 def completed(script: str, folder: Path, *words: str) -> list[str]:
@@ -42,7 +43,7 @@ def test_bash(bare, tmp_path: Path) -> None:
     assert offered("topics", "--config", "gap") == ["gapless.yml"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", long_but(["bash", "zsh", "fish"], "zsh"))
 def test_every_command_is_there(bare, shell: str) -> None:
     done = bare("completion", shell)
     assert (done.code, done.err) == (0, "")

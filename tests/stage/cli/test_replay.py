@@ -17,6 +17,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from support.long import long_but
 from support.servers import until
 
 APP = f"{Path(__file__).with_name('replay_app.py')}:bill"
@@ -117,7 +118,7 @@ def test_what_fails_is_kept(gapless, orders, conn) -> None:
     assert gapless("replay", "--list").err == "gapless: no replay is unfinished\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", long_but([signal.SIGINT, signal.SIGKILL], signal.SIGKILL))
 def test_interrupted_and_continued(
     gapless, orders, conn, start: Callable[..., subprocess.Popen[str]], number: signal.Signals
 ) -> None:

@@ -163,3 +163,24 @@ def test_sql_condition_is_stopped_named_mended_and_resumed(
     assert done.json == {"group": "mails", "name": "ann", "resumed": True, "units": 0}
     (row,) = gapless("subscriptions", "list", "mails", "--json").json
     assert row["stopped_partitions"] == []
+
+
+def test_published_to_one_of_them(gapless: Any, conn: psycopg.Connection, mails: None) -> None:
+    """By options, by a line of a file, and by what lines lack; refused in one line."""
+    gapless("subscriptions", "add", "mails", "ann", *ANN)
+    conn.execute("select gapless.set_direct('orders')")
+    to = ("--to-group", "mails", "--to-subscription", "ann")
+    assert gapless("publish", "orders", "1", *to).code == 0
+    lines = '{"payload": 2, "to_group": "mails", "to_subscription": "ann"}\n{"payload": 3}\n'
+    assert gapless("publish", "orders", "-", *to[:2], stdin=lines).code == 0
+    found = conn.execute(
+        "select payload::text, headers ->> 'gapless-to-subscription'"
+        " from gapless.outbox_message_t order by id"
+    ).fetchall()
+    assert found == [("1", "ann"), ("2", "ann"), ("3", None)]
+    for words, says in (
+        (to[2:], "say to_group, too"),
+        ((*to[:3], "cid"), 'group "mails" has no subscription "cid" of topic "orders"'),
+        ((*to[:3], ""), "to_subscription must be the name of a subscription"),
+    ):
+        assert says in gapless("publish", "orders", "1", *words).complaint()

@@ -18,6 +18,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.log.sequence import sequence
 from stage.consume.world import Group, World, make_handler
+from support.long import long_but
 
 CHILD = Path(__file__).with_name("child.py")
 EVENTS = 100_000
@@ -49,7 +50,7 @@ class TestLarge:
         assert sequence(world.conn) == EVENTS
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("mode", ["stream", "refuse"])
+    @pytest.mark.parametrize("mode", long_but(["stream", "refuse"], "stream"))
     @pytest.mark.usefixtures("one_big_unit")
     def test_is_streamed_and_not_held(self, world: World, group: Group, mode: str) -> None:
         """100 000 events of 1 KB in one transaction, read twice, or refused and dead-lettered."""

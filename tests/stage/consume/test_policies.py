@@ -23,6 +23,7 @@ from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World, make_handler
 from support.examples import examples
+from support.long import long_but
 from support.patience import patience
 from support.turn import turn as make_turn
 
@@ -364,7 +365,7 @@ class TestParkKey:
             )
 
 
-@pytest.mark.parametrize("on_failure", ["retry", "park-key"])
+@pytest.mark.parametrize("on_failure", long_but(["retry", "park-key"], "park-key"))
 def test_a_storm_of_failures(world: World, group: Group, on_failure: OnFailure) -> None:
     """A thousand failing units in a row: each is set aside, tried again, and dead."""
     for n in range(20):

@@ -19,6 +19,7 @@ from gapless.log.publish import publish
 from gapless.log.wait import wait_for
 from gapless.testing import drain
 from stage.control.test_trace import NOBODY, Shop
+from support.long import long_but
 
 ALL = ["bill", "ship", "track"]
 
@@ -161,7 +162,7 @@ def test_a_group_that_is_not_there(shop: Shop) -> None:
         state(shop, told)
 
 
-@pytest.mark.parametrize("kind", ["sync", "async", "sql"])
+@pytest.mark.parametrize("kind", long_but(["sync", "async", "sql"], "async"))
 def test_while_the_groups_run(shop: Shop, dsn: str, kind: str) -> None:
     """When it returns, every effect is there."""
 

@@ -35,6 +35,7 @@ KNOWN = {
     "name": ["nightly"],
     "scheduled_id": ["1"],
     "to_group": [None],
+    "to_subscription": [None],
     "deliver_at": ["2100-01-01T00:00:00Z"],
     "deliver_in": [None, 5],
     "max_events": [None, 1],

@@ -290,3 +290,26 @@ def test_what_cannot_be_checked_is_the_gateways_fault(gateway: Client, conn: Con
     assert stored(conn) == []
     good = {"payload": 1, "event_type": "order"}
     assert gateway.post(EVENTS, json=good).status_code == 202
+
+
+def test_to_one_subscription_of_a_group(gateway: Client, conn: Connection) -> None:
+    conn.execute("select gapless.create_group('mails', 'orders')")
+    conn.execute(
+        "select gapless.subscribe('mails', 'orders', 'ann', '{\"a\": \"key\"}', '{\"a\": 1}')"
+    )
+    conn.execute("select gapless.set_direct('orders')")
+    body = {"payload": 1, "to_group": "mails", "to_subscription": "ann"}
+    keyed = {"Idempotency-Key": "k"}
+    assert gateway.post(EVENTS, json=body).status_code == 202
+    assert gateway.post(EVENTS, json=[body, body], headers=keyed).status_code == 202
+    to = {"gapless-to-group": "mails", "gapless-to-subscription": "ann"}
+    assert [headers for *_, headers in stored(conn)] == [to] * 3
+    for wrong, status, says in (
+        ({"to_group": None}, 422, "say to_group, too"),
+        ({"to_subscription": "cid"}, 404, 'no subscription "cid"'),
+        ({"to_subscription": 7}, 400, "to_subscription must be text"),
+    ):
+        for key in ({}, {"Idempotency-Key": "other"}):
+            answer = gateway.post(EVENTS, json={**body, **wrong}, headers=key)
+            assert says in problem(answer, status)["detail"]
+    assert len(stored(conn)) == 3

@@ -37,6 +37,7 @@ from support.log import (
     placed,
     tags,
 )
+from support.long import long_but
 
 KEYS = ["a", "b", "c", None]
 
@@ -176,7 +177,7 @@ def _xid_of_newest(conn: Connection) -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("xids", ["lower", "higher"])
+@pytest.mark.parametrize("xids", long_but(["lower", "higher"], "lower"))
 def test_into_a_new_cluster(
     source: Connection, dsn: str, new_server: str, ledger: Ledger, xids: str
 ) -> None:
@@ -215,7 +216,9 @@ def test_into_a_new_cluster(
         ledger.check(conn, restored, before)
 
 
-@pytest.mark.parametrize("newest", [True, False], ids=["the newest xid", "an older xid"])
+@pytest.mark.parametrize(
+    "newest", long_but([True, False], False), ids=["the newest xid", "an older xid"]
+)
 def test_old_events_with_the_xid_of_a_transaction_in_progress(
     source: Connection, dsn: str, new_server: str, ledger: Ledger, newest: bool
 ) -> None:

@@ -10,10 +10,10 @@ from gapless.log.sequence import sequence
 from gapless.ops import GroupPlace
 from stage.queue_py.supervisors import Runs
 from stage.worker.fleet import until
-from support.long import long_but
 
 
-@pytest.mark.parametrize("name", long_but(["once", "outside"], "once"))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["once", "outside"])
 def test_workers_serve_the_others(runs: Runs, conn: Connection, name: str) -> None:
     """Real workers: what is published behind the hole's back is handled, and mended, the rest too."""
     numbers = runs.publish(count=30)

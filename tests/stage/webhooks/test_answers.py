@@ -239,6 +239,7 @@ def test_who_does_not_answer_has_failed(
     assert "no answer within" in reason
 
 
+@pytest.mark.long
 def test_a_circuit_opens_and_one_probe_closes_it(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ def assert_handled_as_sought(conn: Connection) -> None:
         assert epochs == sorted(epochs), f"partition {partition}: an older owner came late"
 
 
+@pytest.mark.long
 def test_a_paused_group_has_no_workers_until_it_is_resumed(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)

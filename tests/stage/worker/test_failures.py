@@ -22,6 +22,7 @@ def handled(fleet: Fleet, partition: int = 0) -> list[int]:
     return [entry.c_offset for entry in entries(fleet.conn).get(partition, [])]
 
 
+@pytest.mark.long
 def test_retries_go_through_and_nothing_is_kept(fleet: Fleet) -> None:
     fleet.start("a", **AGAIN)
     fleet.until_owners(a=4)
@@ -84,7 +85,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", long_but(ENDS, "killed", "hangs"))
+@pytest.mark.parametrize("name", long_but(ENDS, "killed"))
 @pytest.mark.parametrize(
     "policy",
     [
@@ -209,6 +210,7 @@ def _publish(fleet: Fleet, key: str, payload: dict[str, object]) -> None:
     )
 
 
+@pytest.mark.long
 def test_at_least_once_over_kills(fleet: Fleet) -> None:
     """Every unit is called and its end written down; only those in hand at a kill are repeated."""
     soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}

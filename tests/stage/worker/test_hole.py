@@ -88,7 +88,8 @@ def skip(dsn: str, place: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("what", long_but(HOLES, "event"))
+@pytest.mark.long
+@pytest.mark.parametrize("what", HOLES)
 def test_a_hole_is_passed_by_the_command_that_the_error_names(
     fleet: Fleet, what: str, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ $$ begin raise exception 'what is of gapless is broken' using errcode = 'XX001';
 """
 
 
-@pytest.mark.parametrize("name", long_but(POISONS, "kills its process", "hangs"))
+@pytest.mark.parametrize("name", long_but(POISONS, "hangs"))
 def test_a_deadly_unit_is_dead_lettered_and_its_neighbours_are_handled(
     fleet: Fleet, name: str, record_property: pytest.RecordProperty
 ) -> None:

@@ -57,6 +57,7 @@ def assert_each_once(fleet: Fleet) -> None:
         assert offsets == [*range(2, 13, 2), *range(1, 12, 2)]
 
 
+@pytest.mark.long
 def test_mended_and_redriven(fleet: Fleet, broken: Instance) -> None:
     fleet.conn.execute("insert into mended values (1)")
     out, err = redrive(fleet, "--all", "--yes").communicate(timeout=60)

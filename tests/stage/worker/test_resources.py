@@ -82,14 +82,11 @@ def run(tmp_path: Any, dsn: str) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("hang", "mode"),
-    [
-        ("pass", "ordered"),
-        pytest.param("time.sleep(3600)", "ordered", marks=pytest.mark.long),
-        pytest.param("pass", "queue", marks=pytest.mark.long),
-    ],
+    [("pass", "ordered"), ("time.sleep(3600)", "ordered"), ("pass", "queue")],
 )
 def test_a_worker_opens_them_once_and_closes_them_when_it_drains(
     tmp_path: Any, dsn: str, conn: Connection, said: Any, hang: str, mode: str

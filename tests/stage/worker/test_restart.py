@@ -62,7 +62,8 @@ def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
     assert_sound(made.dsn, by_hand=False)
 
 
-@pytest.mark.parametrize("how", long_but(["fast", "immediate", "kill -9 a backend"], "fast"))
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["fast", "immediate", "kill -9 a backend"])
 def test_everything_goes_on_after_a_restart(
     cluster: Cluster, fleet: Fleet, how: str, record_property: pytest.RecordProperty
 ) -> None:

@@ -114,6 +114,7 @@ def test_nobody_but_the_owner_gets_a_lock_for_long(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_missing_grant_is_named_and_nothing_is_lost(fleet: Fleet) -> None:
     """The schema's owner may not end the sessions of the fleet's role: slow, said, and safe."""
     name = fleet.conn.info.dbname

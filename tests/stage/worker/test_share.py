@@ -57,6 +57,7 @@ def test_three_at_once_share_four(fleet: Fleet) -> None:
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_capacities_are_kept_and_what_is_too_much_waits(fleet: Fleet) -> None:
     fleet.start("none", capacity=0)
     fleet.start("one", capacity=1)

@@ -20,7 +20,7 @@ from gapless.log.later import delay_text, moment_text
 _BLANKS = " \t\r\n"
 _TEXT_FIELDS = (
     "key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key", "deliver_at",
-    "to_group",
+    "to_group", "to_subscription",
 )  # fmt: skip
 _FIELDS = ("payload", *_TEXT_FIELDS, "headers", "deliver_in")
 
