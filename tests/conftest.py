@@ -149,7 +149,10 @@ def admin(server_dsn: str) -> Iterator[Connection]:
 def template(admin: Connection, server_dsn: str) -> Iterator[str]:
     """The name of a database in which migrate() and create_chunks() ran once."""
     name = f"gapless_template_{uuid4().hex[:12]}"
-    admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    base = os.environ.get("GAPLESS_TEST_BASE", "template1")  # of tests/mutate/keep.py: migrated
+    admin.execute(
+        sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(base))
+    )
     with connect(make_conninfo(server_dsn, dbname=name), role="template") as conn:
         migrate(conn)
         create_chunks(conn)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from mutate.arena import Arena, Memory, Result, arena, judge
+from mutate.arena import Arena, Memory, Result, arena
+from mutate.judge import judge
 from mutate.mutant import ROOT, Mutant
 from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, classics, figure
 from mutate.table import tests_for

@@ -1,7 +1,8 @@
 """Where mutants live: a copy of the checkout, in which one file at a time is another.
 
-The checkout itself is never written to. Each run of tests starts its own PostgreSQL, as bin/test
-does; a second one tells which edits of SQL are none, for the server refuses them.
+The checkout itself is never written to. Tests run in processes that a pytest forks which has imported
+them already and keeps a PostgreSQL (keep.py); an edit of what a module does when it is imported has a
+pytest of its own.
 """
 
 from __future__ import annotations
@@ -20,19 +21,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-import psycopg
-
-from gapless.db.connect import connect
-from gapless.db.embedded.server import embedded
-from gapless.db.migrate import migrate
+from mutate.keep import UNFIT
 from mutate.mutant import ROOT, Mutant
+from mutate.patch import is_fit
+from mutate.words import nearest, words
 
 # hung: killed, too. undecided: all tests together took too long, which tells of the machine.
 Outcome = Literal["killed", "hung", "survived", "invalid", "undecided"]
 
-TEST_S_MAX = 120  # one test, by pytest-timeout: a mutant that hangs fails it
+TEST_S_MAX = 240  # one test, by pytest-timeout: a mutant that hangs fails it
 GRACE_S = 20.0  # to end after SIGINT
 FIRST_MAX = 12  # former killers of a file that are tried first
 _PASSED, _FAILED, _BROKEN = 0, 1, 2
@@ -68,7 +67,7 @@ class Arena:
     def __init__(self, folder: Path, checkout: Path = ROOT) -> None:
         self.folder = folder
         self.root = folder / "checkout"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._kept: subprocess.Popen[bytes] | None = None
         self._copy(checkout)
 
     def _copy(self, checkout: Path) -> None:
@@ -82,35 +81,70 @@ class Arena:
                 shutil.copy(checkout / name, self.root / name)
 
     def try_(self, mutant: Mutant, tests: list[str], memory: Memory, limit_s: float) -> Result:
-        """Run tests with the mutant in place; afterwards the copy is as it was."""
+        """Run tests with the mutant in place, the nearest first; then the copy is as it was.
+
+        The test that failed must pass without it: else nothing is known.
+        """
+        near = self._near(mutant, tests, memory) if len(tests) > 1 else []
+        result = self._try(mutant, near, memory, limit_s) if near else None
+        if result is None or result.outcome == "survived":
+            result = self._try(mutant, tests, memory, limit_s)
+        if result.outcome == "survived" and mutant.path.endswith(".py"):
+            # Perhaps it is about what happens when tests are imported.
+            result = self._try(mutant, tests, memory, limit_s, anew=True)
+        if "::" in result.by and self.run([result.by], memory, limit_s).outcome != "survived":
+            self.stop()  # the server may have something left
+            return Result("undecided", result.by, result.seconds)
+        return result
+
+    def _near(self, mutant: Mutant, tests: list[str], memory: Memory) -> list[str]:
+        """Return the files that speak of it, and those that had a test that failed for its file."""
+        files = nearest(tests, words(mutant, self.root), self.root)
+        files += (name.partition("::")[0] for name in memory.first(mutant.path))
+        return [file for file in dict.fromkeys(files) if (self.root / file).is_file()]
+
+    def _try(
+        self,
+        mutant: Mutant,
+        tests: list[str],
+        memory: Memory,
+        limit_s: float,
+        *,
+        anew: bool = False,
+    ) -> Result:
         path = self.root / mutant.path
+        self._ask({"import": tests})
         self._write(path, mutant.mutated)
         try:
-            return self.run(tests, memory, limit_s, about=mutant.path)
+            return self.run(tests, memory, limit_s, mutant=mutant, anew=anew)
         finally:
             self._write(path, mutant.original)
 
-    def run(self, tests: list[str], memory: Memory, limit_s: float, *, about: str = "") -> Result:
-        """Run tests in the copy up to the first that fails, or to the end."""
-        order, seen = self.folder / "order.json", self.folder / "seen.json"
-        known = {"first": memory.first(about), "seconds": memory.seconds}
-        order.write_text(json.dumps(known))
+    def run(
+        self,
+        tests: list[str],
+        memory: Memory,
+        limit_s: float,
+        *,
+        mutant: Mutant | None = None,
+        anew: bool = False,
+    ) -> Result:
+        """Run tests in the copy up to the first that fails, or to the end.
+
+        anew: in a pytest of its own, which imports all with the mutant in place.
+        """
+        seen = self.folder / "seen.json"
+        known = {
+            "first": memory.first(mutant.path) if mutant else [],
+            "seconds": memory.seconds,
+            "words": words(mutant, self.root) if mutant else [],
+        }
+        (self.folder / "order.json").write_text(json.dumps(known))
         seen.unlink(missing_ok=True)
         began = time.monotonic()
-        with (self.folder / "output.txt").open("w") as output:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable, "-m", "pytest", "-x", "-q", "-p", "mutate.order",
-                    "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", *tests,
-                ],
-                cwd=self.root,
-                env=self._environ(order, seen),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )  # fmt: skip
-            code = _wait(self._process, limit_s)
+        if mutant is None:
+            self._ask({"import": tests})
+        code = self._code(tests, mutant, limit_s, anew=anew)
         took_s = time.monotonic() - began
         if code is None:
             return Result("undecided", seconds=took_s)
@@ -118,27 +152,73 @@ class Arena:
         if code == _PASSED:
             memory.seconds.update(learned["seconds"])
             return Result("survived", seconds=took_s)
-        if code not in {_FAILED, _BROKEN} or (code == _BROKEN and not about):
+        if code not in {_FAILED, _BROKEN} or (code == _BROKEN and mutant is None):
             raise RuntimeError(f"pytest ended with {code}:\n{self.output()}")
         by = learned.get("failed") or ["nothing can be collected"]
         return Result("hung" if learned.get("hung") else "killed", by=by[0], seconds=took_s)
 
+    def _code(
+        self, tests: list[str], mutant: Mutant | None, limit_s: float, *, anew: bool
+    ) -> int | None:
+        """Ask the pytest that stays, if that will do; else start one. Return its exit code."""
+        request: dict[str, Any] = {"tests": tests, "patch": None, "limit_s": limit_s}
+        if mutant is None or mutant.path.endswith(".sql"):
+            return self._ask(request)
+        if not anew and is_fit(mutant.original, mutant.mutated):
+            request["patch"] = [mutant.path, mutant.original, mutant.mutated]
+            code = self._ask(request)
+            if code != UNFIT:
+                return code
+        return _wait(self._start("mutate.order", *tests), limit_s)
+
+    def _ask(self, request: dict[str, Any]) -> int | None:
+        if self._kept is None:
+            self._kept = self._start("mutate.keep", "tests", pipe=True)
+        assert self._kept.stdin is not None
+        assert self._kept.stdout is not None
+        self._kept.stdin.write(json.dumps(request).encode() + b"\n")
+        self._kept.stdin.flush()
+        answer = self._kept.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"pytest has ended:\n{self.output()}")
+        code: int | None = json.loads(answer)
+        return code
+
+    def _start(self, plugin: str, *tests: str, pipe: bool = False) -> subprocess.Popen[bytes]:
+        with (self.folder / "output.txt").open("a") as output:
+            return subprocess.Popen(
+                [
+                    sys.executable, "-m", "pytest", "-x", "-q", "-p", "mutate.order", "-p", plugin,
+                    "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", *tests,
+                ],
+                cwd=self.root,
+                env=self._environ(),
+                stdin=subprocess.PIPE if pipe else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if pipe else output,
+                stderr=output,
+                start_new_session=True,
+            )  # fmt: skip
+
     def stop(self) -> None:
-        """End what runs, when this process is to end."""
-        if self._process is not None and self._process.poll() is None:
-            _end(self._process)
+        """End the pytest that stays; another is started when one is needed."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            with kept:  # closes the pipes: it ends
+                assert kept.stdin is not None
+                kept.stdin.close()
+                _wait(kept, GRACE_S)
 
     def output(self) -> str:
         """What the last run of tests printed."""
         return (self.folder / "output.txt").read_text()[-3000:]
 
-    def _environ(self, order: Path, seen: Path) -> dict[str, str]:
+    def _environ(self) -> dict[str, str]:
         # The last one for order.py, if the copy is of another project.
         places = [self.root / "supervisor", self.root / "tests", ROOT / "tests"]
         return os.environ | {
             "PYTHONPATH": os.pathsep.join(map(str, places)),
-            "MUTATE_ORDER": str(order),
-            "MUTATE_SEEN": str(seen),
+            "MUTATE_ORDER": str(self.folder / "order.json"),
+            "MUTATE_SEEN": str(self.folder / "seen.json"),
             "HYPOTHESIS_STORAGE_DIRECTORY": str(self.folder / "hypothesis"),
         }
 
@@ -158,40 +238,6 @@ def arena(checkout: Path = ROOT) -> Iterator[Arena]:
             yield made
         finally:
             made.stop()
-
-
-class Judge:
-    """Tells which edits of SQL the server refuses at once."""
-
-    def __init__(self, dsn: str) -> None:
-        self._conn = connect(dsn, role="mutate")
-        migrate(self._conn)
-
-    def takes(self, mutant: Mutant) -> bool:
-        """Tell whether the file can be installed; nothing of it stays. Python: compiled."""
-        if mutant.path.endswith(".py"):
-            return _compiles(mutant)
-        try:
-            with self._conn.transaction(force_rollback=True):
-                self._conn.execute(mutant.mutated.encode())
-        except psycopg.Error:
-            return False
-        return True
-
-
-@contextmanager
-def judge() -> Iterator[Judge]:
-    """Start a server that judges."""
-    with embedded(throwaway=True) as dsn:
-        yield Judge(dsn)
-
-
-def _compiles(mutant: Mutant) -> bool:
-    try:
-        compile(mutant.mutated, mutant.path, "exec")
-    except SyntaxError:
-        return False
-    return True
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> int | None:

@@ -1,12 +1,20 @@
 """Which tests a mutant is tried against: those that are about its file, and its neighbours.
 
 The first pattern that fits counts. Paths below tests/; those that ended earlier mutants of the same
-file run first, then the quick ones.
+file run first, then those that name what is mutated, then the quick ones. Files of tests that name
+the module or the function of SQL come with them, unless they are many.
 """
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+from mutate.mutant import ROOT
+
+NAMING_MAX = 12  # files of tests; what more of them name says nothing about them
 
 _PLACES = "stage/control/test_bystanders.py"
 _LETTERS = (
@@ -58,7 +66,7 @@ _TOPICS = (
     " stage/cli/test_run_topics.py stage/partitions stage/log/test_unrouted.py"
 )
 _RETENTION = (
-    "stage/retention stage/cli/test_retention.py stage/worker/test_retention.py"
+    "stage/retention stage/cli/test_retention.py stage/worker/test_retention.py stage/compaction"
     " stage/log/test_chunks.py stage/log/test_restore.py"
 )
 _DEDUPE = (
@@ -87,6 +95,16 @@ _PLAN = (
 _REPLAY = "stage/cli/test_replay.py stage/retention"
 _PLACE = f"{_READ} stage/control stage/retention stage/cli/test_publish.py"
 
+_QUEUE = "stage/queue stage/queue_py"
+_SUBSCRIPTION = (
+    "stage/consume/test_conditions.py stage/consume/test_condition_kills.py"
+    " stage/consume/test_subscriptions.py stage/cli/test_subscriptions.py"
+    " stage/ops/test_subscription_expiry.py stage/consume/test_filters.py"
+)
+_LATER = "stage/later"
+_COMPACTION = "stage/compaction stage/cli/test_compaction.py"
+_SCHEMAS = "unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
+
 
 def _files(folder: str, names: str, tests: str) -> dict[str, str]:
     return dict.fromkeys((f"sql/functions/{folder}/{name}.sql" for name in names.split()), tests)
@@ -98,6 +116,20 @@ TABLE = {
     "*/gapless/consume/outside/lookahead.py": _DELIVER,
     "*/gapless/consume/outside/window.py": _DELIVER,
     "*/gapless/consume/user/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
+    "*/gapless/consume/queue/*": "unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
+    "*/gapless/consume/read/[cm]*s.py": _SUBSCRIPTION,
+    "*/gapless/consume/user/schedule.py": _LATER,
+    "*/gapless/worker/exporter/*": "stage/observe",
+    "*/gapless/worker/compactor.py": f"{_COMPACTION} stage/worker/test_start.py",
+    "*/gapless/worker/queue_worker.py": "stage/queue_py",
+    "*/gapless/log/later.py": _LATER,
+    "*/gapless/log/schedules.py": _LATER,
+    "*/gapless/log/compaction.py": _COMPACTION,
+    "*/gapless/log/schemas.py": _SCHEMAS,
+    "*/gapless/log/conform.py": _SCHEMAS,
+    "*/gapless/log/filters.py": f"stage/cli/test_filters.py {_SUBSCRIPTION}",
+    "*/gapless/log/expiry.py": f"stage/ops/test_expiry.py {_SUBSCRIPTION}",
+    "*/gapless/log/search.py": "stage/log/test_search.py",
     "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
     "*/gapless/consume/aside/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
     "*/gapless/consume/verdict/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
@@ -133,6 +165,18 @@ TABLE = {
     "*/gapless/log/topics.py": _TOPICS,
     "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/*": f"{_SEQUENCE} {_PUBLISH}",
+    "sql/functions/queue/*": f"{_QUEUE} stage/gateway/test_queue.py",
+    "sql/functions/client/*": "stage/client stage/gateway/test_members.py",
+    "sql/functions/attach/*": "stage/attach stage/cli/test_attach.py stage/classic",
+    "sql/functions/capture/*": "stage/capture stage/cli/test_capture.py",
+    "sql/functions/classic/*": "stage/classic stage/cli/test_classic.py",
+    "sql/functions/subscription/*": _SUBSCRIPTION,
+    "sql/functions/later/*": _LATER,
+    "sql/functions/schedule/*": _LATER,
+    "sql/functions/compaction/*": _COMPACTION,
+    "sql/functions/topic_schema/*": _SCHEMAS,
+    "sql/functions/webhook/*": "stage/webhooks stage/cli/test_webhooks.py",
+    "sql/functions/key/*": "stage/log/test_roles.py stage/gateway/test_access.py",
     "sql/functions/aside/*": f"{_LETTERS} stage/consume/test_deliver.py stage/partitions"
     " stage/cli/test_dlq.py stage/control/test_pause.py",
     **_files("chain", "close_chain refuse_untold", f"{_STEP} stage/consume/test_misbehaving.py"),
@@ -195,7 +239,33 @@ def tests_for(path: str) -> list[str]:
     """Return the test files and folders that matter for a file of the checkout."""
     for pattern, tests in TABLE.items():
         if fnmatch(path, pattern):
-            return [f"tests/{each}" for each in dict.fromkeys(tests.split())]
+            listed = [f"tests/{each}" for each in dict.fromkeys(tests.split())]
+            return listed + [each for each in _naming(path) if not _is_in(each, listed)]
     raise LookupError(
         f"{path}: no tests are known that are about it: add it to tests/mutate/table.py"
     )
+
+
+def _is_in(file: str, places: list[str]) -> bool:
+    return any(file == place or file.startswith(f"{place}/") for place in places)
+
+
+def _naming(path: str) -> list[str]:
+    name = path.removeprefix("supervisor/").removesuffix(".py").replace("/", ".")
+    if path.endswith(".sql"):
+        name = f"gapless.{Path(path).stem}"
+    found = sorted(_names().get(name, ()))
+    return found if len(found) <= NAMING_MAX else []
+
+
+@cache
+def _names() -> dict[str, set[str]]:
+    """Return what files of tests name, `gapless.` before it, and which do."""
+    found: dict[str, set[str]] = {}
+    for file in (
+        *(ROOT / "tests/unit").rglob("test_*.py"),
+        *(ROOT / "tests/stage").rglob("test_*.py"),
+    ):
+        for name in re.findall(r"\bgapless(?:\.\w+)+", file.read_text()):
+            found.setdefault(name, set()).add(str(file.relative_to(ROOT)))
+    return found

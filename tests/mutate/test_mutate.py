@@ -14,7 +14,9 @@ from mutate import python, sql, table
 from mutate.__main__ import Run
 from mutate.arena import Memory, arena
 from mutate.mutant import ROOT, Mutant
+from mutate.patch import is_fit
 from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, classics, figure
+from mutate.words import nearest, words
 
 MODULE = '''\
 """A purse, and a test of it that forgets something."""
@@ -96,6 +98,36 @@ def test_a_kill_that_does_not_come_again_counts_for_nothing(
         run.confirm([where], [killed, survived])
     outcomes = {name: line.outcome for name, line in results.lines.items()}
     assert outcomes == {killed.name: "killed", survived.name: "undecided"}
+
+
+def test_a_test_that_fails_without_it_kills_no_mutant(checkout: Path) -> None:
+    """And the test that names the function comes before others of its kind."""
+    tests = [f"tests/test_{name}.py" for name in ("before", "other")]
+    for file, text in zip(tests, ("assert False", "'it is put in'; assert False"), strict=True):
+        (checkout / file).write_text(f"def test_it():\n    {text}\n")
+    kept, _ = found(MODULE)
+    with arena(checkout) as where:
+        result = where.try_(kept, tests, Memory(), limit_s=120)
+        assert (result.outcome, result.by) == ("undecided", f"{tests[1]}::test_it")
+        assert where.try_(kept, ["tests/test_purse.py"], Memory(), 120).outcome == "killed"
+
+
+def test_only_functions_can_be_exchanged() -> None:
+    text = "LIMIT = 5\nclass C:\n    n = 1\n    def f(self, x=2):\n        return lambda: x + 3\n"
+    fit = [is_fit(text, text.replace(digit, "7")) for digit in "5123"]
+    assert fit == [False, False, False, True]
+
+
+def test_words_of_a_mutant() -> None:
+    """Of a function of SQL those that call it, too: tests seldom name what is inside."""
+    (one, *_) = all_mutants(["sql/functions/queue/reserve_aside.sql"])
+    assert words(one, ROOT)[0] == "reserve_aside"
+    assert "take" in words(one, ROOT)
+    (other, *_) = found(MODULE)
+    assert words(other, ROOT) == ["put", "Purse", "purse"]
+    assert nearest(["tests/mutate"], ["no_" + "such_word", "test_words_of_a_mutant"], ROOT)[0] == (
+        "tests/mutate/test_mutate.py"
+    )
 
 
 def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

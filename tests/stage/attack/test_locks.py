@@ -10,6 +10,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.migrate import migrate
+from gapless.lease.squatters import end_squatters, name_prepared
 from gapless.log.publish import publish
 from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import create_chunks, sequence
@@ -165,6 +166,14 @@ def test_the_log_names_what_was_prepared_and_left(fleet: Fleet) -> None:
         assert a.log().count("prepared transaction 'left' of role") == 1
     finally:
         fleet.conn.execute("rollback prepared 'left'")
+
+
+def test_what_is_over_is_named_again_when_it_comes_again(conn: Connection) -> None:
+    """A transaction may be prepared by the same name, a session have the same pid."""
+    transactions, sessions = {"over"}, {1}
+    name_prepared(conn, transactions)
+    end_squatters(conn, sessions)
+    assert (transactions, sessions) == (set(), set())
 
 
 def test_shared_locks_of_the_wake_up_are_a_publishers(

@@ -63,6 +63,9 @@ def test_a_client_that_only_beats_is_named_and_can_be_ended(
     other.poll()
     assert clients.next_offset() == 1
     clients.conn.execute(command.group().encode())
+    assert (
+        clients.one("select target::text from gapless.lease") == other.member_id
+    )  # before it polls
     assert other.offsets() == [1, 2]
     with refused("GL006"):
         beating.heartbeat()
@@ -105,6 +108,30 @@ def test_a_client_that_nothing_waits_for_is_not_named(beating: Client, clients: 
     assert named(clients.conn) == []
     clients.publish("c")  # it waits for less than the ttl
     assert named(clients.conn) == []
+
+
+def test_one_whose_deadline_has_passed_needs_nobody(beating: Client, clients: Clients) -> None:
+    """Whoever polls next has its partitions."""
+    clients.conn.execute(
+        "update gapless.member set expires_at = clock_timestamp() - interval '1 s'"
+    )
+    assert named(clients.conn) == []
+
+
+def test_one_that_was_given_a_partition_just_now_is_not_named(
+    beating: Client, clients: Clients
+) -> None:
+    """What waits there may have waited for long: for somebody else."""
+    clients.conn.execute("update gapless.lease set acquired_ts = now()")
+    assert named(clients.conn) == []
+
+
+def test_a_supervisor_is_no_client(beating: Client, clients: Clients) -> None:
+    """It is not named as one, nor ended as one."""
+    clients.conn.execute("update gapless.member set kind = 'supervisor', token_digest = null")
+    assert named(clients.conn) == []
+    assert clients.rows("select gapless.end_client(%s)", [beating.member_id]) == [(False,)]
+    assert clients.one("select count(*) from gapless.member") == 1
 
 
 def test_only_an_operator_ends_a_client(

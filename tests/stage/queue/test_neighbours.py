@@ -251,3 +251,27 @@ def test_two_groups_and_two_topics(queue: Queue, conn: Connection) -> None:
     assert urgent.work(conn).events == {"e101", "e102", "e103", "e104"}
     assert other.work(conn, most=2).events == {"e1", "e2"}
     assert queue.work(conn).events == {"e1", "e2", "e3", "e4"}
+
+
+def test_who_drops_a_group_takes_no_other_s_floor_and_ranges(
+    queue: Queue, conn: Connection
+) -> None:
+    other = join(conn, block=2, group="auditor", topic="mails")
+    for each in (queue, other):
+        each.work(conn)
+        each.reserve(conn)
+
+    def rows(lease: int) -> list[tuple[str]]:
+        return conn.execute(
+            "select to_jsonb(f)::text from gapless.queue_floor f where f.lease_no = %(lease)s"
+            " union all"
+            " select to_jsonb(r)::text from gapless.queue_range r where r.lease_no = %(lease)s"
+            " order by 1",
+            {"lease": lease},
+        ).fetchall()
+
+    before = rows(queue.lease)
+    assert len(before) > 2
+    conn.execute("select gapless.drop_group('auditor')")
+    assert rows(queue.lease) == before
+    assert rows(other.lease) == []
