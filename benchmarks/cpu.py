@@ -53,7 +53,7 @@ class CpuMeter:
     def _server_s(self) -> float:
         if self._postmaster is None:
             return 0.0
-        return _own_s(self._postmaster) + _descendants_s(self._postmaster)
+        return own_s(self._postmaster) + _descendants_s(self._postmaster)
 
 
 def cpu_figure(
@@ -102,7 +102,7 @@ def _descendants_s(pid: int, ended: Callable[[int], float] | None = None) -> flo
     ended = ended or _ended_s
     while True:
         ended_s = ended(pid)
-        alive_s = sum(_own_s(child) + _descendants_s(child) for child in _children(pid))
+        alive_s = sum(own_s(child) + _descendants_s(child) for child in _children(pid))
         if ended(pid) == ended_s:  # else one has just ended, and was counted in neither
             return ended_s + alive_s
 
@@ -118,7 +118,7 @@ def _own_ended_s(_pid: int) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _own_s(pid: int) -> float:
+def own_s(pid: int) -> float:
     """Return what a process has used, its ended threads included, in nanoseconds if possible.
 
     A process has a CPU clock of its own (clock_getcpuclockid(3)), whose number is made of its id.

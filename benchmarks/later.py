@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from benchmarks.cpu import own_s, postmaster
 from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import make_topic
@@ -17,6 +18,7 @@ from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
 from gapless import handler
+from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.log.later import Promoter
 from gapless.log.sequence import create_chunks, sequence
@@ -24,10 +26,12 @@ from gapless.log.sequence import create_chunks, sequence
 CALLS = 1000
 AT_ONCE = "published at once, in batches of 1000"
 NOTHING = "nothing waits"
+EMPTY = "a statement that does nothing"
 ALONE = "without a look"
 LEAD_S = 3.0  # until the first is due, so that all are there before
 
 idle = handler(topic="outbox", group="later")(noop)
+elsewhere = handler(topic="elsewhere", group="later")(noop)
 
 
 def run(setup: Setup) -> list[Figure]:
@@ -96,24 +100,35 @@ def _looks(setup: Setup) -> list[Figure]:
     ):
         for first in range(0, events, 1_000_000):
             _fill(conn, min(events - first, 1_000_000), lead_s=86_400 + first, step_us=1)
+        promote, of_nothing = Promoter().promote, Promoter().promote
         results = alternate(
             setup.rounds,
             {
-                NOTHING: partial(_look_ms, empty),
-                "ours": partial(_look_ms, conn),
+                EMPTY: partial(_times_ms, conn, _nothing),
+                NOTHING: partial(_times_ms, empty, of_nothing),
+                "ours": partial(_times_ms, conn, promote),
             },
         )
         before = _xid(conn)
-        _look_ms(conn)
+        _times_ms(conn, promote)
         xids = _xid(conn) - before
+    what = f"a look with {events} waiting and nothing due"
     return [
-        Figure(
-            what=f"a look with {events} waiting and nothing due",
-            unit="ms",
-            ours=results["ours"],
-            baseline=results[NOTHING],
-            against=NOTHING,
-            target=Target("value", at_most=0.2),
+        *(
+            Figure(
+                what=f"{what}: {clock}",
+                unit="ms",
+                ours=tuple(each[place] for each in results["ours"]),
+                baseline=tuple(each[place] for each in results[against]),
+                against=against,
+                target=target if against == EMPTY else None,
+            )
+            for place, clock, target in (
+                (0, "CPU of the server", Target("value", at_most=0.2)),
+                (1, "until its client has the answer", None),
+            )
+            for against in (EMPTY, NOTHING)
+            if postmaster(setup.dsn) or place
         ),
         Figure(
             what=f"{CALLS} such looks: xids",
@@ -124,13 +139,21 @@ def _looks(setup: Setup) -> list[Figure]:
     ]
 
 
-def _look_ms(conn: Connection[Any]) -> float:
-    promoter, took = Promoter(), []
+def _times_ms(
+    conn: Connection[Any], do: Callable[[Connection[Any]], object]
+) -> tuple[float, float]:
+    """Return the CPU time that a call takes its server process, and how long it takes in all."""
+    pid = conn.info.backend_pid
+    before_s, took = own_s(pid), []
     for _ in range(CALLS):
         began_s = perf_counter()
-        promoter.promote(conn)
+        do(conn)
         took.append((perf_counter() - began_s) * 1000)
-    return median(took)
+    return (own_s(pid) - before_s) * 1000 / CALLS, median(took)
+
+
+def _nothing(conn: Connection[Any]) -> None:
+    conn.execute(query("nothing"), prepare=True).fetchone()
 
 
 def _xid(conn: Connection[Any]) -> int:
@@ -176,19 +199,36 @@ def _busy_us(conn: Connection[Any], runs: int, *, looks: bool) -> float:
 
 
 def _late(setup: Setup) -> list[Figure]:
-    """A real sequencer, and events that are due one after the other: when do they have offsets?"""
+    """A real sequencer, and events that are due one after the other: when do they have offsets?
+
+    Workers that handle them take the CPU of a small machine; so both are measured.
+    """
+    return [
+        figure
+        for app, whose in ((elsewhere, "nobody handles them"), (idle, "eight workers handle them"))
+        for figure in _late_beside(setup, app, whose)
+    ]
+
+
+def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
     seconds = setup.pick(1, 6, 20)
     per_s = setup.pick(100, 1000, 1000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
-        with supervised(dsn, idle):
+        make_topic(dsn, "elsewhere", partitions=1)
+        with supervised(dsn, app):
             _fill(conn, seconds * per_s, lead_s=LEAD_S, step_us=1_000_000 // per_s)
             wait_for(dsn, "later_left", lambda left: not left, seconds + LEAD_S + 60)
             wait_for(dsn, "later_unsequenced", lambda pending: not pending)
         row = conn.execute(query("later_lateness")).fetchone()
         assert row is not None
     return [
-        Figure(what=f"{per_s} due a second: late, {name}", unit="ms", ours=(value,), target=target)
+        Figure(
+            what=f"{per_s} due a second, {whose}: late, {name}",
+            unit="ms",
+            ours=(value,),
+            target=target if app is elsewhere else None,
+        )
         for name, value, target in (
             ("median", row[0], None),
             ("p99", row[1], Target("value", at_most=20)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class Sessions:
         self._free = asyncio.Semaphore(sessions)
         self._all: set[Session] = set()
         self._idle: list[Session] = []
+        self._checking = threading.Lock()
         self._waiting_requests = 0
         self._away_s: float | None = None  # monotonic: since when
         self._tried_s = 0.0  # monotonic: when an attempt failed last
@@ -134,12 +136,14 @@ class Sessions:
     def _connect(self) -> Session:
         conn = connect_shared(self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s)
         try:
-            require_schema(conn)
+            with self._checking:
+                if not self._all:  # to read all files of the schema takes longer than a request
+                    require_schema(conn)
+                session = Session(conn, over_session(conn, AsyncConnection))
+                self._all.add(session)
         except BaseException:
             conn.close()
             raise
-        session = Session(conn, over_session(conn, AsyncConnection))
-        self._all.add(session)
         return session
 
     def _put_back(self, session: Session, error: BaseException | None) -> None:
