@@ -95,6 +95,7 @@ def calls_of(folder: Path, test: str) -> int:
     return int((folder / f"{test}.calls").read_text())
 
 
+@pytest.mark.long
 @WITH_XDIST
 def test_what_failed_once_is_listed_with_what_it_said(
     tmp_path: Path, options: Sequence[str]
@@ -112,6 +113,7 @@ def test_what_failed_once_is_listed_with_what_it_said(
     assert {case.get("name") for case in suite} == {"test_good", "test_once"}
 
 
+@pytest.mark.long
 @WITH_XDIST
 def test_what_fails_again_and_what_breaks_an_invariant(
     tmp_path: Path, options: Sequence[str]
@@ -129,6 +131,7 @@ def test_what_fails_again_and_what_breaks_an_invariant(
     assert closing.startswith("5 failed, 3 passed, 2 errors, 3 repeated in "), closing
 
 
+@pytest.mark.long
 def test_an_end_that_failed_once(tmp_path: Path) -> None:
     program = "@pytest.fixture\ndef ended(calls):\n    yield\n    assert calls > 1, 'busy'\n"
     code, said = run(tmp_path, program + "def test_it(ended): pass\n")
@@ -144,6 +147,7 @@ def test_a_process_that_died(tmp_path: Path) -> None:
     assert "failed once, passed alone: test_it.py::test_it" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "program",
     [
@@ -166,6 +170,7 @@ def test_many_failures_are_a_defect(tmp_path: Path) -> None:
     assert f"{REPEATS_MAX + 1} failed" in said.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_a_run_that_was_cut_off_hides_nothing(tmp_path: Path) -> None:
     program = ONCE + "def test_stop(): raise KeyboardInterrupt\n"
     code, said = run(tmp_path, program)
@@ -174,6 +179,7 @@ def test_a_run_that_was_cut_off_hides_nothing(tmp_path: Path) -> None:
     assert calls_of(tmp_path, "test_once") == 1
 
 
+@pytest.mark.long
 def test_an_unexpected_skip_stays_a_failure(tmp_path: Path) -> None:
     code, said = run(tmp_path, ONCE + "def test_two(): pytest.skip('rain')\n", "--strict-skips")
     assert code == 1
@@ -181,6 +187,7 @@ def test_an_unexpected_skip_stays_a_failure(tmp_path: Path) -> None:
     assert "failed once, passed alone: test_it.py::test_once" in said
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_imported_fails(tmp_path: Path) -> None:
     assert run(tmp_path, "import nothing_of_the_kind\n")[0] == 2
 

@@ -65,6 +65,7 @@ def test_an_unexpected_skip_is_a_failure_and_says_so(tmp_path: Path) -> None:
     assert run(tmp_path)[1].count("UNEXPECTED SKIP") == 2
 
 
+@pytest.mark.long
 def test_expected_skips_are_none(tmp_path: Path) -> None:
     code, said = run(tmp_path, ("*", "no reason"), ("test_it.py*", "the moon*"))
     assert (code, said.count("UNEXPECTED")) == (0, 0), said

@@ -65,6 +65,7 @@ def test_a_server_that_lets_us_do_too_little(dsn: str, conn: psycopg.Connection)
         conn.execute("drop role bench_nobody")
 
 
+@pytest.mark.long
 def test_a_benchmark_that_fails_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server_dsn: str
 ) -> None:

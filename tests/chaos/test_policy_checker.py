@@ -50,6 +50,7 @@ def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
         yield Run(conn, folder, read(folder))
 
 
+@pytest.mark.long
 def test_a_good_history_passes(run: Run) -> None:
     found = check(run.conn, run.folder)
     assert not found, report(found)

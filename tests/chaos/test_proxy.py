@@ -94,6 +94,7 @@ def test_what_was_cut_never_arrives_and_the_connection_is_reset(network: Network
     network.connect().close()
 
 
+@pytest.mark.long
 def test_the_server_hears_nothing_of_a_client_that_ended_while_cut(network: Network) -> None:
     network.proxy.mode(0, "cut")
     network.far.close()

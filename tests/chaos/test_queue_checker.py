@@ -111,6 +111,7 @@ def _play(dsn: str, conn: Connection, folder: Path) -> None:
             left = bool(row and row[0])
 
 
+@pytest.mark.long
 def test_a_good_history_passes(run: _Run) -> None:
     found = run.violations()
     assert not found, report(found)

@@ -85,6 +85,7 @@ def test_one_is_killed_and_one_survives(
     assert not list(checkout.rglob("__pycache__"))
 
 
+@pytest.mark.long
 def test_a_kill_that_does_not_come_again_counts_for_nothing(
     checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -130,6 +131,7 @@ def test_words_of_a_mutant() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mutate.arena.TEST_S_MAX", 1)
     hangs = MODULE.replace("self.coins.append(coin)", "import time; time.sleep(100)")

@@ -54,6 +54,7 @@ def few(conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload={"n": n}, key="k") for n in range(4)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", long_but(WRONG, "raises", "json"))
 def test_a_pipeline_that_is_wrong(
     spark: SparkSession, few: None, conn: Connection, dsn: str, tmp_path: Path, case: str

@@ -150,6 +150,7 @@ def world(spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_pat
     return World(conn, dsn, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", long_but(POINTS, "totals"))
 def test_cut_off_anywhere_every_event_arrives_once(
     world: World, conn: Connection, name: str

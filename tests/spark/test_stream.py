@@ -189,6 +189,7 @@ def test_the_log_back_into_the_log_exactly_once(
     assert row == (300, 300)
 
 
+@pytest.mark.long
 def test_a_batch_write_with_a_write_id_is_done_once(
     spark: SparkSession, dsn: str, conn: Connection, topic: Topic
 ) -> None:

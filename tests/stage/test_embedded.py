@@ -101,6 +101,7 @@ def settings(dsn: str, *names: str) -> list[object]:
     return [ask(dsn, f"select current_setting('{name}')") for name in names]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("binaries")
 def test_data_outlive_the_server(home: Path) -> None:
     with embedded(home) as dsn:
@@ -113,6 +114,7 @@ def test_data_outlive_the_server(home: Path) -> None:
         assert ask(dsn, "select number from kept") == 7
 
 
+@pytest.mark.long
 def test_an_ordinary_user_has_a_server_of_their_own() -> None:
     if not AS_ROOT:
         pytest.skip("every other test here runs as an ordinary user already")
@@ -128,6 +130,7 @@ def test_an_ordinary_user_has_a_server_of_their_own() -> None:
         assert until(lambda: is_down(server), STOPS_WITHIN_S)
 
 
+@pytest.mark.long
 def test_processes_share_one_server(home: Path) -> None:
     with program(USER, home) as other:
         assert other.stdout is not None
@@ -148,6 +151,7 @@ def test_processes_share_one_server(home: Path) -> None:
     assert until(lambda: is_down(home), STOPS_WITHIN_S)
 
 
+@pytest.mark.long
 def test_the_server_stops_when_its_only_user_is_killed(home: Path) -> None:
     with program(USER, home) as user:
         assert user.stdout is not None
@@ -157,6 +161,7 @@ def test_the_server_stops_when_its_only_user_is_killed(home: Path) -> None:
         assert until(lambda: is_down(home), STOPS_WITHIN_S)
 
 
+@pytest.mark.long
 def test_a_forked_child_counts_as_a_user(home: Path) -> None:
     server = acquire(home)
     reader, writer = os.pipe()
@@ -187,6 +192,7 @@ def test_nobody_is_turned_away_while_it_starts_and_stops(home: Path) -> None:
         assert ask(dsn, "select count(*) from visit") == 18
 
 
+@pytest.mark.long
 def test_a_killed_keeper_takes_the_server_along_and_the_next_user_has_both(home: Path) -> None:
     with embedded(home) as dsn:
         do(dsn, "create table kept as select 7 as number")
@@ -210,6 +216,7 @@ def test_a_crashed_server_comes_back(home: Path) -> None:
             assert ask(again, "select number from kept") == 7
 
 
+@pytest.mark.long
 def test_stop_ends_it_whoever_uses_it(home: Path) -> None:
     assert not stop(home)
     with embedded(home) as dsn:
@@ -234,6 +241,7 @@ def test_an_orphaned_server_is_stopped_first(home: Path) -> None:
         assert running_postmaster(home / "data") not in (None, left_alone)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("binaries")
 def test_a_throwaway_server_leaves_nothing() -> None:
     with acquire(throwaway=True, options={"work_mem": "5MB"}) as server:
@@ -249,6 +257,7 @@ def test_a_throwaway_server_is_never_put_over_something(home: Path) -> None:
     assert home.exists()
 
 
+@pytest.mark.long
 def test_a_path_too_long_for_a_socket(home: Path) -> None:
     deep = home / ("a" * 60) / ("b, c" * 10)
     with embedded(deep) as dsn:
@@ -260,6 +269,7 @@ def test_a_path_too_long_for_a_socket(home: Path) -> None:
     assert not door.exists()
 
 
+@pytest.mark.long
 def test_a_folder_somebody_else_made_for_our_socket_is_refused(home: Path) -> None:
     deep = home / ("a" * 60) / ("b" * 40)
     with embedded(deep) as dsn:

@@ -56,6 +56,7 @@ def closed_binaries(folder: Path) -> Binaries:
     return found
 
 
+@pytest.mark.long
 def test_stopped_started_crashed() -> None:
     with throwaway_cluster({"max_prepared_transactions": "3"}) as cluster:
         with psycopg.connect(cluster.dsn(), autocommit=True) as conn:
@@ -91,6 +92,7 @@ def _count(cluster: Cluster) -> int | None:
     return int(row[0])
 
 
+@pytest.mark.long
 def test_a_half_made_data_folder_is_made_anew(folder: Path) -> None:
     (folder / "data" / "base").mkdir(parents=True)
     (folder / "data" / "PG_VERSION").write_text("15\n")
@@ -103,6 +105,7 @@ def test_a_half_made_data_folder_is_made_anew(folder: Path) -> None:
     assert until(lambda: is_down(folder))
 
 
+@pytest.mark.long
 def test_an_initdb_that_fails_leaves_no_data_folder(folder: Path, bindir: Path) -> None:
     cluster = Cluster(bindir, folder / "data")
     (folder / "bin").mkdir()
@@ -151,6 +154,7 @@ def test_data_of_another_version(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         acquire(folder)
 
 
+@pytest.mark.long
 def test_a_server_that_refuses_its_options(folder: Path) -> None:
     with pytest.raises(
         ConnectError, match=r'parameter "no_such" \(log: .*server.log\)$'

@@ -73,6 +73,7 @@ def test_ctrl_c_drains_and_gives_the_terminal_back(terminal: Terminal, conn: Con
     assert value(conn, OWNED) == 0
 
 
+@pytest.mark.long
 def test_sigterm(terminal: Terminal) -> None:
     os.kill(terminal.pid, signal.SIGTERM)
     terminal.wait_for("code 0")
@@ -85,6 +86,7 @@ def test_killed_the_terminal_is_given_back_all_the_same(terminal: Terminal) -> N
     terminal.wait_for(lambda: terminal.is_restored)
 
 
+@pytest.mark.long
 def test_ctrl_z_and_back(terminal: Terminal, conn: Connection) -> None:
     for _ in range(2):
         terminal.keys("\x1a")
@@ -120,6 +122,7 @@ def test_a_killed_console_leaves_the_supervisor_and_a_usable_terminal(
     terminal.wait_for("code 0")
 
 
+@pytest.mark.long
 def test_a_console_without_an_answer_never_keeps_the_supervisor(
     terminal: Terminal, conn: Connection
 ) -> None:
@@ -145,6 +148,7 @@ def test_the_workers_carry_no_rich_and_no_console(terminal: Terminal, conn: Conn
     assert len(sessions) == 3, "its control session, and two for signals"
 
 
+@pytest.mark.long
 def test_a_terminal_that_only_prints_gets_lines(dsn: str, tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     app.write_text(APP)

@@ -272,6 +272,7 @@ def test_a_prepared_transaction_counts_as_open(conn: Connection) -> None:
         conn.execute("rollback prepared 'left behind'")
 
 
+@pytest.mark.long
 def test_a_look_writes_nothing_and_leaves_nothing(conn: Connection, topic: Topic) -> None:
     before = conn.execute("select pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
     settings = "select current_setting('enable_seqscan'), current_setting('statement_timeout')"
@@ -304,6 +305,7 @@ def test_consumers_and_operators_may_look(dsn: str, role: str, topic: Topic) -> 
             conn.execute(sql.SQL("select * from gapless.{}").format(sql.Identifier(view)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", long_but(["never analysed", "analysed"], "analysed"))
 def test_the_cost_does_not_grow_with_the_log(
     dsn: str, conn: Connection, topic: Topic, state: str
@@ -325,6 +327,7 @@ def test_the_cost_does_not_grow_with_the_log(
             assert look.events_looked_up <= 40 + topic.partitions
 
 
+@pytest.mark.long
 def test_a_look_at_many_partitions(dsn: str, conn: Connection) -> None:
     with ExitStack() as groups:
         for name in ("one", "two"):

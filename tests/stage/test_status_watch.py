@@ -49,6 +49,7 @@ def terminal(dsn: str) -> Iterator[Terminal]:
         yield found
 
 
+@pytest.mark.long
 def test_the_screen_is_taken_and_given_back(terminal: Terminal) -> None:
     assert ENTER in terminal.text
     assert termios.tcgetattr(terminal.fd) != terminal.saved, "keys come one by one"
@@ -57,6 +58,7 @@ def test_the_screen_is_taken_and_given_back(terminal: Terminal) -> None:
     assert terminal.is_restored
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("signum", "code"),
     [
@@ -82,6 +84,7 @@ def test_many_signals_at_once(terminal: Terminal) -> None:
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_ctrl_c(terminal: Terminal) -> None:
     terminal.keys("\x03")
     terminal.wait_for("code 0")
@@ -106,6 +109,7 @@ def test_ctrl_z_and_back(terminal: Terminal) -> None:
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_continued_after_a_stop_it_could_not_notice(terminal: Terminal) -> None:
     os.kill(terminal.pid, signal.SIGSTOP)
     terminal.wait_for("stopped")
@@ -135,6 +139,7 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_another_size_is_painted_at_once(terminal: Terminal) -> None:
     for columns, shown in ((30, "q quit  ? help  enter open  /…"), (80, "/ filter  s sort")):
         terminal.resize(10, columns)
@@ -146,6 +151,7 @@ def test_another_size_is_painted_at_once(terminal: Terminal) -> None:
     terminal.wait_for("\x1b[2J")
 
 
+@pytest.mark.long
 def test_a_lost_connection_is_made_again(terminal: Terminal, conn: Connection) -> None:
     terminal.wait_for(lambda: _cut(conn) > 0)
     terminal.wait_for("retrying")
@@ -158,6 +164,7 @@ def test_a_lost_connection_is_made_again(terminal: Terminal, conn: Connection) -
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_answer_cannot_keep_it(dsn: str, conn: Connection) -> None:
     with psycopg.connect(dsn) as other, _terminal(dsn) as terminal:
         other.execute("lock table gapless.lease")  # for 1 s a look waits, then the next one
@@ -186,6 +193,7 @@ def test_keys_open_sort_and_filter(dsn: str, topic: Topic) -> None:
         assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_a_dead_letter_is_shown_and_redriven_when_asked_twice(
     dsn: str, conn: Connection, topic: Topic
 ) -> None:
@@ -327,6 +335,7 @@ def run(dsn):
 """
 
 
+@pytest.mark.long
 def test_one_look_fits_the_terminal_it_is_printed_on(dsn: str, conn: Connection) -> None:
     made = ensure_topic(conn, "many", partitions=144)
     with (

@@ -49,6 +49,7 @@ def module() -> types.ModuleType:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "app",
     [

@@ -143,6 +143,7 @@ def check(conn: Connection) -> dict[str, int]:
     return {who: sum(1 for *_, each in rows if each == who) for who in ("old", "group")}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_whole_path(portal: Connection, dsn: str) -> None:
     kills: list[int] = []

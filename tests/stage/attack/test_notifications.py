@@ -33,6 +33,7 @@ PAYLOADS = [
 ]
 
 
+@pytest.mark.long
 def test_notifications_of_a_stranger(role: Callable[..., str], fleet: Fleet) -> None:
     a = fleet.start("a")
     until(a.sequencer, "a sequences", within=a.log)

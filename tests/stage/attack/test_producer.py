@@ -218,6 +218,7 @@ def world(role: Callable[..., str], conn: Connection, dsn: str) -> Iterator[Worl
             conn.execute("rollback prepared 'left'")
 
 
+@pytest.mark.long
 def test_whatever_it_inserts(world: World) -> None:
     handled: list[int] = []
 

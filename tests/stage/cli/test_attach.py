@@ -17,6 +17,7 @@ def box(conn: psycopg.Connection, topic: Topic) -> psycopg.Connection:
     return conn
 
 
+@pytest.mark.long
 def test_the_whole_way(gapless, box: psycopg.Connection) -> None:
     assert gapless("attach").err == (
         "gapless: no table is attached: gapless attach add TABLE TOPIC\n"
@@ -74,6 +75,7 @@ def test_light_portal(gapless, conn: psycopg.Connection, topic: Topic) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_doctor_and_status_name_it(gapless, box: psycopg.Connection) -> None:
     gapless("attach", "add", TABLE, "outbox", "--map", "key=who,payload=body")
     assert "1 attached table, every row is published" in gapless("doctor").out

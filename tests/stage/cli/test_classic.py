@@ -15,6 +15,7 @@ def billing(conn: psycopg.Connection, topic: Topic) -> psycopg.Connection:
     return conn
 
 
+@pytest.mark.long
 def test_the_whole_way(gapless, billing: psycopg.Connection) -> None:
     assert gapless("classic").err == (
         "gapless: nothing is kept for programs of the classic design: gapless classic show GROUP\n"

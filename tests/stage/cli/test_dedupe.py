@@ -83,6 +83,7 @@ def test_a_window_that_cannot_be(gapless, verb: str, age: str) -> None:
     assert said.startswith(f"--dedupe-window {age!r}: a whole number with its unit")
 
 
+@pytest.mark.long
 def test_doctor_looks_at_the_keys(gapless, conn: psycopg.Connection) -> None:
     assert "dedupe keys take 0." in gapless("doctor").out
     conn.execute(

@@ -159,6 +159,7 @@ def test_a_restored_log(gapless, conn) -> None:
     assert levels(gapless("doctor", "--json"))["re-base"] == "warning"
 
 
+@pytest.mark.long
 def test_too_many_partitions(gapless, conn) -> None:
     ensure_topic(conn, "wide", partitions=4096)
     gapless("groups", "create", "g", "wide")

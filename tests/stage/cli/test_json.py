@@ -43,6 +43,7 @@ def test_what_lists_or_changes_has_json(name: str, parser: argparse.ArgumentPars
     assert ("--json" in options) == (name not in WITHOUT), name
 
 
+@pytest.mark.long
 def test_changes_as_json(bare, gapless, empty_dsn: str) -> None:
     def on_empty(*words: str):
         return bare(*words, GAPLESS_DSN=empty_dsn)

@@ -44,6 +44,7 @@ def test_the_payload_is_taken_as_it_is_written(payload, key, blank: str, ascii_o
     assert (event.payload, event.key) == (written.encode(), key)
 
 
+@pytest.mark.long
 @given(st.text())
 def test_any_text_is_an_event_or_refused(line: str) -> None:
     for shape in (LineShape(), LineShape(payload_only=True), LineShape(key_field="k")):

@@ -22,6 +22,7 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.long
 def test_no_dsn(bare, home: Path) -> None:
     said = f"gapless: no DSN is configured: using the embedded PostgreSQL of {home}/default\n"
     done = bare("init", "--partitions", "2", GAPLESS_HOME=str(home))

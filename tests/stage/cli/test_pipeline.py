@@ -51,6 +51,7 @@ def test_one_that_failed_is_named_with_what_frees_its_events(
     assert gapless("status", "--json").json["held"] == [reason], "it runs"
 
 
+@pytest.mark.long
 def test_remove_asks_first_and_then_retention_goes_on(
     gapless: Gapless, abandoned: Connection
 ) -> None:
@@ -85,6 +86,7 @@ def test_remove_asks_first_and_then_retention_goes_on(
     assert again.complaint() == "pipeline cold has never run in this database"
 
 
+@pytest.mark.long
 def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -> None:
     abandoned.execute("select pg_advisory_lock(7427005, hashtext('cold'))")
     refused = gapless("pipeline", "remove", "cold", "--yes")

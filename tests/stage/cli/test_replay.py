@@ -118,6 +118,7 @@ def test_what_fails_is_kept(gapless, orders, conn) -> None:
     assert gapless("replay", "--list").err == "gapless: no replay is unfinished\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", long_but([signal.SIGINT, signal.SIGKILL], signal.SIGKILL))
 def test_interrupted_and_continued(
     gapless, orders, conn, start: Callable[..., subprocess.Popen[str]], number: signal.Signals

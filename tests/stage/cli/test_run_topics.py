@@ -108,6 +108,7 @@ def test_nothing_is_made_when_one_of_several_is_refused(gapless, conn, app) -> N
     assert topics(conn) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["flag", "environment", "file"])
 def test_a_topic_is_made_on_request_and_the_log_says_so(
     start: Start, conn, app, tmp_path, how

@@ -13,6 +13,7 @@ from stage.client.conftest import GROUP, Clients, refused
 from support.servers import until
 
 
+@pytest.mark.long
 def test_a_transaction_left_open_ends_with_the_time_to_live(clients: Clients, dsn: str) -> None:
     """Its locks are on the member's row and the fence: without an end nobody takes over (I8)."""
     clients.publish("a", "b")
@@ -27,6 +28,7 @@ def test_a_transaction_left_open_ends_with_the_time_to_live(clients: Clients, ds
     assert clients.next_offset() == 1
 
 
+@pytest.mark.long
 def test_who_joins_and_leaves_its_transaction_open_stops_no_plan_for_long(
     clients: Clients, dsn: str
 ) -> None:

@@ -52,6 +52,7 @@ def alone_on_a_server() -> Iterator[tuple[World, Group]]:
 class TestIdle:
     COUNTERS = "select pg_snapshot_xmax(pg_current_snapshot())::text, pg_current_wal_insert_lsn()"
 
+    @pytest.mark.long
     def test_writes_nothing(self) -> None:
         with alone_on_a_server() as (world, group):
             world.units(3, 3)

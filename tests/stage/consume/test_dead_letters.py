@@ -212,6 +212,7 @@ class TestNeighbours:
         most = world.value(MOST_SUBTRANSACTIONS, group.name) or 0
         assert units_per_commit * 3 // 4 <= most <= units_per_commit <= UNITS_PER_COMMIT == 64
 
+    @pytest.mark.long
     def test_a_thousand_failures_in_a_row_take_few_commits(
         self, world: World, group: Group
     ) -> None:

@@ -316,6 +316,7 @@ def test_group_whose_row_is_gone_is_told_so(world: World, group: Group) -> None:
 
 
 class TestFailures:
+    @pytest.mark.long
     def test_unit_is_set_aside_whole_and_tried_again_with_what_was_kept(
         self, world: World, group: Group
     ) -> None:

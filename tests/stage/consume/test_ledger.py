@@ -122,6 +122,7 @@ def new_ledger(world: World) -> Iterator[Ledger]:
         yield Ledger(group)
 
 
+@pytest.mark.long
 def test_every_driver_writes_the_same_ledger(ledgers: World) -> None:
     results: dict[str, list[Any]] = {}
     for name, limits in DRIVERS.items():

@@ -365,6 +365,7 @@ class TestParkKey:
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_failure", long_but(["retry", "park-key"], "park-key"))
 def test_a_storm_of_failures(world: World, group: Group, on_failure: OnFailure) -> None:
     """A thousand failing units in a row: each is set aside, tried again, and dead."""

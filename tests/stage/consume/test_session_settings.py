@@ -85,6 +85,7 @@ def test_the_next_unit_sees_nothing_of_it(
     assert handler.habits.sets
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement", ["set statement_timeout = 40", "set local statement_timeout = 40"]
 )

@@ -364,6 +364,7 @@ class TestOutside:
         assert group.next_offset() == 6
 
 
+@pytest.mark.long
 def test_workers_that_are_killed_tell_each_subscriber_once(world: World, group: Group) -> None:
     """I1, I6: a worker is cut off anywhere, again and again; effects are of what matched, once."""
     for name in ("ann", "ben"):

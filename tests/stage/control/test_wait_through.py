@@ -162,6 +162,7 @@ def test_a_group_that_is_not_there(shop: Shop) -> None:
         state(shop, told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", long_but(["sync", "async", "sql"], "async"))
 def test_while_the_groups_run(shop: Shop, dsn: str, kind: str) -> None:
     """When it returns, every effect is there."""

@@ -230,6 +230,7 @@ class TestOrm:
 
 
 class TestMigrate:
+    @pytest.mark.long
     def test_it_installs_and_upgrades_the_schema(self, empty_project: str) -> None:
         call_command("migrate", verbosity=0)
         with psycopg.connect(empty_project, autocommit=True) as conn:

@@ -165,6 +165,7 @@ def test_what_is_no_key(conn: Connection) -> None:
     assert ops.list_keys(conn) == []
 
 
+@pytest.mark.long
 def test_without_operate_there_is_no_operator(open_gateway: Open, orders: Topic) -> None:
     for way in WAYS:
         if way.scope == "operate":

@@ -147,6 +147,7 @@ def test_a_stream_without_a_sequencer_and_from_the_beginning(gateway: Client) ->
     assert sorted(each["payload"] for each in reader.events) == list(range(20))
 
 
+@pytest.mark.long
 def test_streams_continue_at_any_gateway_without_a_gap_or_a_double(
     open_gateway: Open, orders: Topic, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +272,7 @@ def deaf(gateway: Client) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_a_client_that_does_not_read_disturbs_nobody(
     gateway: Client, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

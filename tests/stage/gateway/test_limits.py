@@ -139,6 +139,7 @@ def test_a_body_that_nobody_reads(gateway: Client, monkeypatch) -> None:
         drip(sock, b"x", 400)
 
 
+@pytest.mark.long
 def test_whoever_is_in_time_keeps_the_connection(gateway: Client, monkeypatch) -> None:
     """A limit of a head is none of an idle connection, and none of a stream."""
     monkeypatch.setattr(connection, "HEAD_S_MAX", 0.3)

@@ -139,6 +139,7 @@ def tried(gateway: Client, operation: Operation, known: dict[str, list[Any]]) ->
     return statuses
 
 
+@pytest.mark.long
 def test_answers_are_as_described(open_to_all: Client, known: dict[str, list[Any]]) -> None:
     statuses = {repr(each): tried(open_to_all, each, known) for each in OPERATIONS}
     done = {name for name, found in statuses.items() if found & {200, 202, 204}}
@@ -192,6 +193,7 @@ def test_an_answer_that_is_not_described_is_seen() -> None:
     )
 
 
+@pytest.mark.long
 def test_requests_are_as_described_too() -> None:
     """Not only such as the file does not allow."""
     for operation in OPERATIONS:

@@ -151,6 +151,7 @@ def test_two_at_once_with_one_key_are_one(gateway: Client, conn: Connection) -> 
     assert len(stored(conn)) == 2
 
 
+@pytest.mark.long
 def test_a_key_in_progress_for_long_is_a_conflict(gateway: Client, conn: Connection) -> None:
     with conn.transaction():
         conn.execute("select gapless.publish_once('orders', '1', 'k')")

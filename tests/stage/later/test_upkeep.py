@@ -51,6 +51,7 @@ def new_server(server_dsn: str) -> Iterator[str]:
         yield dsn
 
 
+@pytest.mark.long
 def test_a_dump_keeps_what_waits(dsn: str, conn: Connection, topic: Topic, new_server: str) -> None:
     """Restored, it waits as before, comes once, and ids and due times go on."""
     stop_at(conn, "2026-05-01 12:00Z")
@@ -80,6 +81,7 @@ def test_a_dump_keeps_what_waits(dsn: str, conn: Connection, topic: Topic, new_s
         assert ends == [False, False, True]
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 def test_a_promoted_standby_goes_on_with_what_waits() -> None:
     """What it had is delivered once there; transaction_ids carry the timeline on which it was."""

@@ -65,6 +65,7 @@ def _count(conn: Connection, what: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 def test_it_is_delivered_soon_after_its_time(dsn: str, conn: Connection, app: Path) -> None:
     """The sequencer sleeps for a second at a time, unless something is due sooner."""
     late_s = []
@@ -87,6 +88,7 @@ def test_it_is_delivered_soon_after_its_time(dsn: str, conn: Connection, app: Pa
     assert 0 <= min(late_s) < 0.3, late_s
 
 
+@pytest.mark.long
 def test_a_scheduled_function_is_called_once_for_each_due_time(
     dsn: str, conn: Connection, app: Path
 ) -> None:

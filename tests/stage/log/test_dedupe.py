@@ -364,6 +364,7 @@ def _produce(dsn: str, keys: int, seed: int) -> None:
             publish(mine, "outbox", n, dedupe_key=f"k{n}")
 
 
+@pytest.mark.long
 def test_many_at_once_repeat_the_same_keys_while_slots_turn(
     dsn: str, conn: Connection[Any], topic: Topic
 ) -> None:

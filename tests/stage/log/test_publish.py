@@ -154,6 +154,7 @@ def test_a_generator_is_not_gathered_in_memory(conn: Connection, own: Publisher)
     assert row.fetchone() == (70_000, 69_999)
 
 
+@pytest.mark.long
 def test_a_large_payload(conn: Connection, own: Publisher) -> None:
     own.publish("outbox", "x" * 20_000_000)
     own.publish("outbox", [NewEvent(payload="y" * 20_000_000)] * 2)

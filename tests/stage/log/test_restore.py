@@ -216,6 +216,7 @@ def test_into_a_new_cluster(
         ledger.check(conn, restored, before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "newest", long_but([True, False], False), ids=["the newest xid", "an older xid"]
 )
@@ -248,6 +249,7 @@ def test_old_events_with_the_xid_of_a_transaction_in_progress(
         ledger.check(conn, restored, before)
 
 
+@pytest.mark.long
 def test_a_second_restore_of_what_was_restored(
     source: Connection, dsn: str, server_dsn: str, new_server: str, ledger: Ledger
 ) -> None:
@@ -265,6 +267,7 @@ def test_a_second_restore_of_what_was_restored(
             ledger.check(back, back_dsn, there)
 
 
+@pytest.mark.long
 def test_into_another_database_of_the_same_cluster(
     source: Connection, dsn: str, server_dsn: str, ledger: Ledger
 ) -> None:

@@ -20,6 +20,7 @@ from support.long import long_but
 __all__ = ["bare", "forks", "gapless"]  # fixtures
 
 
+@pytest.mark.long
 def test_a_supervisor_that_hangs_is_not_healthy(watch: Watch) -> None:
     watched = watch()
     watched.until_ready()

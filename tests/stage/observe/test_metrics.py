@@ -56,6 +56,7 @@ def test_all_of_the_table_and_nothing_else(watch: Watch, conn: Connection) -> No
             assert {label for label, _ in each} == set(metric.labels), name
 
 
+@pytest.mark.long
 def test_counts_are_what_happened(
     watch: Watch, conn: Connection, calls: Callable[[], list[str]]
 ) -> None:
@@ -184,6 +185,7 @@ def test_what_waits_for_a_retry_is_no_lag(watch: Watch, conn: Connection) -> Non
     assert scrape.value("gapless_lag_seconds", **GROUP) == 0
 
 
+@pytest.mark.long
 def test_what_nobody_handles_is_lag(watch: Watch, conn: Connection) -> None:
     watched = watch()
     watched.until_ready()

@@ -60,6 +60,7 @@ def test_nothing_below_the_floor_is_read_while_a_snapshot_is_held(
     held.execute("rollback")
 
 
+@pytest.mark.long
 def test_behind_a_straggler_a_pass_from_the_floor_stays_short(
     conn: Connection, held: Connection
 ) -> None:

@@ -44,6 +44,7 @@ def letters(runs: Runs) -> list[int]:
     return numbers
 
 
+@pytest.mark.long
 def test_take_and_what_may_become_of_it(runs: Runs, letters: list[int]) -> None:
     taken = read(runs, "queue", "take", "letters/jobs", "--max", "3")
     assert 1 <= len(taken) <= 3
@@ -68,6 +69,7 @@ def test_take_and_what_may_become_of_it(runs: Runs, letters: list[int]) -> None:
     assert "bad address" in unit.error
 
 
+@pytest.mark.long
 def test_groups_and_status_know_queues(runs: Runs, letters: list[int]) -> None:
     (group,) = [each for each in read(runs, "groups") if each["group"] == "letters"]
     assert (group["mode"], group["state"], group["workers"]) == ("queue", "Empty", 0)

@@ -27,6 +27,7 @@ from support.long import long_but
 from support.patience import patience
 
 
+@pytest.mark.long
 def test_q1_q4_workers_share_a_partition_and_kills_double_nothing(runs: Runs) -> None:
     """Two supervisors with three workers each; workers are killed all the time."""
     first = runs.start("once", workers=3)
@@ -54,6 +55,7 @@ def test_q1_q4_workers_share_a_partition_and_kills_double_nothing(runs: Runs) ->
 
 
 class TestPolicies:
+    @pytest.mark.long
     def test_what_fails_is_set_aside_and_its_neighbours_commit(self, runs: Runs) -> None:
         runs.start("once", environ={"BATCH": "50"})
         words: list[dict[str, Any]] = [{"do": word} for word in ("fail", "reject", "commit")]
@@ -92,6 +94,7 @@ class TestPolicies:
 
 
 class TestPoison:
+    @pytest.mark.long
     def test_an_event_that_kills_is_found_and_set_aside_unseen(self, runs: Runs) -> None:
         run = runs.start("once", workers=3, environ={"GAPLESS_MAXCRASHES": "2"})
         before = runs.publish(count=20)
@@ -111,6 +114,7 @@ class TestPoison:
         runs.until_done([number])
         assert runs.dead("once") == {}
 
+    @pytest.mark.long
     def test_a_worker_that_hangs_is_ended(self, runs: Runs) -> None:
         environ = {"GAPLESS_MAXPROCESSINGMS": "700", "GAPLESS_MAXCRASHES": "1", "BATCH": "4"}
         runs.start("once", environ=environ)
@@ -158,6 +162,7 @@ def test_a_killed_workers_events_are_in_other_hands_at_once(
     assert runs.dead(group) == {}
 
 
+@pytest.mark.long
 def test_sigterm_lets_a_worker_finish_what_it_has_in_hand(runs: Runs) -> None:
     run = runs.start("once", workers=1, environ={"BATCH": "1"})
     numbers = runs.publish(*[{"sleep": 1.0}] * 3)
@@ -235,6 +240,7 @@ def test_partitions_that_are_added_are_noticed(runs: Runs) -> None:
     assert used == (5,)
 
 
+@pytest.mark.long
 def test_queues_and_ordered_groups_in_one_app(runs: Runs) -> None:
     run = runs.start("once", "ordered", "preferred", workers=2)
     numbers = runs.publish(count=50)

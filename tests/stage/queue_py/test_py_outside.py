@@ -23,6 +23,7 @@ def calls(runs: Runs) -> dict[int, list[int]]:
     return found
 
 
+@pytest.mark.long
 def test_all_are_called_and_only_what_was_in_hand_again(runs: Runs) -> None:
     runs.start("outside", workers=2)
     second = runs.start("outside", workers=2)
@@ -93,6 +94,7 @@ def test_a_machine_that_is_paused_loses_its_events_and_is_told(runs: Runs) -> No
 
 
 class TestPolicies:
+    @pytest.mark.long
     def test_what_fails(self, runs: Runs) -> None:
         runs.start("outside", environ={"ON_FAILURE": "retry", "DELAYS_S": "0.1"})
         good = runs.publish(count=10)

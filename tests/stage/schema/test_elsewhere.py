@@ -79,6 +79,7 @@ def test_nobody_polls_in_another_schema(audit: Installation) -> None:
         audit.until_did("bill", n + 1)
 
 
+@pytest.mark.long
 def test_no_lock_of_the_default_schema_is_taken(audit: Installation) -> None:
     audit.start("bill")
     audit.publish(1)

@@ -65,6 +65,7 @@ def test_a_bad_name_is_refused_in_one_sentence(name: str) -> None:
     assert "lower-case letters" in said
 
 
+@pytest.mark.long
 def test_a_bad_name_is_refused_by_any_command(installation: Callable[[str], Installation]) -> None:
     for words in (["init"], ["status"], ["run"], ["uninstall", "--yes"]):
         said = installation("select").tried(*words, code=2)
@@ -185,6 +186,7 @@ def test_an_empty_schema_that_an_owner_made_is_taken(
     assert "schema audit:" in made.run("init")
 
 
+@pytest.mark.long
 def test_a_command_says_which_schema_it_misses(installation: Callable[[str], Installation]) -> None:
     installation("gapless").run("init")
     said = installation("audit").tried("topics", code=2).stderr
@@ -228,6 +230,7 @@ def test_script_of_init_installs_in_the_schema(
     assert made.conn.execute("select to_regnamespace('gapless')").fetchone() == (None,)
 
 
+@pytest.mark.long
 def test_what_is_installed_speaks_of_no_other_schema(
     installation: Callable[[str], Installation],
 ) -> None:

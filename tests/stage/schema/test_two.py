@@ -62,6 +62,7 @@ def _distinct(ours: Installation, theirs: Installation) -> None:
     assert not set(of[ours.schema]) & set(of[theirs.schema])
 
 
+@pytest.mark.long
 def test_what_one_transaction_publishes_to_both_commits_or_does_not(two: Pair) -> None:
     ours, _ = two
     with pytest.raises(ZeroDivisionError), ours.conn.transaction():
@@ -99,6 +100,7 @@ def test_uninstall_leaves_the_other_whole(two: Pair) -> None:
     theirs.until(lambda: "anew" in theirs.did("bill"), "it is there again")
 
 
+@pytest.mark.long
 def test_a_lock_of_one_is_not_in_the_way_of_the_other(two: Pair) -> None:
     """The wake handshake, presence, leases, blocks: each class of each is a number of its own."""
     ours, theirs = two
@@ -118,6 +120,7 @@ def test_a_lock_of_one_is_not_in_the_way_of_the_other(two: Pair) -> None:
             assert set(ours.sql(of_holder, pid, number)) == {(True,)}
 
 
+@pytest.mark.long
 def test_a_captured_table_may_be_a_topic_of_both(two: Pair) -> None:
     ours, theirs = two
     for each in two:

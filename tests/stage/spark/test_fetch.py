@@ -209,6 +209,7 @@ def test_large_events_come_a_few_at_a_time(dsn: str, conn: Connection, topic: To
     assert values == [f'"{large}"'] * 12
 
 
+@pytest.mark.long
 def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", [NewEvent(payload="x" * (1 << 20)) for _ in range(40)])
     options = read_options({"url": dsn, "subscribe": "outbox"})
@@ -220,6 +221,7 @@ def test_one_that_stops_early_leaves_no_query(dsn: str, conn: Connection, topic:
     assert len(_read(dsn)) == 40
 
 
+@pytest.mark.long
 def test_a_session_that_is_cut_in_the_middle_is_an_error(
     dsn: str, conn: Connection, topic: Topic
 ) -> None:

@@ -69,6 +69,7 @@ def test_files_that_are_written_down_are_kept(registered: Connection) -> None:
         position.reset(registered, "p", "earliest")
 
 
+@pytest.mark.long
 def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
     position.lock_pipeline(registered, "p")
     with connect(dsn, role="test") as other:

@@ -120,6 +120,7 @@ def test_a_filter_is_that_of_its_group(conn: Connection, server: Server, deliver
     assert [call.data for call in server.calls] == [[{"n": 2}]]
 
 
+@pytest.mark.long
 def test_what_fails_is_tried_again_with_the_same_id(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -152,6 +153,7 @@ def test_after_its_last_attempt_a_unit_is_dead(
     assert SECRET not in str(conn.execute("select d from gapless.dead_letter d").fetchall())
 
 
+@pytest.mark.long
 def test_422_is_dead_now_and_others_continue(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -163,6 +165,7 @@ def test_422_is_dead_now_and_others_continue(
     assert len(_letters(conn, "dead")) == 1
 
 
+@pytest.mark.long
 def test_410_pauses_that_webhook_alone_and_loses_nothing(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -186,6 +189,7 @@ def test_410_pauses_that_webhook_alone_and_loses_nothing(
     assert _letters(conn, "dead") == _letters(conn, "waiting") == []
 
 
+@pytest.mark.long
 def test_retry_after_is_honoured_by_all(conn: Connection, server: Server, deliver: Deliver) -> None:
     _add(conn, server, concurrency=1)
     server.answer = lambda _: Reply(429, {"retry-after": "3"})
@@ -330,6 +334,7 @@ def test_a_secret_that_is_missing_makes_units_wait(
     assert server.calls[0].data == ["x"]
 
 
+@pytest.mark.long
 def test_a_rate_is_kept(conn: Connection, server: Server, deliver: Deliver) -> None:
     _add(conn, server, rate=10)
     _publish(conn, *range(8))
@@ -407,6 +412,7 @@ def test_a_body_that_is_too_large_is_dead(
     assert _letters(conn, "dead")[0].endswith("its events take more than 1 MiB in one request")
 
 
+@pytest.mark.long
 def test_a_lost_session_is_nobodys_fault(
     dsn: str, conn: Connection, server: Server, deliver: Deliver
 ) -> None:

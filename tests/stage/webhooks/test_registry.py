@@ -29,6 +29,7 @@ def _add(conn: Connection, name: str = "shop", **options: Any) -> bool:
     return add_webhook(conn, name, said.pop("topic"), said.pop("url"), **said)
 
 
+@pytest.mark.long
 def test_one_is_added_changed_paused_and_removed(conn: Connection, topic: Topic) -> None:
     assert _add(conn, event_types=["a.*"], rate=5)
     assert not _add(conn, secrets=["file:/run/new", "env:HOOK"])
@@ -95,6 +96,7 @@ def test_the_database_refuses_it_too(conn: Connection, topic: Topic, url: str) -
         conn.execute("select gapless.add_webhook('shop', 'outbox', %s, array['env:A'])", [url])
 
 
+@pytest.mark.long
 def test_another_topic_is_another_webhook(conn: Connection, topic: Topic) -> None:
     conn.execute("select gapless.create_topic('other', 1)")
     _add(conn)

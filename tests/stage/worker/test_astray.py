@@ -59,6 +59,7 @@ def force(fleet: Fleet, next_offset: int) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delivery", long_but(["exactly-once", "at-least-once"], "exactly-once"))
 def test_beyond_the_end_it_stops_and_nothing_is_skipped(fleet: Fleet, delivery: str) -> None:
     fleet.start("a", patch=QUICK, wait_period_ms=100, delivery=delivery)
@@ -127,6 +128,7 @@ def test_a_row_that_is_gone_stops_it_until_somebody_says_where(fleet: Fleet) -> 
     assert fleet.value(audit, "seek")["to"] == 4
 
 
+@pytest.mark.long
 def test_the_remedy_as_it_stands_handles_everything(fleet: Fleet) -> None:
     fleet.conn.execute("select gapless.create_topic('t', 4)")
     fleet.conn.execute("select gapless.create_group('g', 't', 'earliest')")

@@ -59,6 +59,7 @@ def test_when_all_fail_the_partition_slows_down(fleet: Fleet, name: str) -> None
     assert 5 <= settled(fleet) < 10, "a notification does not lift it"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", long_but(["dead-letter", "at-least-once"], "dead-letter"))
 def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
     quick: dict[str, object] = {
@@ -96,6 +97,7 @@ def test_a_database_that_is_not_ready_is_waited_for(fleet: Fleet) -> None:
     assert fleet.value(ERROR) is None
 
 
+@pytest.mark.long
 def test_and_then_the_policy_holds(fleet: Fleet) -> None:
     fleet.start("a", patch={"gapless.consume.verdict.patience.PATIENCE_S": 0.3})
     fleet.until_owners(a=4)
@@ -106,6 +108,7 @@ def test_and_then_the_policy_holds(fleet: Fleet) -> None:
     assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_statement_that_takes_too_long_is_dead_and_its_neighbours_go_on(fleet: Fleet) -> None:
     a = fleet.start("a", statement_timeout_ms=300)
     fleet.until_owners(a=4)
@@ -117,6 +120,7 @@ def test_a_statement_that_takes_too_long_is_dead_and_its_neighbours_go_on(fleet:
     assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_settings_of_a_handler_stay_with_its_unit(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)

@@ -32,6 +32,7 @@ def test_retries_go_through_and_nothing_is_kept(fleet: Fleet) -> None:
     assert fleet.states() == {}
 
 
+@pytest.mark.long
 def test_a_redrive_wakes_an_idle_worker(fleet: Fleet) -> None:
     """No poll is in time here: the notification, and the next due time, must do."""
     fleet.start("a", wait_period_ms=60_000, on_failure="retry", retry_delays_s=[1])
@@ -44,6 +45,7 @@ def test_a_redrive_wakes_an_idle_worker(fleet: Fleet) -> None:
     assert handled(fleet) == [1]
 
 
+@pytest.mark.long
 def test_an_idle_worker_writes_nothing_while_something_waits(fleet: Fleet) -> None:
     fleet.start("a", wait_period_ms=10, on_failure="retry", retry_delays_s=[3600])
     fleet.until_owners(a=4)
@@ -85,6 +87,7 @@ ENDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", long_but(ENDS, "killed"))
 @pytest.mark.parametrize(
     "policy",
@@ -126,6 +129,7 @@ def test_a_killer_among_the_retries(fleet: Fleet) -> None:
     assert sorted(handled(fleet)) == [1, 3, 4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", long_but(POINTS, "letter.handled"))
 def test_killed_at_every_point_of_a_retry(
     fleet: Fleet, point: str, monkeypatch: pytest.MonkeyPatch
@@ -176,6 +180,7 @@ def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
     assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_park_key_keeps_the_order_over_kills_and_hand_overs(fleet: Fleet) -> None:
     soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
     a = fleet.start("a", patch=soon, **PARK)

@@ -41,6 +41,7 @@ def make_hole(fleet: Fleet, what: str, tmp_path: Path) -> None:
     until(lambda: fleet.value(ERROR, 0), "the partition says why it stopped", within=fleet.state)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", long_but(HOLES, "segment"))
 def test_a_hole_stops_its_partition_only(fleet: Fleet, what: str, tmp_path: Path) -> None:
     a = fleet.start("a", patch={"gapless.worker.service.HOLE_RETRY_S": 0.1})
@@ -137,6 +138,7 @@ def test_what_a_hole_tore_is_passed_with_it(dsn: str, conn: psycopg.Connection) 
     )
 
 
+@pytest.mark.long
 def test_only_operators_skip(dsn: str, conn: psycopg.Connection, role) -> None:
     ensure_topic(conn, "t", partitions=1)
     conn.execute("select gapless.create_group('g', 't', 'earliest')")

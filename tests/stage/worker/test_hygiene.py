@@ -45,6 +45,7 @@ def all_acquired(fleet: Fleet) -> Instance:
     return a
 
 
+@pytest.mark.long
 def test_children_share_no_session_and_no_pipe(fleet: Fleet) -> None:
     a = all_acquired(fleet)
     parent_sockets = kinds(a.pid, "socket:")
@@ -68,6 +69,7 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
+@pytest.mark.long
 def test_who_forks_has_no_thread_and_nobody_but_the_sequencer_has_one(fleet: Fleet) -> None:
     """A fork copies one thread, and the locks of all. The process with the housekeeper never forks."""
     a = all_acquired(fleet)

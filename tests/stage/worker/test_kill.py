@@ -51,6 +51,7 @@ def test_a_killed_worker_is_replaced(fleet: Fleet, record_property: pytest.Recor
     assert a.logged("worker g/t/1 ended: signal SIGKILL (out of memory?)")
 
 
+@pytest.mark.long
 def test_the_workers_of_a_killed_supervisor_die_with_it_and_peers_take_over(
     fleet: Fleet, record_property: pytest.RecordProperty
 ) -> None:

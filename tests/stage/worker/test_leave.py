@@ -86,6 +86,7 @@ def test_a_batch_in_the_making_is_finished(fleet: Fleet, tmp_path: Path) -> None
     assert fleet.value("select count(*) from ledger") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "number",
     [

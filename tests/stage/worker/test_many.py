@@ -7,6 +7,7 @@ import pytest
 from stage.worker.fleet import Fleet
 
 
+@pytest.mark.long
 def test_more_workers_than_the_server_admits_are_refused_at_the_start(fleet: Fleet) -> None:
     most = fleet.value("select current_setting('max_connections')::int")
     a = fleet.start("a", total_partitions=most)

@@ -152,6 +152,7 @@ def test_a_slow_batch_before_a_barrier_delays_its_own_keys_only(fleet: Fleet) ->
     assert_exactly_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_waiting_partition_is_woken(fleet: Fleet) -> None:
     """By a notification: the fallback poll is an hour away."""
     fleet.start("a", wait_period_ms=3_600_000)

@@ -125,6 +125,7 @@ def events(dsn: str, conn: Connection) -> None:
         gapless.publish(conn, "t", n)
 
 
+@pytest.mark.long
 def test_drain_opens_them_once_and_closes_the_last_one_first(dsn: str, conn: Connection) -> None:
     told: list[str] = []
 

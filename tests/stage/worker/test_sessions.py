@@ -32,6 +32,7 @@ def test_a_session_of_handlers_is_guarded(dsn: str) -> None:
         assert said == [("65s",), (statement,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whose", long_but(["supervisor", "worker%", "sequencer", "%"], "%"))
 def test_terminated_sessions_come_back(fleet: Fleet, whose: str) -> None:
     fleet.start("a", reconnect_grace_ms=3000, member_ttl_ms=5000)

@@ -48,6 +48,7 @@ def publish_everywhere(fleet: Fleet, *payloads: dict[str, object]) -> None:
         fleet.publish(*payloads, partition=partition, partitions=8)
 
 
+@pytest.mark.long
 def test_two_workers_serve_eight_over_two_sessions(fleet: Fleet) -> None:
     a = start(fleet, "a")
     fleet.until_owners(a=8)
@@ -62,6 +63,7 @@ def test_two_workers_serve_eight_over_two_sessions(fleet: Fleet) -> None:
     assert all(len(each) == 1 for each in pids), "a partition stays with its worker"
 
 
+@pytest.mark.long
 def test_a_batch_never_spans_two_partitions(fleet: Fleet) -> None:
     start(fleet, "a", partitions_per_worker=8)
     fleet.until_owners(a=8)
@@ -150,6 +152,7 @@ def test_a_fenced_partition_leaves_the_others_alone(fleet: Fleet) -> None:
     assert workers(a) == {worker}, "no lock was left behind for which b ended its session"
 
 
+@pytest.mark.long
 def test_a_deadly_unit_is_found_and_its_workers_other_partitions_lose_nothing(
     fleet: Fleet,
 ) -> None:
@@ -199,6 +202,7 @@ def test_an_ended_session_blames_nobody(fleet: Fleet) -> None:
     assert not dead(fleet.conn)
 
 
+@pytest.mark.long
 def test_what_fails_for_now_in_one_partition_keeps_no_other_waiting(fleet: Fleet) -> None:
     """A transient error waits ever longer, up to ten seconds: for its own partition only."""
     a = start(fleet, "a", partitions_per_worker=8)

@@ -49,6 +49,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manager
     made.socket.close()
 
 
+@pytest.mark.long
 def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
     a = fleet.start("a")
     until(lambda: "READY=1" in manager.hear(), "it is ready", within=a.log)
@@ -103,6 +104,7 @@ def test_a_supervisor_that_lost_its_database_is_alive(fleet: Fleet, manager: Man
     until(lambda: "READY=1" in manager.hear(), "it is a member again", within=a.log)
 
 
+@pytest.mark.long
 def test_nobody_listens(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
     a = fleet.start("a")
