@@ -215,7 +215,6 @@ def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
     per_s = setup.pick(100, 1000, 1000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
-        make_topic(dsn, "elsewhere", partitions=1)
         with supervised(dsn, app):
             _fill(conn, seconds * per_s, lead_s=LEAD_S, step_us=1_000_000 // per_s)
             wait_for(dsn, "later_left", lambda left: not left, seconds + LEAD_S + 60)
