@@ -10,6 +10,7 @@ comment on table gapless.subscription_stop is
   'Subscriptions that are stopped in a partition (a condition raised, an endpoint is dead): their events wait there.';
 
 drop function if exists gapless.match_events(text, int, bigint[]);
+drop function if exists gapless.match_events(text, int, int, bigint[], text);    -- as it was at 0039
 drop function if exists gapless.add_webhook(
   text, text, text, text[], text[], text, jsonb, double precision, int, boolean, int[], boolean, text
 );
