@@ -28,14 +28,14 @@ begin
   end if;
   perform gapless.create_group(own_group, _topic, 'latest');
   if _event_types is not null then    -- one text for all of them: what differs is a param
-    given := given || jsonb_build_object('gapless_types', (
+    given := given || jsonb_build_object('gapless-types', (
       select '^(' || string_agg(
         replace(regexp_replace(t, '([^[:alnum:]_*])', E'\\\\\\1', 'g'), '*', '.*'), '|'
       ) || ')$'
       from unnest(_event_types) t
     ));
     asked := concat_ws(
-      ' and ', '(' || asked || ')', 'coalesce(e.event_type, '''') ~ (s.params ->> ''gapless_types'')'
+      ' and ', '(' || asked || ')', 'coalesce(e.event_type, '''') ~ (s.params ->> ''gapless-types'')'
     );
   end if;
   perform gapless.subscribe(
