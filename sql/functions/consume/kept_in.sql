@@ -134,7 +134,6 @@ begin
       select e.n, max(e.error) as error, string_agg(s::text, ',' order by s) as numbers
       from gapless.match_events(_filter.group_id, _filter.topic_id, _partition_id, ids, _to_group) e
       left join lateral unnest(e.matched) s on true
-      where _to_group is null or ids[e.n] = any (hits)    -- what is for another group is nobody's here
       group by e.n
     ) m;
     return next;

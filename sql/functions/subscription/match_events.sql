@@ -1,9 +1,10 @@
 -- Which subscriptions of a group match these events: rows of (n, matched), n the place of the event in message_ids,
 -- from 1, perhaps several for one event; none for an event that no subscription matches. error: why none could be
 -- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
--- to_group: as of kept_in(). A message to one subscription (direct_headers.sql) is matched by that one alone, whatever
--- it says, an SQL condition too; by none as long as that one is stopped in this partition (resume_subscription() brings
--- it then); and one to a subscription that is not there is delivered, with error, so that it is not lost.
+-- to_group: as of kept_in(); what is for another group matches nothing here. A message to one subscription
+-- (direct_headers.sql) is matched by that one alone, whatever it says, an SQL condition too; by none as long as that
+-- one is stopped in this partition (resume_subscription() brings it then); and one to a subscription that is not there
+-- is delivered, with error, so that it is not lost.
 -- The forms are read after the caller has read which events there are: what was published after subscribe() committed
 -- finds the subscription.
 -- Those that are stopped in this partition match nothing (stop_subscriptions.sql). only: ask these alone; null: all.
@@ -43,6 +44,7 @@ begin
     cross join lateral (
       select * from gapless.outbox_message_t m where m.id = u.id offset 0
     ) o
+    where _to_group is null or coalesce(o.headers ->> 'gapless-to-group', _to_group) = _to_group
   loop
     n := event.n;
     matched := null;

@@ -1,8 +1,8 @@
 -- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the
 -- units with matches, and with messages to it (direct_headers.sql), aside, to be handled again at once, for this
--- subscription alone. Returns how many matched. A
--- unit that waits already gets it in addition. A part of resume_subscription(). Raises GL409 when its condition raises,
--- took longer than 5 s, or is still being asked when statement_timeout is over.
+-- subscription alone. Returns how many matched. A unit that waits already gets it in addition. A part of
+-- resume_subscription(). Raises GL409 when its condition raises, took longer than 5 s, or is still being asked when
+-- statement_timeout is over.
 -- locks: the letters of these units
 create or replace function gapless.set_missed_aside(
   _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint
@@ -14,7 +14,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   ids bigint[];
-  to_it bigint[];    -- offsets of messages to it; its condition is not asked about them
   answer record;
   unit record;
   units bigint := 0;
@@ -44,35 +43,26 @@ begin
       'partition %', _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
-  -- Of one without an SQL condition, what matches by values or jsonpath; but not what is for another group.
+  -- Messages to it, about which its condition is not asked; and of one without, what matches by values or jsonpath.
   answer.offsets := answer.offsets || array(
     select _first + m.n - 1
-    from gapless.match_events(_group_id, _topic_id, _partition_id, ids, _only => array[_subscription_id]) m
-    where m.matched <> '{}' and exists (
-      select from unnest(gapless.condition_events(_group_id, _topic_id, ids[m.n : m.n], _first + m.n - 1))
-    )
+    from gapless.match_events(
+      _group_id, _topic_id, _partition_id, ids, (
+        select _group_id from gapless.topic t where t.topic_id = _topic_id and t.direct
+      ), array[_subscription_id]
+    ) m
+    where _subscription_id = any (m.matched)
   );
   if clock_timestamp() - began_ts > '5 s' then    -- as a claim's: LIMIT_S of consume/read/conditions.py
     raise exception 'it stays stopped, for its condition takes longer than 5 s about offsets % to % of partition %',
       _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
-  to_it := array(
-    select _first + u.n - 1
-    from gapless.topic t
-    join gapless.subscription s on s.subscription_id = _subscription_id
-    cross join unnest(ids) with ordinality as u (id, n)
-    cross join lateral (
-      select m.headers from gapless.outbox_message_t m where m.id = u.id offset 0
-    ) o
-    where t.topic_id = _topic_id and t.direct
-      and o.headers ->> 'gapless-to-group' = _group_id and o.headers ->> 'gapless-to-subscription' = s.name
-  );
   for unit in
     select u.first_offset, array_agg(u.c_offset order by u.c_offset) as hits
     from (
       select h.c_offset, gapless.unit_start(_topic_id, _partition_id, h.c_offset) as first_offset
-      from unnest(answer.offsets || to_it) h (c_offset)
+      from unnest(answer.offsets) h (c_offset)
     ) u
     group by u.first_offset
     order by u.first_offset
