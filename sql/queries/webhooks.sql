@@ -43,18 +43,7 @@ order by w.name
 -- locks. now_s: the database's clock.
 -- returns: gapless.webhooks.record:Endpoint
 select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_open,
-  (
-    select count(distinct k.pid)::int
-    from gapless.lease l
-    join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid
-      and k.objsubid = 2 and k.granted
-    where l.group_id = case
-      when w.shared then (
-        select gapless.shared_webhook_group(t.name) from gapless.topic t where t.topic_id = w.topic_id
-      )
-      else gapless.webhook_group(w.name)
-    end
-  ) as workers,
+  gapless.webhook_workers(gapless.group_of_webhook(w)) as workers,
   extract(epoch from clock_timestamp())::double precision as now_s
 from gapless.webhook w
 join gapless.webhook_state s on s.name = w.name
@@ -83,13 +72,8 @@ where t.name = %(topic)s and w.shared and w.removed_ts is null
 
 -- name: shared_clock
 -- The database's clock, in seconds since 1970, and how many processes deliver for a topic's group, by their locks.
-select extract(epoch from clock_timestamp())::double precision, (
-  select count(distinct k.pid)::int
-  from gapless.lease l
-  join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid
-    and k.objsubid = 2 and k.granted
-  where l.group_id = gapless.shared_webhook_group(%(topic)s)
-)
+select extract(epoch from clock_timestamp())::double precision,
+  gapless.webhook_workers(gapless.shared_webhook_group(%(topic)s))
 
 -- name: stopped_at
 -- From which offset on these subscriptions are stopped in a partition: what is there waits in the log for them, and is

@@ -44,7 +44,7 @@ join gapless.topic t using (topic_id)
 join gapless.webhook_state s on s.name = w.name
 left join gapless.consumer_group g
   on g.topic_id = w.topic_id
-  and g.group_id = case when w.shared then gapless.shared_webhook_group(t.name) else gapless.webhook_group(w.name) end
+  and g.group_id = gapless.group_of_webhook(w)
 left join gapless.group_filter f on f.group_id = g.group_id and f.topic_id = g.topic_id
 left join gapless.subscription x
   on w.shared and x.group_id = g.group_id and x.topic_id = g.topic_id and x.name = w.name

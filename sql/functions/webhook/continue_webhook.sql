@@ -7,7 +7,7 @@ language plpgsql
 as $$
 declare
   of_topic text := (select t.name from gapless.topic t where t.topic_id = _webhook.topic_id);
-  own_group text := gapless.shared_webhook_group(of_topic);
+  own_group text := gapless.group_of_webhook(_webhook);
   was_stopped boolean;
 begin
   update gapless.webhook_state s set circuit_ts = null, probe_ts = null

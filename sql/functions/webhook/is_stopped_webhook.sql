@@ -5,9 +5,9 @@ language sql
 stable
 as $$
   select exists (
-    select from gapless.topic t
-    join gapless.subscription s on s.topic_id = t.topic_id and s.group_id = gapless.shared_webhook_group(t.name)
+    select from gapless.subscription s
     join gapless.subscription_stop p using (subscription_id)
-    where t.topic_id = _webhook.topic_id and s.name = _webhook.name
+    where s.group_id = gapless.group_of_webhook(_webhook) and s.topic_id = _webhook.topic_id
+      and s.name = _webhook.name
   )
 $$;

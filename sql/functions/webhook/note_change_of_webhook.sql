@@ -5,13 +5,7 @@ language sql
 as $$
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (
-    _action,
-    case
-      when _webhook.shared
-        then (select gapless.shared_webhook_group(t.name) from gapless.topic t where t.topic_id = _webhook.topic_id)
-      else gapless.webhook_group(_webhook.name)
-    end,
-    _webhook.topic_id,
+    _action, gapless.group_of_webhook(_webhook), _webhook.topic_id,
     jsonb_build_object('webhook', _webhook.name, 'host', substring(_webhook.url from '^[a-z]+://[^/?]+'))
   )
 $$;

@@ -11,13 +11,11 @@ declare
   gone record;
 begin
   for gone in
-    select w.name, w.topic_id, w.shared,
-      case when w.shared then gapless.shared_webhook_group(t.name) else gapless.webhook_group(w.name) end as group_id
+    select w.name, w.topic_id, w.shared, gapless.group_of_webhook(w) as group_id
     from gapless.webhook w
-    join gapless.topic t using (topic_id)
     where w.removed_ts is not null
     order by w.name
-    for update of w skip locked
+    for update skip locked
   loop
     begin
       if exists (select from gapless.consumer_group g where g.group_id = gone.group_id)

@@ -17,7 +17,7 @@ begin
     return false;
   end if;
   if own.shared then
-    perform gapless.unsubscribe(gapless.shared_webhook_group(t.name), t.name, own.name)
+    perform gapless.unsubscribe(gapless.group_of_webhook(own), t.name, own.name)
     from gapless.topic t where t.topic_id = own.topic_id;
   end if;
   perform gapless.note_change_of_webhook('remove-webhook', own);

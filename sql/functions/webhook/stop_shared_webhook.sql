@@ -9,9 +9,7 @@ returns boolean
 language plpgsql
 as $$
 declare
-  own_group text := (
-    select gapless.shared_webhook_group(t.name) from gapless.topic t where t.topic_id = _webhook.topic_id
-  );
+  own_group text := gapless.group_of_webhook(_webhook);
   had bigint;
   why text;
   has bigint;

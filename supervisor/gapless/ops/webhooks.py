@@ -14,6 +14,7 @@ from gapless.db.queries import query
 from gapless.errors import RefusedError, UsageError
 from gapless.log.filters import filter_of
 from gapless.ops.rows import row, rows
+from gapless.webhooks.record import group_of, shared_group_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -66,7 +67,7 @@ class WebhookInfo:
     @property
     def group(self) -> str:
         """Its consumer group, or the one that it shares."""
-        return f"webhooks-{self.topic}" if self.shared else f"webhook-{self.name}"
+        return shared_group_of(self.topic) if self.shared else group_of(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-GROUP_PREFIX = "webhook-"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredWebhook:
@@ -56,8 +54,8 @@ class SharedWebhooks:
 
     @property
     def group(self) -> str:
-        """The consumer group whose subscriptions they are; in SQL shared_webhook_group()."""
-        return f"webhooks-{self.topic}"
+        """The consumer group whose subscriptions they are."""
+        return shared_group_of(self.topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,4 +77,9 @@ class SharedEndpoint:
 
 def group_of(name: str) -> str:
     """Return the consumer group of a webhook; in SQL webhook_group()."""
-    return GROUP_PREFIX + name
+    return f"webhook-{name}"
+
+
+def shared_group_of(topic: str) -> str:
+    """Return the consumer group that webhooks of a topic share; in SQL shared_webhook_group()."""
+    return f"webhooks-{topic}"
