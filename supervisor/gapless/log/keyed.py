@@ -164,9 +164,7 @@ def is_direct(event: Any) -> bool:
 
 def is_special(event: Any) -> bool:
     """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
-    # Both said here: a call costs more than they do.
-    is_direct = event.to_group is not None or event.to_subscription is not None
-    return event.dedupe_key is not None or is_direct or is_later(event)
+    return event.dedupe_key is not None or is_direct(event) or is_later(event)
 
 
 def summed(rows: Sequence[Sequence[Any]]) -> Published:
