@@ -29,13 +29,6 @@ Deliver = Callable[..., None]
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("HOOK", SECRET)
-    with serving() as made:
-        yield made
-
-
-@pytest.fixture
 def deliver(dsn: str, conn: Connection, topic: Topic) -> Iterator[Deliver]:
     """Deliver to all webhooks what is due, as a supervisor's worker would, until it has to wait."""
     sources: list[Webhooks] = []

@@ -18,19 +18,13 @@ from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.ops.webhooks import add_webhook, list_webhooks, remove_webhook
 from stage.cli.conftest import environment
-from support.endpoint import SECRET, Reply, Server, serving
+from support.endpoint import SECRET, Reply, Server, workers_of
 from support.patience import bounded_patience
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
 EVENTS = 60
 Start = Callable[[], subprocess.Popen[str]]
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
 
 
 @pytest.fixture
@@ -87,20 +81,6 @@ def _ids_are_stable(server: Server, path: str) -> bool:
     return all(len(each) == 1 for each in names.values())
 
 
-def _workers(conn: Connection, name: str) -> list[int]:
-    """The processes that deliver for a webhook, by what they say of themselves."""
-    del conn
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if f"gapless: worker webhook-{name}/" in words:
-            found.append(int(path.parent.name))
-    return found
-
-
 @pytest.mark.long
 def test_every_event_arrives_with_one_id_whatever_is_killed(
     conn: Connection, server: Server, start: Start
@@ -122,7 +102,7 @@ def test_every_event_arrives_with_one_id_whatever_is_killed(
     )
     _publish(conn, range(EVENTS // 3))
     _until(lambda: len(_came(server, "/good")) > 5, "it is followed without a restart")
-    for pid in _workers(conn, "good"):
+    for pid in workers_of("webhook-good"):
         os.kill(pid, SIGKILL)
     _publish(conn, range(EVENTS // 3, 2 * EVENTS // 3))
     _until(lambda: len(_came(server, "/good")) > EVENTS // 3, "workers are replaced")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
@@ -14,19 +13,13 @@ from psycopg import Connection
 from gapless.log.publish import publish
 from gapless.ops.webhooks import add_webhook, list_webhooks
 from stage.webhooks.test_fleet import Start, _ids_are_stable, _until, start
-from support.endpoint import Call, Reply, Server, serving
+from support.endpoint import Call, Reply, Server, workers_of
 
 __all__ = ["start"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.long]
 
 SHOP = {"shop": "$.shop"}
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
 
 
 def _add(conn: Connection, server: Server, name: str, shop: int | None = None) -> None:
@@ -50,19 +43,6 @@ def _got(server: Server) -> dict[str, set[int]]:
         for event in call.json["events"]:
             got.setdefault(call.path[1:], set()).add(event["data"]["n"])
     return got
-
-
-def _workers() -> list[int]:
-    """The processes that deliver for the shared group, by what they say of themselves."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if "gapless: worker webhooks-outbox/" in words:
-            found.append(int(path.parent.name))
-    return found
 
 
 def _memory_kb(pid: int) -> int:
@@ -99,7 +79,7 @@ def test_two_thousand_by_one_worker_one_dead_and_one_slow(
     _until(have_all, "the others get everything", patience_s=400)
     (dead,) = [each for each in list_webhooks(conn) if each.name == "dead"]
     assert dead.circuit_open_since is not None
-    (worker,) = _workers()
+    (worker,) = workers_of("webhooks-outbox")
     assert _memory_kb(worker) < 300_000
     is_dead = False
     _until(
@@ -126,7 +106,7 @@ def test_every_endpoint_gets_every_event_whatever_is_killed(
     start()
     _publish(conn, range(events // 3), shops)
     _until(lambda: len(server.calls) > 10, "it delivers")
-    for pid in _workers():
+    for pid in workers_of("webhooks-outbox"):
         os.kill(pid, SIGKILL)
     _publish(conn, range(events // 3, 2 * events // 3), shops)
     _until(lambda: len(server.calls) > 60, "workers are replaced")
