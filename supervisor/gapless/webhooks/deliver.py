@@ -18,16 +18,15 @@ from gapless.webhooks.address import Network, RefusedAddressError, parse_target
 from gapless.webhooks.body import body_of
 from gapless.webhooks.desk import LOOK_S, Desk
 from gapless.webhooks.kept import EndpointAnswer
+from gapless.webhooks.meaning import meaning_of
 from gapless.webhooks.pace import HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
-from gapless.webhooks.post import ANSWER_S_MAX, Poster, UnansweredError, retry_after_s
+from gapless.webhooks.post import ANSWER_S_MAX, Poster, UnansweredError
 from gapless.webhooks.record import Endpoint
 from gapless.webhooks.sign import SecretError, headers_for, message_id, read_secrets
 
 log = logging.getLogger("gapless.worker")
 
 TURN_S_MAX = 10.0  # so long a unit waits for its turn by the rate before others have one
-GONE, UNPROCESSABLE, TOO_MANY, UNAVAILABLE = 410, 422, 429, 503
-_WELL = range(200, 300)
 
 
 class RefusedDeliveryError(Exception):
@@ -96,20 +95,19 @@ class Delivery:
 
     async def _judge(self, answer: EndpointAnswer) -> None:
         """Return if the unit was taken; raise what becomes of it, or of all, if not."""
-        status = answer.status
-        if status in _WELL or status == UNPROCESSABLE:  # it answered, and understood
+        meaning, wait_s = meaning_of(answer, now_s=self._desk.now_s())
+        if meaning in ("taken", "never"):  # it answered, and understood
             await self._succeeded()
-            if status == UNPROCESSABLE:
+            if meaning == "never":
                 raise DeadLetter(f"{self._place}: answered 422: it will never take this")
             return
-        if status == GONE:
+        if meaning == "gone":
             reason = f"{self._place}: answered 410 Gone, and is paused: gapless webhooks resume"
             await self._desk.stop(reason)
             raise ReceiverError(self._place, "answered 410 Gone, and is paused")
-        reason = f"{self._place}: answered {status}"
+        reason = f"{self._place}: answered {answer.status}"
         await self._failed(reason)
-        wait_s = retry_after_s(answer.retry_after, now_s=self._desk.now_s())
-        if wait_s is not None and status in (TOO_MANY, UNAVAILABLE):
+        if meaning == "later":
             self._pace.hold(monotonic(), wait_s)
             raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
         raise RefusedDeliveryError(reason)

@@ -29,6 +29,16 @@ class DeliveryTally:
     failed: int = 0
     error: str | None = None
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to write down."""
+        return bool(self.delivered or self.failed)
+
+    def add(self, earlier: DeliveryTally) -> None:
+        """Count what could not be written down; the error is the later one's."""
+        self.delivered += earlier.delivered
+        self.failed += earlier.failed
+
 
 class Desk:
     """The session of one process with the database; in one event loop."""
@@ -58,7 +68,7 @@ class Desk:
 
     async def note(self, *, is_open: bool) -> None:
         """Write down what became of requests, and whether the circuit is open."""
-        if not (self.tally.delivered or self.tally.failed or is_open):
+        if not (self.tally.has_news or is_open):
             return
         tally, self.tally = self.tally, DeliveryTally()
         try:
@@ -70,8 +80,7 @@ class Desk:
                 is_open=is_open,
             )
         except psycopg.Error:
-            self.tally.delivered += tally.delivered
-            self.tally.failed += tally.failed
+            self.tally.add(tally)
             raise
 
     async def probe(self, every_s: float) -> str:

@@ -11,16 +11,15 @@ from gapless.errors import UsageError
 from gapless.webhooks.address import EndpointAddress, RefusedAddressError, parse_target
 from gapless.webhooks.desk import DeliveryTally
 from gapless.webhooks.kept import EndpointAnswer
+from gapless.webhooks.meaning import WELL, meaning_of
 from gapless.webhooks.pace import HOLD_S_MAX, Circuit, RequestPace
-from gapless.webhooks.post import Poster, UnansweredError, retry_after_s
+from gapless.webhooks.post import Poster, UnansweredError
 from gapless.webhooks.record import SharedEndpoint
 from gapless.webhooks.sign import SecretError, headers_for, read_secrets
 
 PER_ENDPOINT = 4
 BUSY_S_MAX = 1.0  # so long a unit waits while an endpoint has as many requests as it may
 BUSY_RETRY_S = 2.0
-GONE, UNPROCESSABLE, TOO_MANY, UNAVAILABLE = 410, 422, 429, 503
-_WELL = range(200, 300)
 
 
 class RefusedByOneError(Exception):
@@ -83,7 +82,7 @@ class EndpointLine:
             answer = await self._post(message_id, body, now_s)
         except (RefusedByOneError, StopWebhookError):
             return False
-        return answer.status in _WELL
+        return answer.status in WELL
 
     def adopt(self, endpoint: SharedEndpoint) -> None:
         """Take what the database says of it now."""
@@ -120,19 +119,18 @@ class EndpointLine:
             raise RefusedByOneError(f"{self._place}: {error}") from None
 
     async def _judge(self, answer: EndpointAnswer, now_s: float) -> None:
-        status = answer.status
-        if status in _WELL or status == UNPROCESSABLE:  # it answered, and understood
+        meaning, wait_s = meaning_of(answer, now_s=now_s)
+        if meaning in ("taken", "never"):  # it answered, and understood
             self.tally.delivered += 1
             self.tally.error = None
             self._circuit.succeeded()
-            if status == UNPROCESSABLE:
+            if meaning == "never":
                 raise DeadLetter(f"{self._place}: answered 422: it will never take this")
             return
-        if status == GONE:
+        if meaning == "gone":
             raise StopWebhookError("answered 410 Gone: gapless webhooks resume", tries=False)
-        reason = f"{self._place}: answered {status}"
-        wait_s = retry_after_s(answer.retry_after, now_s=now_s)
-        if wait_s is not None and status in (TOO_MANY, UNAVAILABLE):
+        reason = f"{self._place}: answered {answer.status}"
+        if meaning == "later":
             self._pace.hold(monotonic(), wait_s)
             self._failed(reason)
             raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))

@@ -7,14 +7,11 @@ stopped, in the database: its events wait in the log, and cost nothing, until a 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -30,7 +27,7 @@ from gapless.webhooks.post import Poster
 from gapless.webhooks.record import SharedEndpoint, SharedWebhooks
 from gapless.webhooks.shared_desk import SharedDesk
 from gapless.webhooks.sign import message_id
-from gapless.webhooks.trial import TEST_TYPE
+from gapless.webhooks.trial import trial_request
 
 if TYPE_CHECKING:
     from gapless.log.event import Event
@@ -196,11 +193,17 @@ class SharedDelivery:
 
     async def _note(self) -> None:
         """Write down what became of requests."""
-        tallies = {n: line.tally for n, line in self._lines.items() if _has_news(line.tally)}
-        if tallies:
-            for name in tallies:
-                self._lines[name].tally = DeliveryTally()
+        tallies = {n: line.tally for n, line in self._lines.items() if line.tally.has_news}
+        if not tallies:
+            return
+        for name in tallies:
+            self._lines[name].tally = DeliveryTally()
+        try:
             await self._desk.note_all(tallies)
+        except psycopg.Error:
+            for name in tallies.keys() & self._lines.keys():
+                self._lines[name].tally.add(tallies[name])
+            raise
 
     async def _probe(self) -> None:
         """Try those whose circuit is open, and let those continue that answer."""
@@ -228,9 +231,7 @@ class SharedDelivery:
         if not await self._desk.may_probe(line.endpoint.name, PROBE_EVERY_S):
             return False
         now_s = self._desk.now_s()
-        made_at = datetime.fromtimestamp(now_s, UTC).isoformat()
-        said: dict[str, Any] = {"type": TEST_TYPE, "timestamp": made_at, "events": []}
-        return await line.probe(f"test-{uuid4()}", json.dumps(said).encode(), now_s=now_s)
+        return await line.probe(*trial_request(now_s), now_s=now_s)
 
 
 def events_of(unit: Unit) -> list[Event]:
@@ -266,7 +267,3 @@ def worst(errors: Sequence[BaseException]) -> BaseException:
         return min(waits, key=lambda each: each.after)
     others = [each for each in errors if not isinstance(each, DeadLetter)]
     return (others or list(errors))[0]
-
-
-def _has_news(tally: DeliveryTally) -> bool:
-    return bool(tally.delivered or tally.failed)

@@ -16,6 +16,7 @@ from gapless.errors import UsageError
 from gapless.settings import Settings
 from gapless.webhooks.address import RefusedAddressError, networks_of, parse_target
 from gapless.webhooks.kept import EndpointAnswer
+from gapless.webhooks.meaning import WELL
 from gapless.webhooks.post import Poster, UnansweredError, trust
 from gapless.webhooks.record import Endpoint
 from gapless.webhooks.sign import SecretError, headers_for, read_secrets
@@ -32,17 +33,23 @@ def send_test(
     if endpoint is None:
         return None, f'webhook "{name}" was removed'
     allowed, tls = networks_of(settings.webhook_allow), trust(settings.webhook_ca_file)
-    made_at = datetime.fromtimestamp(endpoint.now_s, UTC).isoformat()
-    body = json.dumps({"type": TEST_TYPE, "timestamp": made_at, "events": []}).encode()
+    message_id, body = trial_request(endpoint.now_s)
     try:
         target = parse_target(endpoint.url, allow_http=endpoint.allow_http)
         secrets = read_secrets(endpoint.secrets)
-        headers = headers_for(f"test-{uuid4()}", body, secrets, now_s=endpoint.now_s)
+        headers = headers_for(message_id, body, secrets, now_s=endpoint.now_s)
         answer = asyncio.run(_send(Poster(target, allowed, tls, 1), body, headers))
     except (RefusedAddressError, SecretError, UnansweredError, UsageError) as error:
         return None, str(error)
-    ok = answer.status in range(200, 300)
+    ok = answer.status in WELL
     return answer.status, None if ok else f"{target} answered {answer.status}"
+
+
+def trial_request(now_s: float) -> tuple[str, bytes]:
+    """Return the id and the body of a request without events; now_s: in seconds since 1970."""
+    made_at = datetime.fromtimestamp(now_s, UTC).isoformat()
+    body = json.dumps({"type": TEST_TYPE, "timestamp": made_at, "events": []}).encode()
+    return f"test-{uuid4()}", body
 
 
 async def _send(poster: Poster, body: bytes, headers: dict[str, str]) -> EndpointAnswer:

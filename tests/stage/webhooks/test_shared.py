@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection
+from psycopg.conninfo import make_conninfo
 
 from gapless.errors import RefusedError
 from gapless.log.publish import publish
@@ -24,21 +26,19 @@ from gapless.ops.webhooks import (
 )
 from gapless.settings import Settings
 from gapless.testing import drain
+from gapless.webhooks.deliver import Means
+from gapless.webhooks.desk import DeliveryTally
 from gapless.webhooks.fleet import Webhooks
+from gapless.webhooks.line import EndpointLine
 from gapless.webhooks.many import SharedDelivery
-from support.endpoint import SECRET, Call, Reply, Server, serving
+from gapless.webhooks.post import Poster, trust
+from gapless.webhooks.record import SharedEndpoint, SharedWebhooks
+from support.endpoint import Call, Reply, Server
 
 LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
 GROUP = "webhooks-outbox"
 SHOP = {"shop": "$.shop"}
 Deliver = Callable[[], None]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("HOOK", SECRET)
-    with serving() as made:
-        yield made
 
 
 @pytest.fixture
@@ -346,3 +346,24 @@ def test_one_does_not_change_its_kind_and_takes_no_group_of_others(
     assert not _add(conn, server, "a", rate=5)
     with pytest.raises(RefusedError, match="shares a group: remove it first"):
         _add(conn, server, "a", shared=False)
+
+
+def test_counts_that_cannot_be_written_down_are_not_lost(dsn: str, topic: Topic) -> None:
+    nowhere = Means(
+        dsn=make_conninfo(dsn, dbname="nowhere"), connect_timeout_s=5, allowed=(), tls=trust(None)
+    )
+
+    async def note() -> None:
+        delivery = SharedDelivery(nowhere, SharedWebhooks(topic="outbox", partitions=1))
+        endpoint = SharedEndpoint(
+            name="a", url="https://a.example/", secrets=["env:HOOK"], allow_http=False, rate=None,
+            is_stopped=False, probe_due=False,
+        )  # fmt: skip
+        line = EndpointLine(endpoint, lambda to: Poster(to, (), nowhere.tls, 1))
+        delivery._lines["a"] = line
+        line.tally = DeliveryTally(delivered=3, failed=2, error="answered 500")
+        with pytest.raises(psycopg.OperationalError):
+            await delivery._note()
+        assert (line.tally.delivered, line.tally.failed) == (3, 2)
+
+    asyncio.run(note())
