@@ -12,6 +12,23 @@ create table lease_history.lease (
   at timestamptz not null default clock_timestamp()
 );
 
+create table lease_history.gone (
+  member_id uuid not null,
+  at timestamptz not null default clock_timestamp()
+);
+
+create function lease_history.record_gone() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into lease_history.gone (member_id) values (old.member_id);
+  return null;
+end
+$$;
+
+create trigger history after delete on gapless.member
+for each row execute function lease_history.record_gone();
+
 create function lease_history.record_lease() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -20,7 +37,13 @@ begin
   values (
     old, new,
     exists (select from gapless.member m where m.member_id = old.owner),
-    exists (select from gapless.member m where m.member_id = new.owner),
+    -- Who takes looks for its row without a lock, so it may be gone by now: had its end not been committed
+    -- when the statement began, it was a member.
+    exists (select from gapless.member m where m.member_id = new.owner)
+      or exists (
+        select from lease_history.gone g
+        where g.member_id = new.owner and g.at > statement_timestamp() - interval '1 s'
+      ),
     coalesce(old.target = any (gapless.live_members(old.group_id, old.topic_id)), false)
   );
   return null;
