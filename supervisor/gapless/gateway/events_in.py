@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from gapless.errors import PublishError
 from gapless.gateway.body import text_of
 from gapless.gateway.cloudevents import binary_event, structured_event
+from gapless.gateway.plain import plain_events
 from gapless.gateway.problem import Problem
 from gapless.log.event import NewEvent
 from gapless.ops.load.parse import LineShape, NotJsonError, elements, parse_line
@@ -40,10 +41,7 @@ def events_in(
     elif media_type in LINES:
         found = list(_of_lines(text_of(body), event_bytes_max))
     elif media_type in (*JSON, CLOUDEVENT, CLOUDEVENTS):
-        parse = _event if media_type in JSON else structured_event
-        is_many = media_type == CLOUDEVENTS or (media_type in JSON and body.lstrip()[:1] == b"[")
-        texts = _elements(text_of(body)) if is_many else [text_of(body)]
-        found = [_told(n, parse, _bounded(n, text, event_bytes_max)) for n, text in _count(texts)]
+        found = _of_json(media_type, text_of(body), event_bytes_max)
     else:
         said = media_type or "nothing"
         raise Problem(415, f"Content-Type {said}: it is one of {', '.join(KNOWN)}")
@@ -57,6 +55,15 @@ def _event(text: str) -> NewEvent:
     if event.transaction_id is not None:
         raise ValueError("transaction_id: a request is a transaction, and has one of its own")
     return event
+
+
+def _of_json(media_type: str, text: str, event_bytes_max: int) -> list[NewEvent]:
+    is_array = media_type in JSON and text.lstrip()[:1] == "["
+    if is_array and (plain := plain_events(text, event_bytes_max)):
+        return plain
+    parse = _event if media_type in JSON else structured_event
+    texts = _elements(text) if is_array or media_type == CLOUDEVENTS else [text]
+    return [_told(n, parse, _bounded(n, each, event_bytes_max)) for n, each in _count(texts)]
 
 
 def _of_lines(text: str, event_bytes_max: int) -> Iterator[NewEvent]:
