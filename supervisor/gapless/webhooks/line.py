@@ -19,7 +19,7 @@ from gapless.webhooks.sign import SecretError, headers_for, read_secrets
 
 PER_ENDPOINT = 4
 BUSY_S_MAX = 1.0  # so long a unit waits while an endpoint has as many requests as it may
-BUSY_RETRY_S = 2.0
+BUSY_RETRY_S = 2.0  # at least; it comes again when those before it have had their turn
 
 
 class RefusedByOneError(Exception):
@@ -46,18 +46,30 @@ class EndpointLine:
         self._circuit = Circuit()
         self._pace = RequestPace()
         self._slots = asyncio.Semaphore(PER_ENDPOINT)
+        self._call_s = BUSY_S_MAX  # what the last one that was not faster took
+        self._turns_s = 0.0  # when all that were turned away have had their turn
         self._place = f"webhook {endpoint.name}"
 
     async def send(
-        self, total: asyncio.Semaphore, message_id: str, body: bytes, *, share: int, now_s: float
+        self,
+        total: asyncio.Semaphore,
+        message_id: str,
+        body: bytes,
+        *,
+        share: int,
+        now_s: float,
+        is_first: bool,
     ) -> None:
         """Send a unit. Raises what becomes of it, for this endpoint, and StopWebhookError.
 
         total: has a slot for each request of the process. share: with so many processes it shares
-        its rate. now_s: the time, in seconds since 1970.
+        its rate. now_s: the time, in seconds since 1970. is_first: it is no further attempt, and
+        others wait until this one is over.
         """
         if (held_s := self._pace.held_s(monotonic())) > 0:
             raise Retry(f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s)
+        if is_first and self._slots.locked() and self._turns_s > monotonic():
+            raise self._turned_away()
         for slots in (self._slots, total):
             try:
                 async with asyncio.timeout(BUSY_S_MAX):
@@ -65,12 +77,13 @@ class EndpointLine:
             except TimeoutError:
                 if slots is total:
                     self._slots.release()
-                why = f"{self._place}: other requests are under way"
-                raise Retry(why, after=BUSY_RETRY_S) from None
+                raise self._turned_away() from None
+        began_s = monotonic()
         try:
             await self._turn(share)
             await self._judge(await self._post(message_id, body, now_s), now_s)
         finally:
+            self._call_s = max(monotonic() - began_s, BUSY_S_MAX)
             total.release()
             self._slots.release()
 
@@ -94,6 +107,13 @@ class EndpointLine:
         """Close the connections that no request is under way on."""
         if self._poster is not None:
             await self._poster.close()
+
+    def _turned_away(self) -> Retry:
+        """Return when a unit is to come again: after those that were turned away before it."""
+        now_s = monotonic()
+        self._turns_s = max(self._turns_s, now_s) + self._call_s / PER_ENDPOINT
+        why = f"{self._place}: other requests are under way"
+        return Retry(why, after=min(max(self._turns_s - now_s, BUSY_RETRY_S), HOLD_S_MAX))
 
     async def _turn(self, share: int) -> None:
         rate = self.endpoint.rate

@@ -128,7 +128,14 @@ class SharedDelivery:
         place = tuple(event.offset for event in some)
         body = bodies[place] = bodies.get(place) or body_of(unit, some)
         key = message_id(f"{unit.idempotency_key}/{name}")
-        await line.send(self._total, key, body, share=self._desk.workers, now_s=self._desk.now_s())
+        await line.send(
+            self._total,
+            key,
+            body,
+            share=self._desk.workers,
+            now_s=self._desk.now_s(),
+            is_first=unit.attempt == 1,
+        )
 
     async def _stop(
         self,
