@@ -10,7 +10,8 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from uuid import uuid4
@@ -29,6 +30,7 @@ from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
 from support import again, elsewhere, examples, findings
 from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
+from support.long import mark_but_few
 from support.skips import StrictSkips, expected
 
 SERVER_OPTIONS = {
@@ -44,6 +46,8 @@ MEMORY_BYTES_MIN = 4 << 30  # a container may have 64 MB of shared memory
 REAP_S = 5.0  # a process that was told to end gets this long before it counts as left behind
 
 elsewhere.configure()  # before the conftest of a folder asks for the schema
+
+DatabaseLike = Callable[[str], AbstractContextManager[str]]
 
 _server = ExitStack()
 _numbers = count(1)
@@ -108,6 +112,7 @@ TAKES = {"long": "takes minutes: run with --long", "soak": "takes minutes: run w
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--fast"):
         choose(config, items)
+    mark_but_few(items)
     for name, reason in TAKES.items():
         skip = pytest.mark.skip(reason=reason)
         for item in items:
@@ -160,22 +165,36 @@ def template(admin: Connection, server_dsn: str) -> Iterator[str]:
     _drop(admin, name)
 
 
+@pytest.fixture(scope="session")
+def database_like(admin: Connection, server_dsn: str) -> DatabaseLike:
+    """Make a copy of a database; yield its DSN, and drop it afterwards."""
+    return contextmanager(partial(_database, admin, server_dsn))
+
+
 @pytest.fixture
-def empty_dsn(admin: Connection, server_dsn: str) -> Iterator[str]:
+def empty_dsn(database_like: DatabaseLike) -> Iterator[str]:
     """A fresh database without the gapless schema."""
-    yield from _database(admin, server_dsn, "template1")
+    with database_like("template1") as made:
+        yield made
 
 
 @pytest.fixture
-def dsn(admin: Connection, server_dsn: str, template: str) -> Iterator[str]:
-    """A fresh database with the schema and its first chunks."""
-    yield from _database(admin, server_dsn, template)
+def dsn(
+    request: pytest.FixtureRequest, database_like: DatabaseLike, template: str
+) -> Iterator[str]:
+    """A database with the schema and its first chunks: a fresh one, unless the test says `writes_nothing`."""
+    if request.node.get_closest_marker("writes_nothing"):
+        yield request.getfixturevalue("module_dsn")
+    else:
+        with database_like(template) as made:
+            yield made
 
 
 @pytest.fixture(scope="module")
-def module_dsn(admin: Connection, server_dsn: str, template: str) -> Iterator[str]:
+def module_dsn(database_like: DatabaseLike, template: str) -> Iterator[str]:
     """The same, one for all tests of a file."""
-    yield from _database(admin, server_dsn, template)
+    with database_like(template) as made:
+        yield made
 
 
 @pytest.fixture

@@ -138,6 +138,7 @@ def test_a_query_that_a_step_runs_exists() -> None:
     every(check, steps, Path.as_posix)
 
 
+@pytest.mark.long
 def test_a_query_that_exists_is_asked_for() -> None:
     def check(stage: str) -> None:
         users = [path for path in SOURCES if stage in _stages_of(path)]

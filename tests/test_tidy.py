@@ -86,6 +86,7 @@ def lines_max(path: Path) -> int:
     return TEST_LINES_MAX if path.name.startswith("test_") else TOOL_LINES_MAX
 
 
+@pytest.mark.long
 def test_a_file_is_one_idea() -> None:
     def rule(path: Path) -> Iterator[str]:
         lines = len(_text(path).splitlines())
@@ -97,6 +98,7 @@ def test_a_file_is_one_idea() -> None:
     assert not _broken(rule, EVERYTHING)
 
 
+@pytest.mark.long
 def test_a_function_does_one_thing() -> None:
     def rule(path: Path) -> Iterator[str]:
         for node in ast.walk(_tree(path)):
@@ -147,6 +149,7 @@ def test_nobody_prints_but_the_command_line() -> None:
     assert not _broken(rule, [path for path in SHIPPED if path.parts[-2] not in screens])
 
 
+@pytest.mark.long
 def test_a_number_has_its_unit_in_its_name() -> None:
     def rule(path: Path) -> Iterator[str]:
         for line, name in _unnamed_units_of(path):
@@ -156,6 +159,7 @@ def test_a_number_has_its_unit_in_its_name() -> None:
     assert not _broken(rule, EVERYTHING)
 
 
+@pytest.mark.long
 def test_every_exception_is_needed() -> None:
     found = {name for path in EVERYTHING for _, name in _unnamed_units_of(path)}
     assert not set(WITHOUT_UNIT) - found

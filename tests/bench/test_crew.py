@@ -50,6 +50,7 @@ def test_what_a_job_did_last_ends_its_time() -> None:
     assert one.took_s < monotonic() - began - 0.5
 
 
+@pytest.mark.long
 def test_a_stalled_sender_is_charged_to_the_events_it_delays(dsn: str, tmp_path: Path) -> None:
     """Event 3 takes 300 ms to send; at 100/s those due meanwhile are late by what is left of it."""
 
@@ -79,6 +80,7 @@ def test_held_curves_show_a_backlog_growing() -> None:
     assert waits[-1] > 9 * waits[0] > 0
 
 
+@pytest.mark.long
 def test_who_gives_up_sends_nothing_after_the_last_was_due(dsn: str) -> None:
     def send(conn: Connection[Any], n: int) -> None:
         conn.execute("select pg_sleep(0.2)")

@@ -52,6 +52,7 @@ def test_a_round_lasts_as_long_as_it_must() -> None:
     assert asked[-1] == asked[-2]
 
 
+@pytest.mark.long
 def test_a_claim_commits_with_the_next_one(dsn: str) -> None:
     """A worker that dies between two claims has handled nothing of the first."""
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -55,6 +55,7 @@ def test_a_server_that_is_not_there_is_one_line(dsn: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_server_that_lets_us_do_too_little(dsn: str, conn: psycopg.Connection) -> None:
     conn.execute("create role bench_nobody login")
     try:

@@ -43,6 +43,7 @@ def test_a_good_history_passes(run: Run) -> None:
     assert counts["pack: at most in a commit"] == 1, "it publishes at COMMIT: a unit is one"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", IN_TABLES)
 def test_a_corrupted_history_is_found(run: Run, case: str) -> None:
     name, statements = IN_TABLES[case]

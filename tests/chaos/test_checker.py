@@ -111,6 +111,7 @@ def test_a_good_history_passes(run: Run) -> None:
     assert owners == 2 * PARTITIONS * 4
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", IN_TABLES)
 def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
     with run.conn.transaction(force_rollback=True):

@@ -73,6 +73,7 @@ def test_a_good_history_passes(run: Run) -> None:
     assert ways == {"ok", "raised", "retry", "dead", "skip", "trouble"}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", IN_TABLES)
 def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
     find(run, name, IN_TABLES[name])

@@ -121,6 +121,7 @@ def test_a_good_history_passes(run: _Run) -> None:
     assert who == {"worker", "client"}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", IN_TABLES)
 def test_a_corrupted_table_is_found(run: _Run, name: str) -> None:
     with run.conn.transaction() as all_of_it:

@@ -159,6 +159,7 @@ def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[s
     report("gapless topics list", found)
 
 
+@pytest.mark.long
 def test_state_that_changes(rows: list[Row]) -> None:
     """How many attributes of each class are assigned to after __init__."""
     most = sorted(((len(changed(node)), name) for name, _, node in classes()), reverse=True)
@@ -166,6 +167,7 @@ def test_state_that_changes(rows: list[Row]) -> None:
     assert most[0][0] <= CHANGED_MAX
 
 
+@pytest.mark.long
 def test_a_class_name_has_one_meaning() -> None:
     found = twice()
     say(f"class names in several files: {len(found)}", *sorted(found))

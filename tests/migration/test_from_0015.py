@@ -132,6 +132,7 @@ def test_it_is_the_state_before(old: Connection) -> None:
         require_schema(old)
 
 
+@pytest.mark.long
 def test_nothing_that_is_stored_changes(old: Connection) -> None:
     before = _state(old)
     assert all(before), "there is something of everything"
@@ -155,6 +156,7 @@ def test_groups_of_before_take_all_events_until_they_are_given_a_filter(old: Con
     assert old.execute(groups).fetchall() == [("g", True), ("p", False)]
 
 
+@pytest.mark.long
 def test_functions_and_views_are_those_of_a_new_database(old: Connection, dsn: str) -> None:
     migrate(old)
     with connect(dsn, role="test") as new:
@@ -174,6 +176,7 @@ def _made(conn: Connection, what: str) -> dict[str, str]:
     return dict(conn.execute(statement.encode()).fetchall())
 
 
+@pytest.mark.long
 def test_it_goes_on_where_it_was(old: Connection, empty_dsn: str) -> None:
     @handler(topic="orders", on_failure="park-key")
     def write(unit: Unit, conn: Connection[Any]) -> None:

@@ -72,6 +72,7 @@ def test_what_it_installed_works_without_chunks(empty: Connection) -> None:
     assert sequence(empty) == 1
 
 
+@pytest.mark.long
 def test_several_at_once_are_one_after_the_other(empty_dsn: str) -> None:
     def run(_: int) -> int:
         with connect(empty_dsn, role="test") as conn:
@@ -92,6 +93,7 @@ def test_the_script_for_psql_does_the_same(empty: Connection, empty_dsn: str) ->
     assert script(empty) == ""
 
 
+@pytest.mark.long
 def test_the_script_locks_first_and_gives_up_soon(
     empty: Connection, empty_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +201,7 @@ def test_an_upgrade_keeps_the_data_and_old_programs_stop(
         require_schema(conn)
 
 
+@pytest.mark.long
 def test_a_migration_that_fails_leaves_nothing(
     empty: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +238,7 @@ def owner_dsn(empty: Connection, empty_dsn: str) -> Iterator[str]:
     empty.execute(f"drop owned by {name} cascade; drop role {name}")
 
 
+@pytest.mark.long
 def test_no_superuser_is_needed(owner_dsn: str) -> None:
     with connect(owner_dsn, role="test") as conn:
         assert migrate(conn) != []

@@ -79,6 +79,7 @@ def test_what_it_says_was_measured(empty: Connection) -> None:
     assert json.loads(LOCKS.read_text()) == facts(empty)
 
 
+@pytest.mark.long
 def test_it_is_what_happens(old: Connection) -> None:
     plan = plan_upgrade(old)
     assert plan.installed == "0015_member_role"

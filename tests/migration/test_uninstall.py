@@ -95,6 +95,7 @@ def _make_shop(conn: Connection[Any]) -> None:
     conn.execute("create table public.box (id bigserial primary key, key text, payload jsonb)")
 
 
+@pytest.mark.long
 def test_nothing_is_left(shop: Connection, empty_dsn: str) -> None:
     before = look(shop)
     use_everything(shop, empty_dsn)

@@ -101,6 +101,7 @@ def test_a_kill_that_does_not_come_again_counts_for_nothing(
     assert outcomes == {killed.name: "killed", survived.name: "undecided"}
 
 
+@pytest.mark.long
 def test_a_test_that_fails_without_it_kills_no_mutant(checkout: Path) -> None:
     """And the test that names the function comes before others of its kind."""
     tests = [f"tests/test_{name}.py" for name in ("before", "other")]
@@ -144,6 +145,7 @@ def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+@pytest.mark.long
 def test_without_a_mutant_all_must_pass(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

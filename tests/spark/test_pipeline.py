@@ -257,6 +257,7 @@ def test_a_file_of_another_database_does_not_pass_for_ours(world: World, conn: C
     assert world.numbers("archive") == world.all_of("archive", EVENTS)
 
 
+@pytest.mark.long
 def test_rows_that_a_lost_attempt_sent_are_not_taken(world: World, conn: Connection) -> None:
     """Spark takes one result of each task; what its other attempts have staged stays behind."""
 

@@ -123,6 +123,7 @@ def test_an_initdb_that_fails_leaves_no_data_folder(folder: Path, bindir: Path) 
     assert cluster.is_made
 
 
+@pytest.mark.long
 def test_a_pid_file_left_by_a_power_cut(folder: Path, bindir: Path) -> None:
     cluster = Cluster(bindir, folder / "data", throwaway=True)
     cluster.init()

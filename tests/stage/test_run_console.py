@@ -64,6 +64,7 @@ def value(conn: Connection, statement: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 def test_ctrl_c_drains_and_gives_the_terminal_back(terminal: Terminal, conn: Connection) -> None:
     terminal.wait_for(lambda: value(conn, OWNED) == 8)
     terminal.keys("\x03")
@@ -103,6 +104,7 @@ def test_ctrl_z_and_back(terminal: Terminal, conn: Connection) -> None:
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_keys_sort_and_q_does_not_end_it(terminal: Terminal) -> None:
     terminal.keys("qs")
     terminal.wait_for("by name")
@@ -110,6 +112,7 @@ def test_keys_sort_and_q_does_not_end_it(terminal: Terminal) -> None:
     terminal.wait_for("code 0")
 
 
+@pytest.mark.long
 def test_a_killed_console_leaves_the_supervisor_and_a_usable_terminal(
     terminal: Terminal, conn: Connection
 ) -> None:

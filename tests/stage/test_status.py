@@ -285,6 +285,7 @@ def test_a_look_writes_nothing_and_leaves_nothing(conn: Connection, topic: Topic
     assert conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
+@pytest.mark.long
 def test_a_look_waits_for_no_migration(dsn: str, conn: Connection) -> None:
     with psycopg.connect(dsn) as other:
         other.execute("lock table gapless.lease")

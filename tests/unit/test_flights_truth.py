@@ -95,6 +95,7 @@ def test_truth_has_the_figures_of_the_readme() -> None:
         assert figure in readme, figure
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("limit", [None, 0, 1, 460, 1500])
 def test_handlers_reach_the_truth_in_any_order(flights: list[Flight], limit: int | None) -> None:
     chosen = flights[:limit]

@@ -104,6 +104,7 @@ def test_importing_the_settings_does_not_import_yaml() -> None:
 # ---- ranges ----
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("setting", WHOLE, ids=lambda setting: setting.key)
 def test_both_ends_of_every_range(setting) -> None:
     kind = setting.kind

@@ -143,6 +143,7 @@ def test_a_values_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
 # ---- mistakes ----
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -139,6 +139,7 @@ PLAYS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("is_mutant", [False, True], ids=["product", "mutant"])
 @pytest.mark.parametrize("name", PLAYS)
 def test_a_mutant_is_caught_and_the_product_is_clean(

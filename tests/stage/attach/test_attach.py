@@ -246,6 +246,7 @@ class TestWriters:
         fill(box, 3, 3)
         assert everything(box) == [1, 2, 3]
 
+    @pytest.mark.long
     def test_a_busy_table_is_left_alone(self, box: Connection, dsn: str) -> None:
         """The lock is asked for again and again, so that writers never wait long behind it."""
         with writer(dsn, 1):
@@ -259,6 +260,7 @@ class TestWriters:
         attach(box)
         assert everything(box) == [1, 2]
 
+    @pytest.mark.long
     def test_a_table_in_use_is_not_detached(self, box: Connection, dsn: str) -> None:
         attach(box)
         with writer(dsn, 1), pytest.raises(GaplessError, match=r"somebody is using public.box"):

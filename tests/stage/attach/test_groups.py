@@ -180,6 +180,7 @@ def test_a_place_inside_a_transaction(old: Old) -> None:
         place_group(conn, "public.box", "g", dsn=dsn, timeout_s=0)
 
 
+@pytest.mark.long
 def test_the_old_consumer_is_in_the_middle(old: Old) -> None:
     conn, dsn = old.conn, old.dsn
     with connect(dsn, role="old") as busy, busy.transaction():

@@ -92,6 +92,7 @@ def nothing_is_left(conn: Connection) -> None:
     assert conn.execute("select count(*) from gapless.audit").fetchone() == (0,)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("table", "said"), TABLES)
 def test_a_table_that_cannot_be(made: Connection, table: str, said: str) -> None:
     for act in (plan_attachment, attach_table):
@@ -101,6 +102,7 @@ def test_a_table_that_cannot_be(made: Connection, table: str, said: str) -> None
     nothing_is_left(made)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("words", "said"), WORDS)
 def test_words_that_make_no_sense(made: Connection, words: dict, said: str) -> None:
     with pytest.raises(RefusedError, match=said):

@@ -35,6 +35,7 @@ def holds(dsn: str, *locks: tuple[int, int], mode: str = "") -> Iterator[Connect
         yield conn
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.invariant("I11")
 @pytest.mark.parametrize("grant", [(), ("gapless_producer",), ("gapless_consumer",)], ids=str)
 @pytest.mark.parametrize("table", GUARDS)
@@ -95,6 +96,7 @@ def test_who_shows_a_classic_name_does_so_alone(conn: Connection, dsn: str, topi
         assert two.execute("select gapless.show_classic('other')").fetchone() == (True,)
 
 
+@pytest.mark.long
 def test_locks_of_a_fleet_that_are_taken_before_it_starts(role: Role, fleet: Fleet) -> None:
     """All leases, members to come, the role, the sleep: their holders are ended, and it works."""
     lowest = fleet.value("select gapless.next_member_no()")

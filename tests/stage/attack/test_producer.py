@@ -255,6 +255,7 @@ def test_whatever_it_inserts(world: World) -> None:
         assert "may not look" not in finding.text, finding
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("what", "is_refused"),
     [
@@ -292,6 +293,7 @@ def test_what_it_may_and_may_not(world: World, what: str, is_refused: bool) -> N
         assert sequence(other) == 1
 
 
+@pytest.mark.long
 def test_a_transaction_with_many_of_everything_is_bounded(world: World) -> None:
     """20 000 ids that nobody made, 100 000 keys, in one transaction: one run of some seconds."""
     world.producer.execute(

@@ -18,6 +18,7 @@ from stage.capture.tables import kinds, published
 from support.clients import pg_dump, psql
 
 
+@pytest.mark.long
 def test_dumped_and_restored(conn: Connection, dsn: str, empty_dsn: str, topic: Topic) -> None:
     """Tables and columns have other numbers there; names that were changed meet no other column."""
     conn.execute("create table public.t (gone int, id int primary key, was text, n int)")
@@ -36,6 +37,7 @@ def test_dumped_and_restored(conn: Connection, dsn: str, empty_dsn: str, topic: 
     assert list_captures(conn)[0].key == "{id}/{now}"
 
 
+@pytest.mark.long
 def test_the_same_names_after_a_restore(
     conn: Connection, dsn: str, empty_dsn: str, topic: Topic
 ) -> None:

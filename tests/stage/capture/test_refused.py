@@ -79,6 +79,7 @@ def test_tables(made: Connection) -> None:
     _nothing_left(made)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("words", "says", "sqlstate"), WORDS, ids=lambda each: str(each)[:20])
 def test_words(made: Connection, words: dict[str, object], says: str, sqlstate: str) -> None:
     with pytest.raises(RefusedError) as refused:

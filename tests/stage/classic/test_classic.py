@@ -212,6 +212,7 @@ def test_listeners_hear_when_events_have_offsets(billing: Connection, dsn: str) 
     assert payloads(dsn, 'Old ""Bell""', some("outbox")) == []
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("act", "said"),
     [
@@ -290,6 +291,7 @@ def killed(dsn: str, step: str, at: int, *, behind: bool) -> bool:
     return os.waitpid(pid, 0)[1] != 0
 
 
+@pytest.mark.long
 def test_killed_at_every_statement(billing: Connection, dsn: str) -> None:
     """What a step made is there as a whole, or not at all; again, it is there."""
     state = (

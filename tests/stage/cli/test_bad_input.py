@@ -55,6 +55,7 @@ WRONG_WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("words", "says"), WRONG_WORDS, ids=lambda x: None)
 def test_wrong_words(bare, words: list[str | bytes], says: str) -> None:
     """They are refused before anything is connected to."""
@@ -78,6 +79,7 @@ UNKNOWN_NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_unknown_names(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=4)
     for words, says in UNKNOWN_NAMES:

@@ -21,6 +21,7 @@ def orders(conn: psycopg.Connection, topic: Topic) -> psycopg.Connection:
 TABLE = 'public."Order Lines"'
 
 
+@pytest.mark.long
 def test_add_list_mend_remove(gapless, orders: psycopg.Connection) -> None:
     assert gapless("capture").err == (
         "gapless: no table is captured: gapless capture add TABLE TOPIC\n"
@@ -46,6 +47,7 @@ def test_add_list_mend_remove(gapless, orders: psycopg.Connection) -> None:
     assert again == {"table": TABLE, "changed": False}
 
 
+@pytest.mark.long
 def test_doctor_and_status_name_it(gapless, orders: psycopg.Connection) -> None:
     gapless("capture", "add", TABLE, "outbox")
     assert "1 captured table, every change is published" in gapless("doctor").out
@@ -74,6 +76,7 @@ def test_refused_in_one_line(gapless, orders: psycopg.Connection) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_table_in_use_is_left_alone(
     gapless, orders: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def check(gapless) -> tuple[str, str]:
     return found["level"], found["text"]
 
 
+@pytest.mark.long
 def test_a_topic_is_compacted_and_no_longer(gapless, conn: Connection, prices: str) -> None:
     conn.execute("select gapless.compact()")
     assert check(gapless) == ("ok", "1 topic, 1 key kept, 0 events to take in")
@@ -59,6 +60,7 @@ def test_one_of_both(gapless, prices: str) -> None:
     assert "not allowed with" in gapless("topics", "alter", prices, "--compact", "--no-compact").err
 
 
+@pytest.mark.long
 def test_without_anybody_it_waits_and_that_is_said(gapless, conn: Connection, prices: str) -> None:
     (found,) = gapless("status", "--json").json["compactions"]
     assert found["topic"] == prices

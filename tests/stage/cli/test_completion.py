@@ -28,6 +28,7 @@ def completed(script: str, folder: Path, *words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.long
 def test_bash(bare, tmp_path: Path) -> None:
     script = bare("completion", "bash").out
     (tmp_path / "gapless.yml").touch()
@@ -43,6 +44,7 @@ def test_bash(bare, tmp_path: Path) -> None:
     assert offered("topics", "--config", "gap") == ["gapless.yml"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shell", long_but(["bash", "zsh", "fish"], "zsh"))
 def test_every_command_is_there(bare, shell: str) -> None:
     done = bare("completion", shell)

@@ -38,6 +38,7 @@ def next_offset(conn: psycopg.Connection) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 def test_pause_and_resume(gapless, orders) -> None:
     done = gapless("pause", "billing", "--reason", "bad \x1b deploy")
     assert (done.code, done.err, done.out) == (0, "", "paused group billing\n")
@@ -68,6 +69,7 @@ def test_one_partition_as_json(gapless, orders) -> None:
     assert gapless("resume", *where).json["ended_pauses"] == 1
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -122,6 +124,7 @@ def test_a_seek_is_a_dry_run_first(gapless, orders, conn) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_worker_at_work(gapless, orders, conn, dsn) -> None:
     """Refused; with --pause too, when it does not let go in time: then all is as before."""
     with owner(dsn, "billing", require_topic(conn, "orders")):
@@ -155,6 +158,7 @@ def test_interrupted(
     assert (next_offset(conn), paused(conn)) == (1, 1)
 
 
+@pytest.mark.long
 def test_killed(gapless, orders, conn, dsn, start: Callable[..., subprocess.Popen[str]]) -> None:
     """It leaves the pause, and says so where people look; nothing moved; resume ends it."""
     with owner(dsn, "billing", require_topic(conn, "orders")):

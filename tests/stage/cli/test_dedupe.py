@@ -76,6 +76,7 @@ def test_the_window_of_a_topic(gapless) -> None:
     assert windows["orders"] == "1 day 12:00:00"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("verb", ["create", "alter"])
 @pytest.mark.parametrize("age", ["forever", "0s", "7", "-1d", "1.5h", ""])
 def test_a_window_that_cannot_be(gapless, verb: str, age: str) -> None:

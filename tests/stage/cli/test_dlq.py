@@ -54,6 +54,7 @@ def test_list(gapless, letters) -> None:
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "offsets"),
     [
@@ -77,6 +78,7 @@ def test_some(gapless, letters, words, offsets) -> None:
         assert (done.code, done.out, done.err) == (0, "", "gapless: no dead letters\n")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["group", "topic"])
 @pytest.mark.parametrize("verb", [("list",), ("redrive", "--yes"), ("export", "-")])
 def test_a_group_or_topic_that_is_not_there(gapless, letters, conn, verb, kind) -> None:
@@ -88,6 +90,7 @@ def test_a_group_or_topic_that_is_not_there(gapless, letters, conn, verb, kind) 
     assert len(gapless("dlq", "list", "--group", "billing", "--json").json) == 2, "of old"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -235,6 +238,7 @@ def test_discard(gapless, letters, conn) -> None:
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -350,6 +354,7 @@ def test_import_takes_nothing_that_may_have_been_handled(gapless, letters, conn,
     assert states(conn) == {1: "dead", 4: "dead"}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"group": 1}', '"x"'])
 def test_a_broken_line_is_named_and_nothing_is_imported(gapless, letters, conn, line) -> None:
     good = gapless("dlq", "export").lines[0].replace("1.10", "1.20")

@@ -81,6 +81,7 @@ def test_a_wrong_dsn_is_bad_input(bare) -> None:
     assert "not a connection string" in bare("doctor", "--dsn", "what is this").complaint()
 
 
+@pytest.mark.long
 def test_a_log_that_stands_still(gapless, conn) -> None:
     ensure_topic(conn, "orders", partitions=2)
     gapless("groups", "create", "g", "orders")
@@ -108,6 +109,7 @@ def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch
     assert "when it is full no NOTIFY commits" in found[0].text
 
 
+@pytest.mark.long
 def test_events_that_nobody_moves(gapless, conn) -> None:
     ensure_topic(conn, "orders", partitions=2)
     insert = "insert into gapless.outbox_message_t (topic_id, created_ts) values (%s, now() - %s)"

@@ -103,6 +103,7 @@ BY_HAND = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("what", "code"), [(w, c) for w, c in table().items() if w not in BY_HAND | set(ELSEWHERE)]
 )
@@ -177,6 +178,7 @@ def test_one_address_of_several_that_may_let_us_in() -> None:
     assert cannot_connect("host=a,b", psycopg.OperationalError(both)).exit_code == 3
 
 
+@pytest.mark.long
 def test_what_the_database_refuses(
     bare, doing: Doing, empty_dsn: str, server_dsn: str, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def filters_of(conn: psycopg.Connection) -> list[Any]:
     return conn.execute(every).fetchall()
 
 
+@pytest.mark.long
 def test_shown_set_and_cleared(gapless: Any, conn: psycopg.Connection, billing: None) -> None:
     none = gapless("groups", "filter", "billing")
     assert (none.code, none.out) == (0, "")
@@ -58,6 +59,7 @@ def test_shown_set_and_cleared(gapless: Any, conn: psycopg.Connection, billing: 
     assert filters_of(conn) == []
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -136,6 +138,7 @@ class TestTail:
         assert len(newest) == 2
         assert all(n % 3 == 1 for n in newest)
 
+    @pytest.mark.writes_nothing
     @pytest.mark.parametrize(
         ("words", "says"),
         [
@@ -231,6 +234,7 @@ class TestFigures:
         taking = library.handler(topic="orders", group="billing", where="$.n > 5")
         drain(dsn, taking(lambda unit, conn: None))
 
+    @pytest.mark.long
     def test_status_and_doctor_name_the_group(self, gapless: Any) -> None:
         (each,) = gapless("status", "--json").json["filters"]
         assert (each["group"], each["topic"], each["takes"]) == (

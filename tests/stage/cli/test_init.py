@@ -38,6 +38,7 @@ def test_init_says_what_it_did_and_then_nothing(empty, empty_dsn: str) -> None:
         require_schema(conn)
 
 
+@pytest.mark.long
 def test_init_makes_a_topic_for_a_configuration_that_asks_for_one(empty, tmp_path) -> None:
     """Whatever it is asked by: a key of the file, a value, the environment, a flag."""
     assert "topic" not in empty("init").out
@@ -57,6 +58,7 @@ def test_init_makes_a_topic_for_a_configuration_that_asks_for_one(empty, tmp_pat
     assert empty("init", "--partitions", "3", GAPLESS_TOPIC="more").out == made("more", 3, "s")
 
 
+@pytest.mark.long
 def test_init_upgrades_what_changed(empty, empty_dsn: str) -> None:
     empty("init")
     with psycopg.connect(empty_dsn) as conn:
@@ -68,6 +70,7 @@ def test_init_upgrades_what_changed(empty, empty_dsn: str) -> None:
     assert empty("topics").code == 0
 
 
+@pytest.mark.long
 def test_init_with_a_number_of_partitions(empty, tmp_path) -> None:
     assert "with 3 partitions" in empty("init", "--partitions", "3").out
     assert "nothing to do" in empty("init").out  # the default asks for nothing
@@ -80,6 +83,7 @@ def test_init_with_a_number_of_partitions(empty, tmp_path) -> None:
     assert "has 3" in empty("init", DB_EVENT_CONSUMER_TOTALPARTITIONS="4").complaint()
 
 
+@pytest.mark.long
 def test_init_refuses_before_it_changes_anything(empty, empty_dsn: str) -> None:
     empty("init", "--partitions", "3")
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
@@ -89,6 +93,7 @@ def test_init_refuses_before_it_changes_anything(empty, empty_dsn: str) -> None:
     assert row == ("x",)
 
 
+@pytest.mark.long
 def test_init_takes_the_chunks_of_the_configuration(empty, tmp_path, empty_dsn: str) -> None:
     config = tmp_path / "gapless.yml"
     config.write_text("chunkEvents: 20000\nchunksAhead: 4\n")
@@ -99,6 +104,7 @@ def test_init_takes_the_chunks_of_the_configuration(empty, tmp_path, empty_dsn: 
     assert row == (20000, 4)
 
 
+@pytest.mark.long
 def test_init_sql_is_what_init_would_run(empty, empty_dsn: str) -> None:
     script = empty("init", "--sql")
     assert (script.code, script.err) == (0, "")
@@ -111,6 +117,7 @@ def test_init_sql_is_what_init_would_run(empty, empty_dsn: str) -> None:
     assert "made 3 chunks" in empty("init").out
 
 
+@pytest.mark.long
 def test_init_of_two_at_once(start, empty_dsn: str) -> None:
     processes = [start("init", "--partitions", "8", "--dsn", empty_dsn) for _ in range(2)]
     ended = [process.communicate(timeout=60) for process in processes]
@@ -120,6 +127,7 @@ def test_init_of_two_at_once(start, empty_dsn: str) -> None:
     assert both.count("migrations") == 1
 
 
+@pytest.mark.long
 def test_one_of_two_at_once_has_made_the_topic(start, empty, empty_dsn: str) -> None:
     empty("init")
     with psycopg.connect(empty_dsn) as conn:
@@ -170,6 +178,7 @@ def test_uninstall_removes_everything(gapless, conn) -> None:
     assert gapless("init").code == 0
 
 
+@pytest.mark.long
 def test_uninstall_asks_for_the_name(conn, dsn: str) -> None:
     assert _answer(dsn, "no") == 2
     assert conn.execute("select to_regnamespace('gapless') is null").fetchone() == (False,)

@@ -23,6 +23,7 @@ def test_help_lists_every_command(bare) -> None:
     assert "cannot be loaded" not in done.out
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(bare, command: str) -> None:
     done = bare(command, "--help")
@@ -137,6 +138,7 @@ def test_output_that_the_terminal_cannot_show_is_escaped(gapless) -> None:
     assert r"\xe9" in done.out
 
 
+@pytest.mark.long
 def test_tables_on_a_terminal(conn, dsn: str) -> None:
     """On a terminal there is colour, unless NO_COLOR; and never when it is not one."""
     from gapless.log.topics import ensure_topic

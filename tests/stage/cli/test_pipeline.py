@@ -37,6 +37,7 @@ def abandoned(conn: Connection, gapless: Gapless) -> Connection:
     return conn
 
 
+@pytest.mark.long
 def test_one_that_failed_is_named_with_what_frees_its_events(
     gapless: Gapless, abandoned: Connection
 ) -> None:
@@ -94,6 +95,7 @@ def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -
     assert [row["name"] for row in gapless("pipeline", "status", "--json").json] == ["cold"]
 
 
+@pytest.mark.long
 def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> None:
     from gapless.spark.pipeline.table import _stage
 
@@ -120,6 +122,7 @@ def test_a_wrong_conf_is_one_line(gapless: Gapless, said: str, why: str) -> None
     assert refused.endswith(why)
 
 
+@pytest.mark.long
 def test_handlers_take_a_conf_as_well(gapless: Gapless) -> None:
     """And refuse what is for Spark where they do not run on it: it would count for nothing."""
     spark = ("run", "app.py", "--engine", "spark", "--conf", "shuffle.partitions=3")

@@ -46,6 +46,7 @@ def test_a_producer_that_waits_is_refused_before_it_publishes(bare, role, conn) 
     assert conn.execute("select count(*) from gapless.outbox_message_t").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_a_consumer(bare, role) -> None:
     dsn = role("gapless_consumer")
     for words in (
@@ -79,6 +80,7 @@ def test_doctor_of_a_role_without_any_right(bare, role) -> None:
     assert "grant it gapless_consumer" in done.json["checks"][-1]["remedy"]
 
 
+@pytest.mark.long
 def test_an_owner_that_is_no_superuser(bare, role, empty_dsn: str) -> None:
     """A plain role that owns its database installs everything but the roles that exist already."""
     import psycopg

@@ -145,6 +145,7 @@ BAD_LINES = [
 ]
 
 
+@pytest.mark.long
 def test_a_bad_line_is_named(gapless, conn, orders) -> None:
     good = b'{"payload": 1}\n'
     for published, (line, says) in enumerate(BAD_LINES, start=1):
@@ -181,6 +182,7 @@ def test_wait_gives_offsets_when_no_sequencer_is_there(gapless, conn, orders) ->
     assert conn.execute("select sum(events) from gapless.topics").fetchone() == (3,)
 
 
+@pytest.mark.long
 def test_wait_leaves_the_work_to_an_active_sequencer(start, conn, orders) -> None:
     """It waits for the session that has the role, and does not do its work."""
     conn.execute("select pg_advisory_lock(7427001, 3)")

@@ -69,6 +69,7 @@ def test_a_dead_letter_is_a_failure(start, conn, queue: Queue) -> None:
     assert "group sender has dead letters of 1 transaction of it" in process.stderr.read()
 
 
+@pytest.mark.long
 def test_a_timeout_is_a_failure_and_the_event_stays(gapless, conn, queue: Queue) -> None:
     done = gapless("publish", "mails", "1", "--wait", "group:sender", "--timeout", "1")
     assert done.code == 1

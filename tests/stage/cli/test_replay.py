@@ -79,6 +79,7 @@ def test_all_of_a_topic(gapless, orders, conn) -> None:
     assert value(conn, "select count(*) from gapless.consumer_group") == 1
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "offsets"),
     [
@@ -97,6 +98,7 @@ def test_a_range(gapless, orders, conn, words, offsets) -> None:
     assert value(conn, OFFSETS, 1) is None
 
 
+@pytest.mark.long
 def test_what_fails_is_kept(gapless, orders, conn) -> None:
     more(conn, orders[0], "refuse", 2)
     done = gapless("replay", APP, "--name", "again", "--batch-size", "3", "--yes")
@@ -139,6 +141,7 @@ def test_interrupted_and_continued(
     assert value(conn, OFFSETS, 1) == list(range(1, 11))
 
 
+@pytest.mark.long
 def test_a_unit_that_kills_is_found(
     gapless, orders, conn, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -174,6 +177,7 @@ def test_two_share_the_partitions(
     assert gapless("replay", APP, "--continue", "r").out == "replayed 220 events: all handled\n"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -296,6 +300,7 @@ def test_the_preview_as_json(gapless, orders, conn, untouched) -> None:
     untouched()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("words", [(), ("--yes",), ("--dry-run",), ("--continue", "r")])
 @pytest.mark.parametrize("how", ["decorator", "environment", "file"])
 def test_what_is_at_least_once_is_refused(gapless, untouched, tmp_path, words, how) -> None:
@@ -369,6 +374,7 @@ def test_a_dry_run_shows_the_first_failures(gapless, orders, conn, untouched) ->
     untouched()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_dry_run_that_is_ended_leaves_nothing(
     gapless, orders, conn, untouched, start: Callable[..., subprocess.Popen[str]], number

@@ -31,6 +31,7 @@ def chunks(conn: Connection) -> Connection:
     return conn
 
 
+@pytest.mark.long
 def test_what_goes_is_shown_and_then_dropped(gapless: Gapless, chunks: Connection) -> None:
     done = gapless("topics", "alter", "orders", "--retention", "7d")
     assert done.out == "topic orders keeps its events for 7d, at least\n"
@@ -63,6 +64,7 @@ def _tail(gapless: Gapless) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 def test_doctor_and_status_say_for_whom_a_chunk_stays(gapless: Gapless, chunks: Connection) -> None:
     gapless("groups", "create", "slow", "orders")
     gapless("topics", "alter", "orders", "--retention", "7d", "--archive", "cold")
@@ -91,6 +93,7 @@ def test_retention_of_a_new_topic(gapless: Gapless, conn: Connection) -> None:
     assert (found["a"], found["b"], found["c"]) == ("1 day 12:00:00", "00:01:00", "forever")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", ["7", "0d", "-1d", "d", "1 week", "99999999d"])
 def test_bad_ages_are_refused(gapless: Gapless, chunks: Connection, text: str) -> None:
     refused = gapless("topics", "alter", "orders", f"--retention={text}").complaint()

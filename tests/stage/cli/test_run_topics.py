@@ -86,6 +86,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out + err
 
 
+@pytest.mark.long
 def test_a_topic_that_nobody_made_is_refused(gapless, conn, app) -> None:
     ensure_topic(conn, "orders", partitions=2)
     there = topics(conn)
@@ -126,6 +127,7 @@ def test_a_topic_is_made_on_request_and_the_log_says_so(
     assert "created topic" not in ended(process)
 
 
+@pytest.mark.long
 def test_a_handler_that_names_no_topic_gets_that_of_the_settings(
     gapless, start: Start, conn, app
 ) -> None:
@@ -153,6 +155,7 @@ def test_a_test_gives_it_the_default(dsn: str, conn, app) -> None:
     handles(conn, "k")
 
 
+@pytest.mark.long
 def test_init_and_then_light_portals_file(bare, start: Start, empty_dsn: str, app, config) -> None:
     """Another topic may have been made meanwhile: id 1 stays that of the outbox."""
     env = {"GAPLESS_DSN": empty_dsn}
@@ -170,6 +173,7 @@ def test_init_and_then_light_portals_file(bare, start: Start, empty_dsn: str, ap
         assert bare("init", *words, **env).out.startswith("nothing to do: "), words
 
 
+@pytest.mark.long
 def test_light_portals_file_and_then_init(bare, start: Start, empty_dsn: str, app, config) -> None:
     env = {"GAPLESS_DSN": empty_dsn}
     assert "run gapless init" in bare("run", f"{app}:unnamed", *config, **env).complaint_last()
@@ -184,6 +188,7 @@ def test_light_portals_file_and_then_init(bare, start: Start, empty_dsn: str, ap
         assert "created topic" not in ended(process)
 
 
+@pytest.mark.long
 def test_what_was_published_before_anybody_made_the_outbox(
     gapless, start: Start, conn, app, config
 ) -> None:
@@ -198,6 +203,7 @@ def test_what_was_published_before_anybody_made_the_outbox(
     ended(process)
 
 
+@pytest.mark.long
 def test_a_schema_that_goes_away_is_not_made_anew(gapless, start: Start, conn, app) -> None:
     """Who made topics at its start makes none when it comes back."""
     process = start("run", f"{app}:mistaken", "--create-topics")

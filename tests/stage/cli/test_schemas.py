@@ -26,6 +26,7 @@ def files(tmp_path: Path, conn: psycopg.Connection) -> Any:
     return write
 
 
+@pytest.mark.long
 def test_the_life_of_a_schema(gapless: Any, files: Any) -> None:
     assert "no schemas: " in gapless("schemas").err
     one = files(OPEN)

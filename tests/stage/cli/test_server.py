@@ -39,6 +39,7 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_server(bare, home: Path) -> None:
     def server(*words: str):

@@ -21,6 +21,7 @@ def mails(gapless: Any, conn: psycopg.Connection) -> None:
     gapless("groups", "create", "mails", "orders")
 
 
+@pytest.mark.long
 def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
     none = gapless("subscriptions", "list", "mails")
     assert (none.code, none.out) == (0, "")
@@ -42,6 +43,7 @@ def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
     assert "nothing to do" in gapless("subscriptions", "remove", "mails", "ann").out
 
 
+@pytest.mark.long
 def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> None:
     def found() -> tuple[str, str]:
         every = gapless("doctor", "--json").json["checks"]
@@ -56,6 +58,7 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
     assert found() == ("warning", "mails/orders has none left, and takes no event")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -135,6 +138,7 @@ def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:
             conn.execute(ask)
 
 
+@pytest.mark.long
 def test_sql_condition_is_stopped_named_mended_and_resumed(
     gapless: Any, mails: None, conn: psycopg.Connection
 ) -> None:

@@ -108,6 +108,7 @@ def test_nothing_in_an_event_drives_the_terminal(gapless, conn, orders) -> None:
         assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(out)
 
 
+@pytest.mark.long
 def test_lines_are_cut_to_the_terminal(conn, dsn: str, orders) -> None:
     publish(conn, "orders", "é" * 5000)
     publish(conn, "orders", "漢" * 5000)
@@ -134,6 +135,7 @@ def give_up_to_a_sequencer(conn: psycopg.Connection) -> None:
     assert sequence(conn) in {0, 1}
 
 
+@pytest.mark.long
 def test_follow_misses_nothing_of_a_fast_log(conn, dsn: str, orders, start) -> None:
     process = start("tail", "orders", "-f", "-n", "0", "--json")
     wait_for_listen(conn)
@@ -161,6 +163,7 @@ def test_follow_stops_after_n(gapless, filled) -> None:
     assert len(seen) == 7
 
 
+@pytest.mark.long
 def test_memory_is_bounded(conn, orders) -> None:
     """Slices get smaller while events are large."""
     for _ in range(12):

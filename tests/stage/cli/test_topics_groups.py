@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -98,6 +99,7 @@ def test_status(gapless, conn: psycopg.Connection) -> None:
     assert "CURRENT-OFFSET" in done.out
 
 
+@pytest.mark.long
 def test_alter_a_topic(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=4)
     gapless("groups", "create", "billing", "orders")

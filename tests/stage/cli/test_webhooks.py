@@ -22,6 +22,7 @@ def server() -> Iterator[Server]:
         yield made
 
 
+@pytest.mark.long
 def test_add_list_pause_remove(gapless, topic: Topic) -> None:
     assert "no webhook yet" in gapless("webhooks").err + gapless("webhooks").out
     made = gapless(*ADD, URL, "--secret", "env:HOOK", "--type", "order.*", "--rate", "5", "--json")
@@ -38,6 +39,7 @@ def test_add_list_pause_remove(gapless, topic: Topic) -> None:
     assert gapless("webhooks", "--json").json == []
 
 
+@pytest.mark.long
 def test_one_that_shares_a_group(gapless, topic: Topic, conn: Connection) -> None:
     words = (*ADD, "https://shop.example/hooks", "--secret", "env:HOOK", "--shared")
     given = ("--match", '{"shop": "$.shop"}', "--params", '{"shop": 1}')
@@ -56,6 +58,7 @@ def test_one_that_shares_a_group(gapless, topic: Topic, conn: Connection) -> Non
     assert gapless("webhooks", "remove", "shop").out == "removed shop\n"
 
 
+@pytest.mark.long
 def test_test_says_what_the_endpoint_answered(gapless, server: Server, topic: Topic) -> None:
     gapless(*ADD, f"{server.url}/x", "--secret", "env:HOOK", "--allow-http")
     where = {"HOOK": SECRET, "GAPLESS_WEBHOOKALLOW": "127.0.0.1"}
@@ -71,6 +74,7 @@ def test_test_says_what_the_endpoint_answered(gapless, server: Server, topic: To
     assert SECRET not in str((failed, without, private))
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -93,6 +97,7 @@ def test_what_is_wrong_is_said_in_a_line(gapless, topic: Topic, words, says: str
     assert SECRET not in done.err
 
 
+@pytest.mark.long
 def test_settings_that_do_not_fit_are_refused_before_it_starts(gapless, topic: Topic) -> None:
     wrong = gapless("run", "--webhooks", GAPLESS_WEBHOOKALLOW="here").complaint()
     assert "webhookAllow" in wrong

@@ -649,6 +649,7 @@ def test_a_late_batch_of_an_owner_before_is_waited_for_by_nobody(
     assert one.offsets() == [1]
 
 
+@pytest.mark.long
 def test_a_deadline_is_renewed_by_whatever_is_said(clients: Clients) -> None:
     clients.publish("a", "b", "c")
     one = clients.join("10 s")

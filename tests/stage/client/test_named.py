@@ -186,6 +186,7 @@ def test_a_commit_that_was_prepared_is_named_and_can_be_ended(
     assert one.offsets() == [1]  # what was handed out before comes again, alone
 
 
+@pytest.mark.long
 def test_what_a_producer_prepared_is_in_nobody_s_way(
     clients: Clients, conn: Connection, left: str
 ) -> None:

@@ -64,6 +64,7 @@ def upto(group: Group) -> Any:
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("batch_size", [1, 2, 100])
 @pytest.mark.parametrize("dropped", [False, True], ids=["log", "dropped"])
 def test_it_reads_the_latest_of_each_key_and_then_the_log(
@@ -228,6 +229,7 @@ def test_what_fails_is_set_aside_with_its_event_though_the_log_has_it_no_more(
     group.conn.close()
 
 
+@pytest.mark.long
 def test_at_least_once_handlers_begin_so_too(kept: Kept) -> None:
     kept.put(*[(key, n) for n in range(2) for key in KEYS])
     kept.compact()

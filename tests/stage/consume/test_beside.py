@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from gapless.consume.drive import Driver
 from gapless.consume.outside.beside import AT_A_TIME
 from gapless.consume.unit import Unit
@@ -64,6 +66,7 @@ def test_one_that_waits_holds_up_neither_the_log_nor_another(world: World, group
     assert group.states() == {}
 
 
+@pytest.mark.long
 def test_so_many_at_a_time_and_each_attempt_counts(world: World, group: Group) -> None:
     _waiting(world, group, AT_A_TIME + 8)
     lock, now, most = threading.Lock(), 0, 0
@@ -84,6 +87,7 @@ def test_so_many_at_a_time_and_each_attempt_counts(world: World, group: Group) -
     assert group.letters_have("exception").pop().endswith("attempt 4")
 
 
+@pytest.mark.long
 def test_what_may_have_killed_a_worker_is_called_alone(world: World, group: Group) -> None:
     _waiting(world, group, 6)
     world.conn.execute("update gapless.dead_letter set crashes = 1 where first_offset in (2, 5)")

@@ -180,6 +180,7 @@ FIRSTS = [1, 2, 4, 5, 6, 8, 9, 10, 12]
 
 @pytest.mark.usefixtures("orders")
 class TestUnits:
+    @pytest.mark.few(6)
     @pytest.mark.parametrize("batch_size", BATCH_SIZES)
     def test_each_is_a_unit_of_its_own(
         self, group: Group, below: World, way: Callable[..., None], batch_size: int
@@ -190,6 +191,7 @@ class TestUnits:
         assert [first for first, _ in found] == FIRSTS
         assert all(payload == {"n": first} for first, unit in found for payload in unit)
 
+    @pytest.mark.few(3)
     def test_behind_with_units_read_ahead(
         self, world: World, group: Group, below: World, way: Callable[..., None]
     ) -> None:
@@ -201,6 +203,7 @@ class TestUnits:
         group.assert_all_once(72)
         assert [first for first, _ in by_cause(below)] == [*FIRSTS, *range(13, 73)]
 
+    @pytest.mark.few(6)
     @pytest.mark.parametrize("failing", [{2}, {1, 12}, {4, 5, 6, 8}, set(FIRSTS)], ids=str)
     def test_beside_units_that_fail(
         self, group: Group, below: World, way: Callable[..., None], failing: set[int]
@@ -212,6 +215,7 @@ class TestUnits:
             first for first in FIRSTS if first not in failing
         ]
 
+    @pytest.mark.few(3)
     def test_when_it_is_handled_again(
         self, world: World, group: Group, below: World, way: Callable[..., None]
     ) -> None:
@@ -284,6 +288,7 @@ class TestUnits:
 
 @pytest.mark.usefixtures("orders")
 class TestWhatIsKnown:
+    @pytest.mark.few(3)
     def test_the_cause_and_the_correlation(
         self, world: World, group: Group, below: World, way: Callable[..., None]
     ) -> None:

@@ -102,6 +102,7 @@ class TestUnitsAreNeverCut:
         world.units(50, 1)
         assert group.step(batch_size=94).events == 143
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("batch_size", [1, 150, 200, 201, 1000])
     def test_units_across_segments(self, world: World, group: Group, batch_size: int) -> None:
         sizes = (199, 1, 1, 200, 205, 400, 1000, 1, 650, 2)

@@ -475,6 +475,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:30])
 def test_what_is_refused(world: World, group: Group, text: str) -> None:
     """Each with one sentence; nothing of it is left, and nothing was run."""

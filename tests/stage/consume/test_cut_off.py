@@ -86,6 +86,7 @@ KEEPS_UP = ["claim", "commit"]
 IS_BEHIND = ["claim", "fetch", "commit"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("answers", "last"),
     [(answers, last) for answers in (KEEPS_UP, IS_BEHIND) for last in answers],

@@ -151,6 +151,7 @@ CALLS = {
 
 
 class TestNeighbours:
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("pattern", PATTERNS)
     def test_stay_in_order(self, world: World, group: Group, pattern: str) -> None:
         world.units(*[1] * 100)
@@ -200,6 +201,7 @@ class TestNeighbours:
         group.assert_all_once(10)
         assert list(group.letters()) == [3, 8]
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("units_per_commit", [1, 2, 64])
     @pytest.mark.parametrize("failing", [{1}, {150}, set(range(1, 301, 50))])
     def test_never_more_subtransactions_than_shared_memory_holds(

@@ -73,6 +73,7 @@ SQLSTATES = {orphan: "23503", same_rank: "23505", too_much: "23514"}
 
 @pytest.mark.usefixtures("tables")
 class TestOneUnit:
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("failing", [{1}, {10}, {5}, {3, 4, 9}, set(range(1, 11))], ids=str)
     def test_is_dead_and_the_others_stay(
         self,

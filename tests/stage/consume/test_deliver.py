@@ -334,6 +334,7 @@ class TestParkedAhead:
         assert max(parked) <= 2, "a turn, which is a sign of life, is short"
 
 
+@pytest.mark.long
 def test_one_slow_call_does_not_keep_the_others_waiting(world: World, group: Group) -> None:
     """However many: no window has to end before more of the log is taken."""
     others = 600
@@ -566,6 +567,7 @@ def test_it_takes_one_argument() -> None:
         gapless.handler(topic=TOPIC, delivery="at-least-once")(lambda unit, conn: None)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("point", ["deliver.noted", "deliver.called"])
 @pytest.mark.parametrize("nth", [1, 2, 5])
 def test_interrupted_anywhere_nothing_is_lost(

@@ -12,6 +12,7 @@ from stage.consume.hostile import HOSTILE
 from stage.consume.world import World, make_handler
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_is_stored(shared_world: World, name: str) -> None:
     world = shared_world.another_topic()

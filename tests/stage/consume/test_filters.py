@@ -95,6 +95,7 @@ UNITS: Filled = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
 @pytest.mark.parametrize("alone", [False, True])
 def test_handler_gets_what_matches_of_whole_units(
@@ -342,6 +343,7 @@ class TestFailures:
         assert calls.seen[-1] == [6]
         assert group.effects() == [1, 8, 6]
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("units_per_commit", [1, 3, 64])
     @pytest.mark.parametrize("batch", [False, True])
     def test_only_those_that_fail_are_set_aside(
@@ -643,6 +645,7 @@ def act(draw: Random, calls: Calls, reader: Reader, offset: int) -> list[list[st
     return more
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_histories(world: World, group: Group, seed: int) -> None:
     """Drawn: units, filters, batch sizes, failures, when the sequencer runs. Each event once, or passed."""

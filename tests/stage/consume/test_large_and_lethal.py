@@ -49,6 +49,7 @@ class TestLarge:
         world.conn.execute(INSERT, [world.topic.topic_id, EVENTS])
         assert sequence(world.conn) == EVENTS
 
+    @pytest.mark.long
     @pytest.mark.slow
     @pytest.mark.parametrize("mode", long_but(["stream", "refuse"], "stream"))
     @pytest.mark.usefixtures("one_big_unit")

@@ -132,6 +132,7 @@ MISDEEDS: dict[str, tuple[Misdeed, str]] = {
 
 @pytest.mark.invariant("I6")
 class TestDeadLetter:
+    @pytest.mark.few(10)
     @pytest.mark.parametrize("name", MISDEEDS)
     @pytest.mark.parametrize("batch_size", [1, 100])
     def test_says_what_it_did(self, world: World, group: Group, name: str, batch_size: int) -> None:
@@ -255,6 +256,7 @@ DEEDS: dict[str, Misdeed] = {
 
 
 class TestAllowed:
+    @pytest.mark.few(6)
     @pytest.mark.parametrize("name", DEEDS)
     @pytest.mark.parametrize("failing", [set(), {4}], ids=["fast path", "careful path"])
     @pytest.mark.filterwarnings("ignore:.*was deleted while still open:ResourceWarning")

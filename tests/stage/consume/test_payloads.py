@@ -73,6 +73,7 @@ def shop(dsn: str) -> str:
 
 @pytest.mark.parametrize("kind", TYPES)
 class TestEachKind:
+    @pytest.mark.few(3)
     def test_it_comes_in_as_it_went_out(self, shop: str, conn: Connection, kind: str) -> None:
         wanted, value = TYPES[kind]
         gapless.publish(conn, "orders", value, key="x")
@@ -85,6 +86,7 @@ class TestEachKind:
         assert testing.drain(shop, bill).dead == 0
         assert seen == [("x", value)]
 
+    @pytest.mark.few(3)
     def test_what_does_not_decode_is_a_dead_letter_with_the_path(
         self, shop: str, conn: Connection, kind: str
     ) -> None:

@@ -237,6 +237,7 @@ def held_snapshot(dsn: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["claim", "claim_events", "claim_ahead"])
 @pytest.mark.usefixtures("one_batch_a_step")
 def test_claims_stay_flat_while_a_snapshot_is_held(world: World, read: Ahead, name: str) -> None:

@@ -63,6 +63,7 @@ def setter(group: Group, statement: str, only: set[int] | None = None) -> Any:
     return make_handler(handle)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("failing", [set(), {4}], ids=["fast path", "careful path"])
 def test_the_next_unit_sees_nothing_of_it(
@@ -103,6 +104,7 @@ def test_a_large_unit_is_set_aside_although_a_neighbour_left_little_time(
     assert len(group.letters()) == large + base
 
 
+@pytest.mark.long
 def test_a_large_unit_is_set_aside_whatever_statements_of_handlers_may_take(
     world: World, group: Group
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_batch_handler(world: World, group: Group) -> None:
     assert in_force(group.conn) == before
 
 
+@pytest.mark.long
 def test_a_unit_that_was_set_aside(world: World, group: Group) -> None:
     world.units(1, 1, 1)
     before = in_force(group.conn)

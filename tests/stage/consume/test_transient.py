@@ -163,6 +163,7 @@ STATES = "40001 40P01 55P03 55006 08006 08003 57P01 57P03 58030 25006"
 
 
 class TestFromTheHandler:
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("name", TROUBLES)
     @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
     def test_leaves_the_step_and_nothing_is_dead(
@@ -323,6 +324,7 @@ class TestCancelled:
         group.assert_all_once(5)
         assert group.letters() == {}
 
+    @pytest.mark.long
     def test_a_unit_that_is_redriven(self, world: World, group: Group) -> None:
         world.units(1)
 
@@ -354,6 +356,7 @@ UNREADY = "42501 42P01 42703 42883 3F000 53100 53200 53300 28000"
 class TestUnready:
     """The database is not as the handler expects it: a driver with patience waits for it first."""
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("sqlstate", UNREADY.split())
     @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
     def test_it_is_waited_for_and_nothing_is_dead(
@@ -416,6 +419,7 @@ class TestUnready:
             group.step(handler, policy=Policy(on_failure="block"), patience=Patience())
         assert not isinstance(caught.value, UnreadyError)
 
+    @pytest.mark.long
     def test_a_unit_that_was_set_aside_waits_too(self, world: World, group: Group) -> None:
         world.units(1)
 

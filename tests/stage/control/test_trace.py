@@ -235,6 +235,7 @@ class TestBatches:
 class TestHostile:
     """Whoever may insert may write any cause, correlation and transaction_id."""
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize(
         "cause",
         [
@@ -342,6 +343,7 @@ class TestHostile:
         assert middle[0]["first_offset"] == 1
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     "text",
     [

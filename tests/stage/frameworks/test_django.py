@@ -301,6 +301,7 @@ def states() -> list[tuple[Any, ...]]:
 
 
 class TestAdmin:
+    @pytest.mark.long
     def test_it_shows_what_was_set_aside(self, site: Client) -> None:
         listed = site.get(LIST).content.decode()
         assert PLACE in listed
@@ -312,16 +313,19 @@ class TestAdmin:
         assert "ValueError" in shown
         assert "&quot;key&quot;: &quot;AA&quot;" in shown
 
+    @pytest.mark.long
     def test_redrive(self, site: Client) -> None:
         assert "1 units: asked" in act(site, "redrive")
         assert states() == [("waiting", "ada", None), ("dead", None, None)]
 
+    @pytest.mark.long
     def test_discard_wants_a_reason(self, site: Client) -> None:
         assert "must say something" in act(site, "discard")
         assert states()[0][0] == "dead"
         assert "1 units: discarded" in act(site, "discard", reason="a test")
         assert states() == [("discarded", "ada", "a test"), ("dead", None, None)]
 
+    @pytest.mark.long
     def test_each_has_its_permission(self, site: Client) -> None:
         from django.contrib.auth.models import Permission, User
 

@@ -44,6 +44,7 @@ def ask(gateway: Client, way: Way, headers: dict[str, str]) -> int:
     return done.status_code
 
 
+@pytest.mark.long
 def test_every_route_with_every_scope(locked: Client, conn: Connection) -> None:
     """The matrix: a scope opens what it names, and nothing else."""
     keys = {scope: ops.create_key(conn, scope, [scope]).key for scope in SCOPES}
@@ -172,6 +173,7 @@ def test_without_operate_there_is_no_operator(open_gateway: Open, orders: Topic)
             assert ask(open_gateway(), way, {}) == 403
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command(gapless, serve: Serve, orders: Topic) -> None:
     assert "no keys" in gapless("keys").err

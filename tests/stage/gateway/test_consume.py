@@ -112,6 +112,7 @@ def test_a_range_that_is_none(gateway: Client, conn: Connection) -> None:
     assert gone["first_offset"] == 3
 
 
+@pytest.mark.long
 def test_large_events_are_not_all_read_at_once(gateway: Client, conn: Connection) -> None:
     for _ in range(12):
         publish(conn, "orders", "x" * 900_000, key="a")

@@ -15,6 +15,7 @@ HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n
 OK = b'{"payload": 1}'
 
 
+@pytest.mark.long
 def test_heads_that_are_none(gateway: Client) -> None:
     many = b"".join(b"X-%d: y\r\n" % n for n in range(100_000))
     cases: list[tuple[bytes, ...]] = [

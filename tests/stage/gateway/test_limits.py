@@ -41,6 +41,7 @@ def drip(sock: socket.socket, each: bytes, parts_max: int) -> bytes:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("begun", [b"GET /", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"])
 def test_a_head_that_comes_slowly(gateway: Client, monkeypatch, begun: bytes) -> None:
     monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
@@ -51,6 +52,7 @@ def test_a_head_that_comes_slowly(gateway: Client, monkeypatch, begun: bytes) ->
     assert gateway.get("/healthz").status_code == 200
 
 
+@pytest.mark.long
 def test_a_second_head_that_comes_slowly(gateway: Client, monkeypatch) -> None:
     """After a request that was answered: its clock is another."""
     with connected(gateway) as sock:
@@ -61,6 +63,7 @@ def test_a_second_head_that_comes_slowly(gateway: Client, monkeypatch) -> None:
         assert b"408" in drip(sock, b"a", 400)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"])
 def test_empty_lines_before_a_request(gateway: Client, monkeypatch, before: bytes) -> None:
     """They are allowed, and no way to stay."""
@@ -71,6 +74,7 @@ def test_empty_lines_before_a_request(gateway: Client, monkeypatch, before: byte
     assert found.count(b"HTTP/1.1 ") == bool(before)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("head", "more"),
     [
@@ -112,6 +116,7 @@ def test_an_upgrade_that_is_offered(gateway: Client) -> None:
     assert found.count(b"HTTP/1.1 200") == 1
 
 
+@pytest.mark.long
 def test_two_heads_at_once_the_second_never_ends(gateway: Client, monkeypatch) -> None:
     monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
     with connected(gateway) as sock:
@@ -130,6 +135,7 @@ def test_nothing_at_all(gateway: Client, monkeypatch) -> None:
         assert sock.recv(100) == b""
 
 
+@pytest.mark.long
 def test_a_body_that_nobody_reads(gateway: Client, monkeypatch) -> None:
     """The answer is there at once; whoever sends on, slowly, is cut off."""
     monkeypatch.setattr(connection, "UNREAD_S_MAX", 1.0)

@@ -76,6 +76,7 @@ def test_a_payload_is_given_as_it_was_written(mails: Client, conn: Connection) -
     assert found.text.count('"receipt"') == len(AS_WRITTEN)
 
 
+@pytest.mark.long
 def test_an_event_comes_back(mails: Client, conn: Connection) -> None:
     mails.publish("a")
     (first,) = take(mails)
@@ -95,6 +96,7 @@ def test_an_event_comes_back(mails: Client, conn: Connection) -> None:
     assert (row[0], "bad address" in row[1]) == ("dead", True)
 
 
+@pytest.mark.long
 def test_a_take_waits_and_holds_no_session(mails: Client) -> None:
     """More wait than there are sessions, and yet a publish gets through and wakes one."""
     found: list[list[dict[str, Any]]] = []

@@ -49,6 +49,7 @@ def test_every_route_is_described() -> None:
     assert found == {(way.method, way.path) for way in WAYS}
 
 
+@pytest.mark.long
 def test_requests_finish_when_it_is_told_to_end(
     serve: Serve, orders: Topic, conn: Connection
 ) -> None:
@@ -70,6 +71,7 @@ def test_requests_finish_when_it_is_told_to_end(
     assert "Traceback" not in gateway.log()
 
 
+@pytest.mark.long
 def test_without_keys_it_listens_on_this_machine_only(bare, dsn: str) -> None:
     done = bare("gateway", "--listen", "0.0.0.0:0", GAPLESS_DSN=dsn)
     assert "this machine only, not at 0.0.0.0" in done.complaint()
@@ -116,6 +118,7 @@ def test_it_survives_a_restart_of_the_database(serve: Serve) -> None:
         stop(home)
 
 
+@pytest.mark.long
 def test_many_at_once_share_the_sessions(
     open_gateway: Open, orders: Topic, conn: Connection
 ) -> None:

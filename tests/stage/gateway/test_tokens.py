@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ def now() -> int:
     return int(time.time())  # noqa: TID251 - as tokens have it
 
 
+@cache  # to find such a key takes up to a second
+def rsa() -> RSAKey:
+    return RSAKey.generate_key(2048, {"kid": "one"}, auto_kid=False)
+
+
 class Idp:
     """An issuer: keys, their set at an address, and tokens."""
 
@@ -41,7 +47,7 @@ class Idp:
         self.keys: list[Any] = []
         self.asked = 0
         self.status = 200
-        self.rsa = RSAKey.generate_key(2048, {"kid": "one"}, auto_kid=False)
+        self.rsa = rsa()
         self.publish(self.rsa)
         idp = self
 
@@ -230,6 +236,7 @@ def test_forged_tokens(guarded: Client, idp: Idp, conn: Connection) -> None:
     assert status(guarded, good) == 202
 
 
+@pytest.mark.long
 def test_a_set_with_keys_that_are_none(guarded: Client, idp: Idp) -> None:
     """Secrets, small keys, keys that encrypt, and what cannot be read are left out."""
     secret = OctKey.import_key("a" * 32, {"kid": "secret"})
@@ -251,6 +258,7 @@ def test_a_set_with_keys_that_are_none(guarded: Client, idp: Idp) -> None:
     assert status(guarded, raw({"alg": "HS256", "kid": "secret"}, {}, b"a" * 32)) == 401
 
 
+@pytest.mark.long
 def test_keys_change(guarded: Client, idp: Idp, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new key counts at once, an old one as long as its set has it; strangers cost few fetches."""
     monkeypatch.setattr(tokens, "AGAIN_S", 0.2)
@@ -274,6 +282,7 @@ def test_keys_change(guarded: Client, idp: Idp, monkeypatch: pytest.MonkeyPatch)
         assert time.monotonic() < deadline_s, "a key that was taken away counts no more"
 
 
+@pytest.mark.long
 def test_an_issuer_that_is_away(guarded: Client, idp: Idp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "AGAIN_S", 0.0)
     for wrong in (500, 302, 204):
@@ -299,6 +308,7 @@ def test_clocks_that_differ(open_gateway: Open, orders: Topic, idp: Idp, describ
     assert status(guarded, idp.token(exp=now_s - 10)) == 401
 
 
+@pytest.mark.long
 def test_a_subject_has_so_many_requests_a_second(
     open_gateway: Open, orders: Topic, idp: Idp, described, conn: Connection
 ) -> None:
@@ -321,6 +331,7 @@ def test_a_subject_has_so_many_requests_a_second(
         assert status(guarded, made.key) == 202
 
 
+@pytest.mark.long
 def test_a_stream_ends_with_its_token(
     open_gateway: Open, orders: Topic, idp: Idp, described
 ) -> None:
@@ -350,6 +361,7 @@ def test_a_stream_ends_with_its_key(
         list(lines)
 
 
+@pytest.mark.long
 def test_keys_and_tokens_together(
     open_gateway: Open, orders: Topic, idp: Idp, described, conn: Connection
 ) -> None:

@@ -59,6 +59,7 @@ def test_as_cronsim_says(server: Connection, seed: int) -> None:
             assert due == next(expected), cron
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
 @pytest.mark.parametrize("cron", ["*/15 * * * *", "0 * * * *", "30 */2 * * *", "0 9 * * 1-5"])
 def test_as_cronsim_says_when_clocks_change(server: Connection, cron: str, zone: str) -> None:

@@ -369,6 +369,7 @@ class TestDedupe:
 
 
 class TestBadInput:
+    @pytest.mark.writes_nothing
     @pytest.mark.parametrize(
         ("fields", "says"),
         [
@@ -396,6 +397,7 @@ class TestBadInput:
         assert _waiting(conn) == 0
         assert _turn(conn) == []
 
+    @pytest.mark.writes_nothing
     @pytest.mark.parametrize(
         ("said", "says"),
         [

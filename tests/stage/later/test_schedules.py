@@ -224,6 +224,7 @@ class TestInterval:
 
 
 class TestBadInput:
+    @pytest.mark.writes_nothing
     @pytest.mark.parametrize(
         ("fields", "says"),
         [

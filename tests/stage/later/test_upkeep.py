@@ -151,6 +151,7 @@ class TestHeldSnapshot:
         assert row is not None
         assert lows == ["-infinity", row[0], row[0]]
 
+    @pytest.mark.long
     def test_the_look_finds_the_first_by_index(self, conn: Connection, topic: Topic) -> None:
         """With 10^5 waiting, never analysed."""
         conn.execute(FILL, [3600, 100_000])
@@ -159,6 +160,7 @@ class TestHeldSnapshot:
         assert touched < 60
 
 
+@pytest.mark.long
 def test_many_due_at_once_do_not_keep_back_what_is_published(
     conn: Connection, topic: Topic
 ) -> None:
@@ -218,6 +220,7 @@ class TestTold:
         assert snapshot(conn).later.late_s == pytest.approx(90, abs=20)
         assert any("due for" in text for text in snapshot(conn).later.problems())
 
+    @pytest.mark.long
     @pytest.mark.parametrize("trouble", ["nobody", "topic", "zone"])
     def test_doctor_says_what_is_wrong(
         self, dsn: str, conn: Connection, topic: Topic, trouble: str
@@ -300,6 +303,7 @@ class TestCommands:
         assert "line 1" in err
         assert len(err.splitlines()) == 1
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize(
         ("words", "says"),
         [
@@ -361,6 +365,7 @@ schedules:
         assert row == ("Europe/Berlin", {"full": True})
         assert "nothing to do" in self._init(dsn, tmp_path, text, capsys)[1]
 
+    @pytest.mark.writes_nothing
     @pytest.mark.parametrize(
         ("text", "says"),
         [

@@ -57,6 +57,7 @@ def test_an_honest_play_is_sound(cast: Cast) -> None:
     assert_sound(cast.dsn, by_hand=False)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("invariant", DEEDS)
 def test_what_nobody_may_do_is_found(cast: Cast, invariant: str) -> None:
     played(cast)

@@ -116,6 +116,7 @@ def test_events_past_the_last_chunk_are_kept_sequenced_and_read(
         assert group.consume(batch_size=7) == tags(log)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "left", [1, 10, CHUNK_EVENTS // 2, -1, -CHUNK_EVENTS + 1, -CHUNK_EVENTS // 2, -5 * CHUNK_EVENTS]
 )

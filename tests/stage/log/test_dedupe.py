@@ -141,6 +141,7 @@ def test_topics_do_not_know_each_other(conn: Connection[Any], own: Publisher) ->
     assert _payloads(conn) == ["outbox", "orders"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("count", [3, 200, 201, MANY])
 def test_many(conn: Connection[Any], own: Publisher, count: int) -> None:
     first = own.publish("outbox", _keyed(count))
@@ -228,6 +229,7 @@ BAD: dict[str, Any] = {
 }
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("count", [1, 3, MANY])
 def test_bad_keys_are_one_line_and_nothing_is_written(
@@ -314,6 +316,7 @@ def test_a_savepoint_rolled_back_lets_the_second_go_on(
     assert _payloads(conn) == ["second"]
 
 
+@pytest.mark.long
 def test_keys_in_opposite_orders_deadlock_as_any_unique_key_does(
     conn: Connection[Any], other: Connection[Any], dsn: str
 ) -> None:
@@ -692,6 +695,7 @@ def test_killed_between_commit_and_its_answer(
     assert sequence(conn) == 1
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("autocommit", [True, False])
 @pytest.mark.parametrize("count", [1, 3, MANY])
 @pytest.mark.parametrize("point", ["publish.before", "keyed.stored", "publish.after"])

@@ -8,6 +8,7 @@ PL/pgSQL and prepared statements have long switched to generic plans.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pytest
@@ -22,12 +23,13 @@ from gapless.db.queries import query
 from gapless.log.publish import publish
 from gapless.log.read import fetch
 from gapless.log.sequence import configure_chunks, create_chunks, sequence
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic
 from support.group import Owner, owner
 from support.plans import cost
 
 BULK = 30_000  # events, in two chunks
 CALLS = 10
+DatabaseLike = Callable[[str], AbstractContextManager[str]]
 STATES = ["empty", "never analysed", "analysed"]
 
 spread = pytest.mark.parametrize("spread", [False, True], ids=["neighbours", "far apart"])
@@ -51,19 +53,31 @@ class Place:
         return [row[0] for row in reversed(rows)]
 
 
-@pytest.fixture(params=STATES)
-def place(
-    request: pytest.FixtureRequest, conn: Connection, dsn: str, topic: Topic
-) -> Iterator[Place]:
-    events = 0
-    if request.param != "empty":
-        _load(conn)
-        events = sequence(conn)
-        assert events == BULK
-    if request.param == "analysed":
-        conn.execute("vacuum analyze")
-    with owner(dsn, "g", topic) as group:
-        yield Place(conn, group, events)
+@pytest.fixture(scope="module", params=STATES)
+def loaded(
+    request: pytest.FixtureRequest, database_like: DatabaseLike, template: str
+) -> Iterator[str]:
+    """The name of a database in one of the STATES; tests have copies of it."""
+    with database_like(template) as dsn:
+        with connect(dsn, role="load") as conn:
+            ensure_topic(conn, "outbox", partitions=4)
+            if request.param != "empty":
+                _load(conn)
+                assert sequence(conn) == BULK
+            if request.param == "analysed":
+                conn.execute("vacuum analyze")
+            name = conn.info.dbname
+        yield name
+
+
+@pytest.fixture
+def place(loaded: str, database_like: DatabaseLike) -> Iterator[Place]:
+    with database_like(loaded) as dsn, connect(dsn, role="test") as conn:
+        topic = ensure_topic(conn, "outbox", partitions=4)
+        row = conn.execute("select count(*) from gapless.outbox_message_t").fetchone()
+        assert row is not None
+        with owner(dsn, "g", topic) as group:
+            yield Place(conn, group, row[0])
 
 
 def _load(conn: Connection) -> None:
@@ -114,6 +128,7 @@ def test_sequence_events_with_nothing_to_do(place: Place) -> None:
     _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=6)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("events_max", [0, 1000], ids=["", "with its events"])
 @pytest.mark.parametrize("batch_size", [1, 100, 5000])
 def test_claim(place: Place, batch_size: int, events_max: int) -> None:

@@ -87,6 +87,7 @@ def test_the_transaction_id_returned_finds_the_events(
     assert found == (count,)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("payload", "text"),
     [
@@ -116,6 +117,7 @@ def test_a_payload_is_stored_as_it_is(
     assert _rows(conn) == [(text,)] * (MANY + 2)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
@@ -190,6 +192,7 @@ def test_a_connection_not_in_autocommit_commits_by_itself(
     assert len(_rows(conn)) == count
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "factory", [dict_row, namedtuple_row, scalar_row, args_row(lambda *args: set(args))]
 )

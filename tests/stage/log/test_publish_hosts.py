@@ -112,6 +112,7 @@ def test_it_is_gone_with_the_savepoint_it_was_made_in(host: Any, conn: Connectio
     assert beside(conn) == ["a"]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("events", [0, 1, 200, 401])
 def test_many_are_one_transaction_in_autocommit_too(
     host: Any, conn: Connection, events: int
@@ -130,6 +131,7 @@ def waiting(conn: Connection) -> list[Any]:
     return [row[0] for row in rows]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_events_for_later_wait_and_can_be_taken_back(
     host: Any, conn: Connection, cancelled: bool
@@ -149,6 +151,7 @@ def test_events_for_later_wait_and_can_be_taken_back(
     assert waiting(conn) == [{"n": 1}, {"n": 2}][cancelled:]
 
 
+@pytest.mark.few(3)
 def test_of_many_some_may_be_for_later(host: Any, conn: Connection) -> None:
     """Also behind what is stored at once, and in several statements."""
     later = range(150, 601, 50)

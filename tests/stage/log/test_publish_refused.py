@@ -87,6 +87,7 @@ def _many(own: Publisher, payload: object, **fields: Any) -> None:
     own.publish("outbox", [*[GOOD] * 200, NewEvent(payload=payload, **fields), GOOD])
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", BAD_EVENTS)
 def test_an_event_that_cannot_be_stored(conn: Connection, own: Publisher, name: str) -> None:
     bad, message = BAD_EVENTS[name]

@@ -30,6 +30,7 @@ def log(conn: Connection) -> Connection:
     return conn
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("first", "last", "expected"),
     [

@@ -177,6 +177,7 @@ def _xid_of_newest(conn: Connection) -> int:
     return int(row[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("xids", long_but(["lower", "higher"], "lower"))
 def test_into_a_new_cluster(
     source: Connection, dsn: str, new_server: str, ledger: Ledger, xids: str
@@ -288,6 +289,7 @@ def test_into_another_database_of_the_same_cluster(
         assert sequence(source) == 30 + 1, "the old log goes on by itself"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closing", [False, True], ids=["one slot", "two slots"])
 def test_dedupe_keys_are_remembered(
     conn: Connection, dsn: str, new_server: str, topic: Topic, closing: bool

@@ -106,6 +106,7 @@ def mine(login: str) -> Iterator[Connection]:
         yield made
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     ("login", "statement"),
     [(role, statement) for role, statements in FORBIDDEN.items() for statement in statements],

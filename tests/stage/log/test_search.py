@@ -42,6 +42,7 @@ def test_the_newest_come_first_over_all_partitions(conn: Connection[Any], topic:
     assert not found.is_complete
 
 
+@pytest.mark.long
 def test_all_is_found_and_said_to_be_all(conn: Connection[Any], topic: Topic) -> None:
     found = search_events(conn, topic, EventSearch(), limit=EVENTS)
     assert numbers(found) == list(range(EVENTS - 1, -1, -1))

@@ -62,6 +62,7 @@ def test_ensure_topic_is_repeatable_and_refuses_another_number(conn: Connection)
     assert require_topic(conn, "orders") == made
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     ("name", "partitions", "message"),
     [

@@ -137,6 +137,7 @@ def test_one_session_has_the_role_and_loses_it_with_its_connection(
     assert any(try_role(conn) for _ in range(10_000)), "the server notices within a moment"
 
 
+@pytest.mark.long
 def test_no_wake_up_is_lost(conn: Connection, dsn: str, sequencer: Connection) -> None:
     """Publish single events with random pauses while the sequencer sleeps as often as it can.
 

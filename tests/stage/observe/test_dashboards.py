@@ -76,6 +76,7 @@ def scrape(watch: Watch, conn: Connection) -> Scrape:
     return scrape_of_groups(watched)
 
 
+@pytest.mark.long
 def test_every_metric_and_label_is_there(scrape: Scrape) -> None:
     asked = set()
     for expression in expressions():

@@ -117,6 +117,7 @@ class TestRefused:
             f"metrics cannot be read at {address}: Address already in use: choose another address"
         )
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "address",
         long_but(
@@ -143,6 +144,7 @@ class TestRefused:
         assert line == 'metrics need prometheus-client: pip install "gapless[metrics]"'
 
 
+@pytest.mark.long
 def test_its_session_counts(watch: Watch, conn: Connection, gapless: Gapless) -> None:
     assert (own_sessions(is_measured=False), own_sessions(is_measured=True)) == (2, 3)
     watch().until_ready()

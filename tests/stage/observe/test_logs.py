@@ -18,6 +18,7 @@ from stage.observe.conftest import Watch, order
 from stage.worker.fleet import until
 
 
+@pytest.mark.long
 def test_in_a_handler_and_around_it(watch: Watch, conn: Connection) -> None:
     watched = watch("--log-format", "json")
     watched.until_ready()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from time import perf_counter
 
+import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
@@ -28,6 +29,7 @@ def look(conn: Connection) -> DatabaseLook:
     return take_look(conn, Standstill())
 
 
+@pytest.mark.long
 def test_a_look_at_64_partitions(dsn: str, conn: Connection) -> None:
     topic = ensure_topic(conn, "orders", partitions=PARTITIONS)
     for n in range(2000):

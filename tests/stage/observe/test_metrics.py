@@ -137,6 +137,7 @@ def test_workers_of_queues_count(
     assert scrape.value(CONSUMED, **of_mailing) == done["mailed"] == 42
 
 
+@pytest.mark.long
 def test_what_was_counted_outlives_a_worker(
     watch: Watch, conn: Connection, calls: Callable[[], list[str]]
 ) -> None:

@@ -297,6 +297,7 @@ class TestFailures:
         assert (done.units, done.dead) == (2, 1)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_an_error_that_cannot_be_recorded(
     dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter, name: str
@@ -357,6 +358,7 @@ def test_a_task_of_spark(
     assert [ids(link.context) for link in one.links] == [ids(checkout.get_span_context())]
 
 
+@pytest.mark.long
 def test_in_worker_processes(watch: Watch, conn: Connection, tmp_path: Path) -> None:
     """The program sets up an SDK that sends in batches; what a worker recorded is sent before its end."""
     watched = watch("--log-format", "json", app=str(TRACING_APP), SPANS=str(tmp_path / "spans"))

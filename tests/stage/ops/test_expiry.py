@@ -75,6 +75,7 @@ def test_time_in_which_nobody_looked_does_not_count(conn: Connection) -> None:
     assert 0 < found.idle_s <= 3600
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("use", ["claim", "take", "member", "pause", "seek"])
 def test_who_uses_it_keeps_it(conn: Connection, dsn: str, use: str) -> None:
     if use == "take":

@@ -85,6 +85,7 @@ def test_a_version_that_came_between_is_compared_with(
         ops.add_schema(conn, "orders", NUMBER)
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -82,6 +82,7 @@ def test_who_renews_it_keeps_it(conn: Connection, how: str) -> None:
     assert (ben.expires_after_s, ben.left_s) == (None, None)
 
 
+@pytest.mark.long
 def test_last_tenth_is_announced(conn: Connection, command: Command) -> None:
     def near() -> int:
         (found,) = command("status", "--json")["subscribed"]

@@ -104,6 +104,7 @@ def test_pipelines(conn: Connection, orders: None, command: Command) -> None:
             act(conn, "cold")
 
 
+@pytest.mark.long
 def test_the_schema(empty_dsn: str) -> None:
     with connect(empty_dsn, role="test") as conn:
         assert not ops.is_installed(conn)
@@ -179,6 +180,7 @@ def test_to_import_it_needs_nothing(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == (b"[]\n", b"")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_embedded_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looked at before it is there, started, used, and stopped twice."""

@@ -114,6 +114,7 @@ def test_what_lapsed_with_a_hole_keeps_nobody_waiting(shop: Connection) -> None:
     assert "p0e2" not in taken
 
 
+@pytest.mark.few(3)
 @HOLES
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def test_a_driver_serves_the_others(

@@ -50,6 +50,7 @@ def _infect(conn: Connection, name: str | None) -> None:
         conn.execute(text.encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [None, "look before lock"])
 def test_a_look_is_younger_than_the_lock(
     queue: Queue, conn: Connection, open_session: Sessions, name: str | None

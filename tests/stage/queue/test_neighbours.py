@@ -70,6 +70,7 @@ class TestRoles:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 conn.execute("update gapless.queue_range set deadline = null")
 
+    @pytest.mark.few(3)
     @pytest.mark.parametrize(
         "call",
         [

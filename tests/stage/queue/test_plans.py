@@ -42,6 +42,7 @@ def held(open_session: Sessions) -> Connection:
     return conn
 
 
+@pytest.mark.long
 def test_nothing_below_the_floor_is_read_while_a_snapshot_is_held(
     conn: Connection, held: Connection
 ) -> None:
@@ -92,6 +93,7 @@ def test_with_much_open_and_far_above_the_floor(conn: Connection) -> None:
     assert _warm(conn, queue, 9) <= 2 * PAGES_MAX, "a hint that is far too low"
 
 
+@pytest.mark.long
 def test_tables_that_nobody_has_analysed(conn: Connection) -> None:
     """Plans are made while the tables are empty, and kept while they grow."""
     queue = make(conn, events=4000, block=4)

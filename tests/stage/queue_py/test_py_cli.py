@@ -90,6 +90,7 @@ def test_groups_and_status_know_queues(runs: Runs, letters: list[int]) -> None:
     assert "shared" in out
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -189,6 +189,7 @@ def test_preferred_topics_come_first(runs: Runs) -> None:
 
 
 class TestByHand:
+    @pytest.mark.long
     def test_pause_and_resume(self, runs: Runs) -> None:
         runs.start("once")
         runs.until_done(runs.publish(count=5))

@@ -164,6 +164,7 @@ def stranger(installation: Callable[[str], Installation]) -> Installation:
     return made
 
 
+@pytest.mark.long
 def test_a_schema_of_somebody_else_is_neither_installed_in_nor_dropped(
     stranger: Installation,
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_schema_of_somebody_else_is_neither_installed_in_nor_dropped(
     assert found.fetchall() == [("migration",)]
 
 
+@pytest.mark.long
 def test_an_empty_schema_that_an_owner_made_is_taken(
     installation: Callable[[str], Installation],
 ) -> None:
@@ -206,6 +208,7 @@ except gapless.GaplessError as error:
 """
 
 
+@pytest.mark.long
 def test_a_program_says_its_schema_once(installation: Callable[[str], Installation]) -> None:
     made = installation("audit")
     made.install()
@@ -220,6 +223,7 @@ def test_a_program_says_its_schema_once(installation: Callable[[str], Installati
     assert refused.startswith("schema is gapless (from flag), but this process works in audit")
 
 
+@pytest.mark.long
 def test_script_of_init_installs_in_the_schema(
     installation: Callable[[str], Installation], server_dsn: str
 ) -> None:

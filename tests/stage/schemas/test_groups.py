@@ -83,6 +83,7 @@ def take_outside(unit: Unit) -> None:
 EACH = [bill, bill_async, bill_batch, call, call_async, take, take_outside]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("each", EACH, ids=lambda each: each.name.partition(":")[2])
 def test_what_fits_no_version_is_set_aside_unseen(
     shop: str, conn: Connection, each: Handler

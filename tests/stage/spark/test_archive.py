@@ -67,6 +67,7 @@ def archived(dsn: str, conn: Connection, topic: Topic, tmp_path: Path) -> list[d
     return _rows(before)
 
 
+@pytest.mark.long
 def test_archive_and_log_are_one(dsn: str, archived: list[dict[str, Any]], tmp_path: Path) -> None:
     live = _rows(_batches(dsn))
     assert (len(live), len(archived)) == (100, 200)
@@ -88,6 +89,7 @@ def test_archive_and_log_are_one(dsn: str, archived: list[dict[str, Any]], tmp_p
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["lost", "doubled"])
 def test_an_archive_that_is_not_whole_is_refused(
     dsn: str, archived: list[dict[str, Any]], tmp_path: Path, damage: str

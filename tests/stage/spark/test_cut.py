@@ -51,6 +51,7 @@ def _publish_some(dsn: str, topics: list[str], seed: int) -> None:
             conn.commit()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("runs", ["one run", "many runs"])
 @pytest.mark.parametrize("events_max", [1, 5, 40, 500, 10_000])
 def test_a_transaction_is_never_torn(

@@ -90,6 +90,7 @@ def _publish(dsn: str, count: int) -> None:
                 one.commit()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("road")
 def test_every_column_of_every_event(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 500)
@@ -159,6 +160,7 @@ def test_where_is_refused_at_load_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.few(3)
 @pytest.mark.usefixtures("road")
 @pytest.mark.parametrize("event_types", [{}, {"eventTypes": "type 1"}, {"where": "$.n == 1"}])
 @pytest.mark.parametrize("lost", ["event", "segment"])

@@ -53,6 +53,7 @@ def test_one_is_added_changed_paused_and_removed(conn: Connection, topic: Topic)
     assert "hooks" not in str(conn.execute("select detail from gapless.audit").fetchall())
 
 
+@pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     ("options", "says"),
     [

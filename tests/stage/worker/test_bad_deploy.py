@@ -156,6 +156,7 @@ def consumer(fleet: Fleet) -> Iterator[str]:
     fleet.conn.execute(f"drop role {role}")
 
 
+@pytest.mark.long
 def test_a_revoked_grant_is_waited_for(fleet: Fleet, consumer: str) -> None:
     """Nobody ends for it, but the workers once the ttl is over; who gives it back finds all well."""
     a = fleet.start("a", dsn=make_conninfo(fleet.dsn, user=consumer))

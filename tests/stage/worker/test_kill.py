@@ -105,6 +105,7 @@ def pair(fleet: Fleet) -> tuple[Instance, Instance]:
     return a, b
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_of_a_batch(fleet: Fleet, tmp_path: Path) -> None:
     """What a killed worker had written is not there, and is written again by its successor."""
     a, _ = pair(fleet)

@@ -132,6 +132,7 @@ def test_a_leaving_supervisor_hands_all_over(fleet: Fleet) -> None:
     assert not b.deaths()
 
 
+@pytest.mark.long
 def test_a_fenced_partition_leaves_the_others_alone(fleet: Fleet) -> None:
     a = start(fleet, "a", partitions_per_worker=8)
     fleet.until_owners(a=8)
