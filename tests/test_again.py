@@ -162,6 +162,7 @@ def test_only_passing_is_passing(tmp_path: Path, program: str) -> None:
     assert "1 failed" in said.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_many_failures_are_a_defect(tmp_path: Path) -> None:
     program = f"@pytest.mark.parametrize('n', range({REPEATS_MAX + 1}))\n"
     code, said = run(tmp_path, program + "def test_it(n, calls): assert calls > 1, 'busy'\n")

@@ -147,6 +147,7 @@ def test_nothing_that_is_stored_changes(old: Connection) -> None:
     ] == before
 
 
+@pytest.mark.long
 def test_groups_of_before_take_all_events_until_they_are_given_a_filter(old: Connection) -> None:
     migrate(old)
     groups = "select group_id, filter_no > 0 from gapless.consumer_offsets order by 1"

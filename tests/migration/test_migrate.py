@@ -62,6 +62,7 @@ def test_it_installs_everything_once(empty: Connection) -> None:
     assert migrate(empty) == []
 
 
+@pytest.mark.long
 def test_what_it_installed_works_without_chunks(empty: Connection) -> None:
     migrate(empty)
     ensure_topic(empty, "outbox", partitions=2)
@@ -84,6 +85,7 @@ def test_several_at_once_are_one_after_the_other(empty_dsn: str) -> None:
     assert changes[3] > 0
 
 
+@pytest.mark.long
 def test_the_script_for_psql_does_the_same(empty: Connection, empty_dsn: str) -> None:
     text = script(empty)
     assert _schemas(empty) == 0, "it only says what would be done"
@@ -216,6 +218,7 @@ def test_a_migration_that_fails_leaves_nothing(
     assert migrate(empty) != []
 
 
+@pytest.mark.long
 def test_uninstall_and_install_again(conn: Connection) -> None:
     ensure_topic(conn, "outbox", partitions=2)
     publish(conn, "outbox", 1)

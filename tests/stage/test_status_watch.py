@@ -121,6 +121,7 @@ def test_continued_after_a_stop_it_could_not_notice(terminal: Terminal) -> None:
     assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_the_terminal_is_closed(terminal: Terminal) -> None:
     os.kill(terminal.shell_pid, signal.SIGKILL)  # the session's leader: SIGHUP for the others
     terminal.close()
@@ -174,6 +175,7 @@ def test_a_server_that_does_not_answer_cannot_keep_it(dsn: str, conn: Connection
         assert terminal.is_restored
 
 
+@pytest.mark.long
 def test_keys_open_sort_and_filter(dsn: str, topic: Topic) -> None:
     with owner(dsn, "billing", topic), _terminal(dsn) as terminal:
         terminal.keys("s")

@@ -56,6 +56,7 @@ def find(flights: list[Flight], day: str, name: str) -> Flight:
     return found
 
 
+@pytest.mark.long
 def test_refused_flights_are_few_and_each_has_its_reason(flights: list[Flight]) -> None:
     reasons: Counter[str] = Counter()
     for flight in flights:

@@ -146,6 +146,7 @@ EVENTS = 20_000
 COST_US_MAX = 1.0
 
 
+@pytest.mark.long
 def test_what_it_costs_an_event() -> None:
     """At most 1 µs, units of one event each: the best of ten rounds, with and without in turns."""
     row = (1, None, None, b"1", None, None, None, None, 1, 0, None, None)

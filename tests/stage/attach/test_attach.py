@@ -102,6 +102,7 @@ class TestRows:
 
 
 class TestGaps:
+    @pytest.mark.long
     def test_a_missing_id_that_may_come_is_waited_for(self, box: Connection, dsn: str) -> None:
         """It comes in its order, before what committed after it."""
         fill(box, 1, 3, customers=1)

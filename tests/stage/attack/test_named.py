@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import psycopg
+import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stage.worker.fleet import Fleet, until
@@ -12,6 +13,7 @@ from stage.worker.fleet import Fleet, until
 pytest_plugins = ["stage.worker.conftest"]
 
 
+@pytest.mark.long
 def test_events_without_a_topic(role: Callable[..., str], fleet: Fleet) -> None:
     """The sequencer says so, at its start and with the chunks it makes."""
     with psycopg.connect(role("gapless_producer"), autocommit=True) as producer:

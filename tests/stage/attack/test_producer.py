@@ -307,6 +307,7 @@ def test_a_transaction_with_many_of_everything_is_bounded(world: World) -> None:
     world.check()
 
 
+@pytest.mark.long
 def test_abandoned_prepared_transactions_and_open_ones_delay_only_their_own(world: World) -> None:
     world._many((2, False))
     world._prepare(None)

@@ -169,6 +169,7 @@ def test_an_older_and_a_newer_schema(bare, conn, dsn: str) -> None:
     assert "is newer than this program" in bare("init", "--dsn", dsn).complaint()
 
 
+@pytest.mark.long
 def test_a_connection_that_is_lost(gapless, conn, start) -> None:
     assert gapless("publish", "orders", "1", "--create").code == 0
     process = start("tail", "orders", "-f")

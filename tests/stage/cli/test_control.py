@@ -172,6 +172,7 @@ def test_killed(gapless, orders, conn, dsn, start: Callable[..., subprocess.Pope
     assert paused(conn) == 0
 
 
+@pytest.mark.long
 def test_a_consumer_may_not(gapless, orders, role: Callable[..., str]) -> None:
     """Only operators pause, seek and redrive; the complaint names the grant."""
     consumer, operator = role("gapless_consumer"), role("gapless_operator")

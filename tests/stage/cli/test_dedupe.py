@@ -31,6 +31,7 @@ def test_one_event_that_is_repeated(gapless, conn: psycopg.Connection) -> None:
     assert _count(conn) == 1
 
 
+@pytest.mark.long
 def test_lines_that_are_repeated(gapless, conn: psycopg.Connection) -> None:
     """As after a connection that was lost: the file again, from its beginning."""
     lines = [json.dumps({"payload": n, "dedupe_key": f"k{n}"}) for n in range(600)]

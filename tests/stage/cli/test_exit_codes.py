@@ -121,6 +121,7 @@ def test_the_rest_of_the_page_has_its_tests() -> None:
         assert f"def {name}" in (ROOT / "tests" / path).read_text(), test
 
 
+@pytest.mark.long
 def test_run_that_was_told_to_drain(
     doing: Doing, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -132,6 +133,7 @@ def test_run_that_was_told_to_drain(
     assert process.returncode == table()["`gapless run` that was told to drain"]
 
 
+@pytest.mark.long
 def test_run_that_waits_for_its_database_is_told_to_end(
     doing: Doing, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

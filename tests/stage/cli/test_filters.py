@@ -124,6 +124,7 @@ class TestTail:
         assert done.code == 0, done.err
         return [json.loads(line)["payload"]["n"] for line in done.lines]
 
+    @pytest.mark.long
     def test_shows_what_a_group_would_be_given(self, gapless: Any) -> None:
         placed = self.shown(gapless, "--from", "earliest", "--type", "order.*")
         assert sorted(placed) == list(range(0, 1500, 3))

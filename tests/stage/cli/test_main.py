@@ -112,6 +112,7 @@ def test_debug_shows_the_traceback(bare) -> None:
     assert "Traceback" in bare("topics", GAPLESS_DSN="host=/nowhere", GAPLESS_DEBUG="1").err
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error(gapless, start, dsn: str) -> None:
     lines = "".join(f'{{"payload": "{"x" * 100}", "key": "{n}"}}\n' for n in range(5000))
     assert gapless("publish", "t", "-", "--create", stdin=lines).code == 0
@@ -131,6 +132,7 @@ def test_ctrl_c_ends_tail_without_a_traceback(gapless, start) -> None:
     assert (process.returncode, out, err) == (130, "", "")
 
 
+@pytest.mark.long
 def test_output_that_the_terminal_cannot_show_is_escaped(gapless) -> None:
     gapless("publish", "t", '"é"', "--create")
     done = gapless("tail", "t", PYTHONIOENCODING="ascii", PYTHONUTF8="0")

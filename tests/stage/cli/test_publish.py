@@ -195,6 +195,7 @@ def test_wait_leaves_the_work_to_an_active_sequencer(start, conn, orders) -> Non
     assert process.wait(timeout=30) == 0
 
 
+@pytest.mark.long
 def test_a_pipe_is_not_kept_waiting(start, conn, orders) -> None:
     """What came through a pipe is published soon, though the batch is not full."""
     process = start("publish", "orders", "-")
@@ -211,6 +212,7 @@ def test_a_pipe_is_not_kept_waiting(start, conn, orders) -> None:
     assert "published 3 events in 3 transactions" in err
 
 
+@pytest.mark.long
 def test_ctrl_c_says_what_was_published(start, conn, orders) -> None:
     process = start("publish", "orders", "-")
     process.stdin.write('{"payload": 1}\n')
@@ -232,6 +234,7 @@ where datname = current_database() and application_name = 'gapless/publish'
 """
 
 
+@pytest.mark.long
 def test_ctrl_c_while_it_commits_says_that_nobody_knows(start, conn, orders) -> None:
     conn.execute(_WAITS)
     process = start("publish", "orders", "-")
@@ -267,6 +270,7 @@ def test_create(gapless, orders) -> None:
     assert (again.code, again.err) == (0, "")
 
 
+@pytest.mark.long
 def test_a_fifo_is_a_file(gapless, start, conn, orders, tmp_path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

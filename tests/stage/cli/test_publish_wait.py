@@ -39,6 +39,7 @@ def finish(queue: Queue, conn: psycopg.Connection, number: int, verb: str = "ack
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_file", [False, True])
 def test_a_queue_group_above_its_floor(start, conn, queue: Queue, is_file: bool) -> None:
     """Events 1 to 4 stay in somebody's hand: that the floor stands still does not matter."""
@@ -60,6 +61,7 @@ def test_a_queue_group_above_its_floor(start, conn, queue: Queue, is_file: bool)
     assert queue.floor(conn) == 1
 
 
+@pytest.mark.long
 def test_a_dead_letter_is_a_failure(start, conn, queue: Queue) -> None:
     queue.reserve(conn, 4)
     process = start("publish", "mails", '{"n": 0}', "--wait", "group:sender", "--timeout", "60")
@@ -78,6 +80,7 @@ def test_a_timeout_is_a_failure_and_the_event_stays(gapless, conn, queue: Queue)
     assert stored(conn) == 5
 
 
+@pytest.mark.long
 def test_an_ordered_group(start, conn, dsn, queue: Queue) -> None:
     @handler(topic="mails", group="ledger")
     def book(unit: Unit, _conn: psycopg.Connection) -> None:

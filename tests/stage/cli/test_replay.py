@@ -196,6 +196,7 @@ def test_bad_input_changes_nothing(gapless, orders, conn, words, complaint) -> N
     assert value(conn, "select count(*) from gapless.consumer_group") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("place", "lag"), [("earliest", 20), ("latest", 0), ("4", 14), ("2020-01-01T00:00Z", 20)]
 )

@@ -102,6 +102,7 @@ def test_a_topic_that_nobody_made_is_refused(gapless, conn, app) -> None:
     assert members(conn) == []
 
 
+@pytest.mark.long
 def test_nothing_is_made_when_one_of_several_is_refused(gapless, conn, app) -> None:
     assert (
         "app:mistaken: " in gapless("run", app, DB_EVENT_CONSUMER_TOTALPARTITIONS="3").complaint()

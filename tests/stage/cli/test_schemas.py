@@ -57,6 +57,7 @@ def test_the_life_of_a_schema(gapless: Any, files: Any) -> None:
     assert gapless("schemas", "show", "orders").complaint().endswith("gapless schemas list orders")
 
 
+@pytest.mark.long
 def test_the_log_is_looked_at(gapless: Any, files: Any, conn: psycopg.Connection) -> None:
     for payload in ('{"total": 1}', '{"total": "x"}'):
         gapless("publish", "orders", payload, "--key", "k")

@@ -92,6 +92,7 @@ def test_one_line_for_what_is_refused(
     assert done.out == ""
 
 
+@pytest.mark.long
 def test_group_of_two_topics_is_asked_for_one(
     gapless: Any, conn: psycopg.Connection, mails: None
 ) -> None:
@@ -169,6 +170,7 @@ def test_sql_condition_is_stopped_named_mended_and_resumed(
     assert row["stopped_partitions"] == []
 
 
+@pytest.mark.long
 def test_published_to_one_of_them(gapless: Any, conn: psycopg.Connection, mails: None) -> None:
     """By options, by a line of a file, and by what lines lack; refused in one line."""
     gapless("subscriptions", "add", "mails", "ann", *ANN)

@@ -65,6 +65,7 @@ def test_the_newest(gapless, filled) -> None:
     assert entries(gapless("tail", "orders", "-n", "0", "--json")) == []
 
 
+@pytest.mark.long
 def test_some_of_it(gapless, filled) -> None:
     seen = entries(
         gapless("tail", "orders", "--json", "--partition", "1", "--from", "5", "-n", "3")
@@ -175,6 +176,7 @@ def test_memory_is_bounded(conn, orders) -> None:
     assert list(tail.read()) == []
 
 
+@pytest.mark.long
 def test_a_reader_that_stops_loses_nothing(conn, filled) -> None:
     """Merging looks ahead: what was not given out must come again."""
     tail = Tail(conn, filled, range(4))

@@ -61,6 +61,7 @@ def test_groups(gapless, conn: psycopg.Connection) -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_lag_of_a_group(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=2)
     ensure_topic(conn, "bills", partitions=1)
@@ -143,6 +144,7 @@ def test_alter_warns_of_a_configuration_that_says_otherwise(
     assert "warning: totalPartitions is 4 in environment" in done.err
 
 
+@pytest.mark.long
 def test_status_of_a_change(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=4)
     gapless("groups", "create", "g", "orders")

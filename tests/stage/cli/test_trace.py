@@ -63,6 +63,7 @@ def test_json(gapless, told: str) -> None:
     assert payment["groups"][0]["letter"] == "dead"
 
 
+@pytest.mark.long
 def test_what_is_not_there(gapless, told: str, conn: Connection, dsn: str) -> None:
     never = "11111111-2222-3333-4444-555555555555"
     assert "no event of it is there" in gapless("trace", never).complaint()
@@ -82,6 +83,7 @@ def test_what_has_no_offset_yet(gapless, told: str, conn: Connection) -> None:
     assert done.err == "gapless: some events have no offsets yet: does a sequencer run?\n"
 
 
+@pytest.mark.long
 def test_what_is_left_out_and_what_is_hostile(gapless, told: str, conn: Connection) -> None:
     conn.execute(
         "insert into gapless.outbox_message_t (topic_id, key, payload, cause, correlation)"

@@ -258,6 +258,7 @@ class TestStopped:
         assert "to 2000 of" not in str(caught.value)
         assert [row[:2] for row in stops(group)] == [("bad", 1)]
 
+    @pytest.mark.long
     def test_to_resume_has_a_time_limit(self, world: World, group: Group) -> None:
         """A minute, and 5 s for each thousand events; less where the session has less."""
         subscribe(group, "bad", LARGE, params={"min": "x"})

@@ -296,6 +296,7 @@ class TestAnyFailures:
             assert effects == [o for o in range(start + 1, first) if o not in letters]
 
 
+@pytest.mark.long
 def test_payloads_are_copied_inside_the_server(world: World, group: Group) -> None:
     """Whatever was accepted can be dead-lettered: here 20 MB of it, in one unit."""
     big = json.dumps("x" * 1_000_000).encode()

@@ -356,6 +356,7 @@ def test_one_slow_call_does_not_keep_the_others_waiting(world: World, group: Gro
     assert group.next_offset() == others + 2
 
 
+@pytest.mark.long
 def test_what_is_read_ahead_is_bounded(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,6 +476,7 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
     assert group.states() == {1: "discarded"}
 
 
+@pytest.mark.long
 def test_a_retry_waits_for_calls_of_its_key(world: World, group: Group) -> None:
     many(world, "ab" * 60)
     calls = Calls(group, concurrency=4)  # asserts that no key has two calls at a time

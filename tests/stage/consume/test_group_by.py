@@ -213,6 +213,7 @@ class TestBatchHandler:
         assert set(group.letters()) == failing
         assert len(group.calls) == (1 + 30 if failing else 1)
 
+    @pytest.mark.long
     def test_in_a_large_batch_by_halves(self, world: World, group: Group) -> None:
         world.units(*[1] * 1000)
         group.failing = {700}

@@ -315,6 +315,7 @@ class TestAllowed:
         group.drain(make_handler(deallocate), batch_size=1)
         group.assert_all_once(30)
 
+    @pytest.mark.long
     def test_a_savepoint_rolled_back_makes_psycopg_deallocate_all(
         self, world: World, group: Group
     ) -> None:

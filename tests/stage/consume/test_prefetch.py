@@ -88,6 +88,7 @@ def one_batch_a_step(read: Ahead) -> None:
 
 
 class TestReadAhead:
+    @pytest.mark.long
     def test_a_worker_that_is_behind_reads_many_batches_at_once(
         self, world: World, read: Ahead, fetched: list[int]
     ) -> None:

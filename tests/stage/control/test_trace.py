@@ -290,6 +290,7 @@ class TestHostile:
         assert [r["is_asked"] for r in shop.trace(a)] == [True]
         assert [r["is_asked"] for r in shop.trace(b)] == [True]
 
+    @pytest.mark.long
     def test_many_are_bounded_and_counted(self, shop: Shop) -> None:
         told = shop.order(1)
         shop.conn.execute(

@@ -74,6 +74,7 @@ def test_one_link_after_the_other(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("handled", "track")
 
 
+@pytest.mark.long
 def test_other_chains_do_not_count(shop: Shop) -> None:
     told = shop.order(1)
     shop.all()

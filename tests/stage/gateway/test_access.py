@@ -76,6 +76,7 @@ def test_what_scopes_cover() -> None:
         assert allows([scope], needed) is is_covered, (scope, needed)
 
 
+@pytest.mark.long
 def test_a_key_that_counts_not(locked: Client, conn: Connection, monkeypatch) -> None:
     monkeypatch.setattr(access, "KNOWN_S", 0.0)
     made = ops.create_key(conn, "shop", ["publish:orders"])

@@ -65,6 +65,7 @@ def fill(conn: Connection, number: int, first: int = 0) -> None:
         pass
 
 
+@pytest.mark.long
 def test_a_range_never_changes(gateway: Client, conn: Connection) -> None:
     fill(conn, 30)
     found = gateway.get(EVENTS, params={"partition": 1, "from": 2, "limit": 3})

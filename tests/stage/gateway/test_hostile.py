@@ -64,6 +64,7 @@ def test_a_body_that_does_not_come(gateway: Client, monkeypatch: pytest.MonkeyPa
     assert found.startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.long
 def test_clients_that_hang_about_take_nobody_s_place(gateway: Client) -> None:
     """More half-open requests than there are sessions, and waits that nobody waits for."""
     host, _, port = gateway.url.removeprefix("http://").rpartition(":")

@@ -129,6 +129,7 @@ def test_two_heads_at_once_the_second_never_ends(gateway: Client, monkeypatch) -
     assert b"HTTP/1.1 408" in found
 
 
+@pytest.mark.long
 def test_nothing_at_all(gateway: Client, monkeypatch) -> None:
     monkeypatch.setattr(connection, "HEAD_S_MAX", 0.5)
     with connected(gateway) as sock:
@@ -223,6 +224,7 @@ def test_headers_that_try_something(gateway: Client) -> None:
         assert found == b"" or found[:10] in (b"HTTP/1.1 4", b"HTTP/1.1 2"), (bad, found)
 
 
+@pytest.mark.long
 def test_whose_forwarded_headers_count(
     open_gateway: Open, orders: Topic, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_member_joins_polls_commits_and_leaves(billing: Client, conn: Connecti
     assert problem(member.post("poll"), 409)["next"] == "join"
 
 
+@pytest.mark.long
 def test_a_poll_waits_for_an_event(billing: Client) -> None:
     member = Member(billing)
     assert member.poll() == []

@@ -156,6 +156,7 @@ def test_all_but_what_is_open_needs_a_key(open_to_all: Client) -> None:
         assert (answer.status_code == 401) == operation.is_locked, operation
 
 
+@pytest.mark.long
 def test_no_method_but_those_described(open_to_all: Client) -> None:
     for path in {each.path for each in OPERATIONS}:
         described = {each.method for each in OPERATIONS if each.path == path}

@@ -77,6 +77,7 @@ def test_without_keys_it_listens_on_this_machine_only(bare, dsn: str) -> None:
     assert "this machine only, not at 0.0.0.0" in done.complaint()
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_said_at_the_start(bare, dsn: str, empty_dsn: str) -> None:
     assert "no gapless schema" in bare("gateway", GAPLESS_DSN=empty_dsn).complaint()
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -136,6 +137,7 @@ def test_many_at_once_share_the_sessions(
     assert found[0] <= 2
 
 
+@pytest.mark.long
 def test_sessions_that_were_ended_are_made_again(gateway: Client, conn: Connection) -> None:
     """Whoever ends idle sessions (an operator, a pooler, a firewall) costs no request."""
     threads = [threading.Thread(target=gateway.publish, args=(n,)) for n in range(8)]

@@ -140,6 +140,7 @@ def status(gateway: Client, token: str) -> int:
     return gateway.post(EVENTS, json=BODY, headers=bearer(token)).status_code
 
 
+@pytest.mark.long
 def test_what_a_token_allows(guarded: Client, idp: Idp) -> None:
     assert status(guarded, idp.token()) == 202
     problem(guarded.post(EVENTS, json=BODY), 401)
@@ -164,6 +165,7 @@ def test_what_a_token_allows(guarded: Client, idp: Idp) -> None:
     assert idp.asked == 1, "keys are read once"
 
 
+@pytest.mark.long
 def test_algorithms_that_are_allowed(
     open_gateway: Open, orders: Topic, idp: Idp, described
 ) -> None:
@@ -182,6 +184,7 @@ def test_algorithms_that_are_allowed(
     assert status(guarded, idp.token(idp.rsa, {"alg": "RS512"})) == 401
 
 
+@pytest.mark.long
 def test_forged_tokens(guarded: Client, idp: Idp, conn: Connection) -> None:
     """Each classic kind, with a good one before and after."""
     good = idp.token()
@@ -300,6 +303,7 @@ def test_an_issuer_that_is_away(guarded: Client, idp: Idp, monkeypatch: pytest.M
     problem(guarded.post(EVENTS, json=BODY, headers=bearer(idp.token())), 503)
 
 
+@pytest.mark.long
 def test_clocks_that_differ(open_gateway: Open, orders: Topic, idp: Idp, described) -> None:
     guarded = open_gateway(tokens=described(leewayS=5))
     now_s = now()
@@ -372,6 +376,7 @@ def test_keys_and_tokens_together(
     assert [status(tokens_only, each) for each in (made.key, idp.token())] == [401, 202]
 
 
+@pytest.mark.long
 def test_claims_of_an_issuer_s_own(open_gateway: Open, orders: Topic, idp: Idp, described) -> None:
     """Roles, as Keycloak has them, and what each may do."""
     roles = {"writer": "publish:orders", "boss": ["operate", "publish:*"]}
@@ -386,6 +391,7 @@ def test_claims_of_an_issuer_s_own(open_gateway: Open, orders: Topic, idp: Idp, 
     assert status(guarded, idp.token(realm_access="writer")) == 403
 
 
+@pytest.mark.long
 def test_whose_text_it_is(guarded: Client, idp: Idp) -> None:
     """What a token says of itself goes to logs and answers: no line breaks, and not too much."""
     token = idp.token(sub="a\r\nX-Bad: 1\x1b[31m" + "b" * 5_000, scope="")

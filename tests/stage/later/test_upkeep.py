@@ -114,6 +114,7 @@ def test_a_promoted_standby_goes_on_with_what_waits() -> None:
 
 
 class TestHeldSnapshot:
+    @pytest.mark.long
     def test_a_look_does_not_walk_what_was_promoted(
         self, dsn: str, conn: Connection, topic: Topic
     ) -> None:
@@ -325,6 +326,7 @@ class TestCommands:
         assert says in err
         assert len(err.splitlines()) == 1
 
+    @pytest.mark.long
     def test_schedules(self, run: Any) -> None:
         code, out, _ = run("schedule", "add", "n", "outbox", "--every", "1d", "--start",
                            "2100-01-01T00:00Z")  # fmt: skip

@@ -135,6 +135,7 @@ def test_many_keep_their_order_and_are_one_transaction(
     assert len({row[0] for row in _rows(conn, "xid::text")}) == min(count, 1)
 
 
+@pytest.mark.long
 def test_a_generator_is_not_gathered_in_memory(conn: Connection, own: Publisher) -> None:
     """What it yields is on its way before it is asked for the next: 70 000 events, and 100 at a time."""
     alive: list[int] = []

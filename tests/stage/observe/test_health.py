@@ -34,6 +34,7 @@ def test_a_supervisor_that_hangs_is_not_healthy(watch: Watch) -> None:
     until(lambda: watched.read("/healthz") == (200, "ok\n"), "well again")
 
 
+@pytest.mark.long
 def test_while_the_database_is_away_it_is_healthy_and_not_ready(
     watch: Watch, conn: Connection
 ) -> None:
@@ -87,6 +88,7 @@ def test_while_it_drains_it_is_not_ready(watch: Watch, conn: Connection) -> None
     assert watched.process.wait(30) == 0
 
 
+@pytest.mark.long
 def test_other_paths_and_methods(watch: Watch) -> None:
     watched = watch()
     status, text = watched.read("/etc/passwd")
@@ -109,6 +111,7 @@ def test_a_reader_that_says_nothing_keeps_nobody_waiting(watch: Watch) -> None:
 
 
 class TestRefused:
+    @pytest.mark.long
     def test_a_port_that_is_taken(self, gapless: Gapless) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -129,6 +132,7 @@ class TestRefused:
         assert "metrics" in line
         assert "HOST:PORT" in line
 
+    @pytest.mark.long
     def test_a_host_that_is_not_here(self, gapless: Gapless) -> None:
         line = gapless("run", str(APP), "--metrics", "192.0.2.1:9464").complaint()
         assert line.startswith("metrics cannot be read at 192.0.2.1:9464: ")

@@ -381,6 +381,7 @@ def test_in_worker_processes(watch: Watch, conn: Connection, tmp_path: Path) -> 
     }
 
 
+@pytest.mark.long
 def test_nobody_imports_opentelemetry() -> None:
     """It costs nothing where it is not used: not even that it is there is looked for."""
     program = (

@@ -111,6 +111,7 @@ def join(conn: Connection) -> None:
     Member(conn, [found], timing, name="test", capacity=None).sync()
 
 
+@pytest.mark.long
 def test_last_tenth_is_announced(conn: Connection, command: Command) -> None:
     look(conn, 8.5, looks=240)
     assert command("status", "--json")["expiring"] == []

@@ -161,6 +161,7 @@ def test_what_comes_back_is_frozen() -> None:
             assert record.__dataclass_params__.frozen, record.__name__  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_to_import_it_needs_nothing(tmp_path: Path) -> None:
     """Neither what a screen needs, nor Spark, nor even the driver, before something is asked for."""
     program = (

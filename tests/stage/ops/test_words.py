@@ -62,6 +62,7 @@ def test_what_a_cancellation_was(conn: Connection, orders: None, said) -> None:
     assert str(done).startswith("nothing to do: 17 is in the log already")
 
 
+@pytest.mark.long
 def test_install_what_a_configuration_asks_for(empty_dsn: str, said) -> None:
     loaded = load(None, environ={}, overrides={"total_partitions": 3, "chunk_events": 20_000})
     with psycopg.connect(empty_dsn, autocommit=True) as conn:

@@ -118,6 +118,7 @@ def test_bad_input(runs: Runs, letters: list[int], words: list[str], why: str) -
     assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_the_mode_of_a_group_that_has_handled_something_stays(runs: Runs) -> None:
     runs.publish(count=2)
     drain(runs.dsn, app.once)
@@ -132,6 +133,7 @@ def test_the_mode_of_a_group_that_has_handled_something_stays(runs: Runs) -> Non
     assert err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_replay_beside_the_group(runs: Runs) -> None:
     numbers = runs.publish(count=6)
     drain(runs.dsn, app.once)

@@ -305,6 +305,7 @@ def test_repeatable_read_is_refused(world: World) -> None:
     world.conn.execute("rollback")
 
 
+@pytest.mark.long
 def test_a_group_put_back_meanwhile_keeps_the_chunk(
     world: World, dsn: str, conn: Connection
 ) -> None:
@@ -326,6 +327,7 @@ def test_a_group_put_back_meanwhile_keeps_the_chunk(
     assert world.reasons()[0].startswith("group new has yet to handle")
 
 
+@pytest.mark.long
 def test_who_waited_for_a_seek_looks_again(world: World, dsn: str) -> None:
     """It saw that nobody needs the chunk, and got its locks when that was true no more."""
     world.group()

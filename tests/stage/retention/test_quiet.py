@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from psycopg import Connection
 
 from gapless.consume.user.handler import handler
@@ -106,6 +107,7 @@ def test_the_reason_is_true(world: World) -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_command_looks_where_nobody_sequences(world: World, dsn: str) -> None:
     bulk_load(world.conn)
     world.expire()

@@ -35,6 +35,7 @@ def as_before() -> Iterator[None]:
     use_schema(own)
 
 
+@pytest.mark.long
 def test_a_task_works_in_the_schema_of_the_driver() -> None:
     use_schema("audit")
     sent = pickle.dumps({"identity": Identity("7.5")})

@@ -102,6 +102,7 @@ def test_every_column_of_every_event(dsn: str, conn: Connection, topic: Topic) -
     assert list(rows[0]) == list(COLUMNS)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("road")
 def test_offsets_ascend_within_a_task_and_from_task_to_task(
     dsn: str, conn: Connection, topic: Topic
@@ -124,6 +125,7 @@ def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> Non
     assert len(rows) == len(everything)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("road")
 def test_only_those_for_which_where_holds_and_those_that_cannot_be_asked(
     dsn: str, conn: Connection, topic: Topic
@@ -183,6 +185,7 @@ def test_a_hole_is_found(
     assert 0 < len(left) < 210
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("road")
 def test_events_of_other_topics_between_are_left_out(
     dsn: str, conn: Connection, topic: Topic
@@ -262,6 +265,7 @@ def test_reading_needs_few_sessions(dsn: str, conn: Connection, topic: Topic) ->
     assert count == (1,)
 
 
+@pytest.mark.long
 def test_a_session_that_was_cut_is_renewed(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 20)
     before = _read(dsn)

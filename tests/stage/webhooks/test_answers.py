@@ -224,6 +224,7 @@ def test_a_status_counts_whatever_follows_it(
     assert len(server.calls) == 1
 
 
+@pytest.mark.long
 def test_who_does_not_answer_has_failed(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,6 +337,7 @@ def test_a_rate_is_kept(conn: Connection, server: Server, deliver: Deliver) -> N
     assert server.calls[-1].at_s - server.calls[0].at_s >= 0.6
 
 
+@pytest.mark.long
 def test_order_by_key_waits_behind_what_failed(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -362,6 +364,7 @@ def secure(tmp_path: Path) -> Iterator[tuple[Server, str]]:
         yield made, str(tmp_path / "ca.pem")
 
 
+@pytest.mark.long
 def test_https_is_for_the_name_and_only_for_it(
     conn: Connection,
     secure: tuple[Server, str],

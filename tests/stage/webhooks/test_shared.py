@@ -111,6 +111,7 @@ def test_each_gets_what_it_matched_of_a_unit_and_all_share_one_group(
     assert _info(conn, "a").delivered == 1
 
 
+@pytest.mark.long
 def test_who_fails_is_called_again_alone_and_dies_alone(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_dead_one_is_stopped_alone_and_gets_all_when_it_is_resumed(
     assert (info.lag, info.waiting, info.dead, info.circuit_open_since) == (0, 0, 0, None)
 
 
+@pytest.mark.long
 def test_gone_rests_until_a_person_resumes_it(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -303,6 +305,7 @@ def test_a_slow_one_does_not_hold_up_the_others(
     assert len(server.of("/good")) == EVENTS_BESIDE_A_SLOW_ONE
 
 
+@pytest.mark.long
 def test_pause_resume_test_and_remove_one(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:

@@ -81,6 +81,7 @@ def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
         assert_all_once(fleet.conn)
 
 
+@pytest.mark.long
 def test_a_database_that_is_not_ready_is_waited_for(fleet: Fleet) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)
