@@ -197,7 +197,7 @@ CALLED_BY_PEOPLE = {
     *"capture release_capture mend_capture attach detach".split(),
     *"set_compaction compact latest".split(),
     *"show_classic hide_classic notify_classic silence_classic".split(),
-    *"add_webhook remove_webhook pause_webhook resume_webhook".split(),
+    *"add_webhook remove_webhook pause_webhook resume_webhook replay_webhook".split(),
     *"create_api_key revoke_api_key set_schema remove_schema".split(),
     *"take acknowledge release reject extend queue_state".split(),
     *"join poll commit commit_redriven reject_unit heartbeat leave end_client".split(),

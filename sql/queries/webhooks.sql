@@ -26,6 +26,9 @@ select gapless.pause_webhook(%(name)s, %(reason)s)
 -- name: resume
 select gapless.resume_webhook(%(name)s)
 
+-- name: replay
+select gapless.replay_webhook(%(name)s, coalesce(%(since)s::timestamptz, clock_timestamp() - %(age)s::interval))
+
 -- name: any_removed
 select exists (select from gapless.webhook w where w.removed_ts is not null)
 

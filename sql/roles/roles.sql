@@ -63,6 +63,7 @@ begin
     gapless.add_schedule, gapless.pause_schedule, gapless.resume_schedule, gapless.remove_schedule,
     gapless.run_schedule, gapless.create_api_key, gapless.revoke_api_key,
     gapless.add_webhook, gapless.remove_webhook, gapless.pause_webhook, gapless.resume_webhook,
+    gapless.replay_webhook,
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
     gapless.subscribe, gapless.unsubscribe, gapless.renew_subscription, gapless.lock_subscriptions,

@@ -1,11 +1,12 @@
 -- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the
 -- units with matches, and with messages to it (direct_headers.sql), aside, to be handled again at once, for this
 -- subscription alone. Returns how many matched. A unit that waits already gets it in addition. A part of
--- resume_subscription(). Raises GL409 when its condition raises, took longer than 5 s, or is still being asked when
--- statement_timeout is over.
+-- resume_subscription() and, with _replays, of replay_webhook(). Raises GL409 when its condition raises, took longer
+-- than 5 s, or is still being asked when statement_timeout is over.
 -- locks: the letters of these units
 create or replace function gapless.set_missed_aside(
-  _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint
+  _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint,
+  _replays boolean default false
 )
 returns bigint
 language plpgsql
@@ -18,6 +19,8 @@ declare
   unit record;
   units bigint := 0;
   began_ts timestamptz;
+  so text := case when _replays then '' else 'it stays stopped, for ' end;
+  why text := case when _replays then 'it is sent again' else 'a subscription was stopped when it passed' end;
 begin
   select array_agg(u.id order by s.base_offset + u.n) into ids
   from gapless.log_segment s
@@ -34,13 +37,13 @@ begin
   select a.* into answer
   from gapless.ask_conditions(_group_id, _topic_id, _partition_id, ids, _first, array[_subscription_id]) a;
   if answer.failed <> '{}' then
-    raise exception 'it stays stopped, for its condition raises about offsets % to % of partition %: %',
-      _first, _last, _partition_id, answer.reasons[1]
+    raise exception '%its condition raises about offsets % to % of partition %: %',
+      so, _first, _last, _partition_id, answer.reasons[1]
       using errcode = 'GL409';
   end if;
   if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not asked about all of them
-    raise exception 'it stays stopped, for its condition takes longer than statement_timeout about offsets % to % of '
-      'partition %', _first, _last, _partition_id
+    raise exception '%its condition takes longer than statement_timeout about offsets % to % of partition %',
+      so, _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
   -- Messages to it, about which its condition is not asked; and of one without, what matches by values or jsonpath.
@@ -54,8 +57,8 @@ begin
     where _subscription_id = any (m.matched)
   );
   if clock_timestamp() - began_ts > '5 s' then    -- as a claim's: LIMIT_S of consume/read/conditions.py
-    raise exception 'it stays stopped, for its condition takes longer than 5 s about offsets % to % of partition %',
-      _first, _last, _partition_id
+    raise exception '%its condition takes longer than 5 s about offsets % to % of partition %',
+      so, _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
   for unit in
@@ -85,7 +88,7 @@ begin
             and s.base_offset + u.n - 1 between unit.first_offset and e.last_offset
           order by s.base_offset + u.n
         ),
-        'waiting', 'a subscription was stopped when it passed', 'a subscription was stopped when it passed',
+        'waiting', why, why,
         _attempts => 0, _retry_after => '0 s', _kept => unit.hits,
         _matched => array_fill(_subscription_id::text, array[cardinality(unit.hits)])
       )

@@ -7,7 +7,9 @@ import argparse
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, opt
 from gapless.cli.filters import FILTER, json_object
+from gapless.cli.place import argument
 from gapless.cli.screen import answer, changed, listed
+from gapless.ops.place import read_since
 from gapless.ops.webhooks import CONCURRENCY
 
 EXAMPLES = """\
@@ -20,6 +22,7 @@ examples:
   gapless webhooks
   gapless webhooks test shop
   gapless run --webhooks
+  gapless webhooks replay shop --since 2h
 """
 command = Command("webhooks")
 
@@ -107,6 +110,21 @@ def _resume(conn: Conn, args: Args) -> int:
     return changed(
         args, ops.resume_webhook(conn, args.name), "resumed {name}", "{name} is not paused"
     )
+
+
+@command.verb(
+    "send an endpoint that shares a group again what it got",
+    "name",
+    opt(
+        "--since TS|AGE",
+        "what was published then or later, or so long ago at most: 15m, 12h, 7d",
+        argument(read_since),
+        required=True,
+    ),
+)
+def _replay(conn: Conn, args: Args) -> int:
+    units = ops.replay_webhook(conn, args.name, args.since)
+    return answer(args, f"{args.name} is sent {units} units again", name=args.name, units=units)
 
 
 @command.verb("call an endpoint no more: its place and its dead letters go", "name")

@@ -219,6 +219,7 @@ if TYPE_CHECKING:
         list_webhooks,
         pause_webhook,
         remove_webhook,
+        replay_webhook,
         resume_webhook,
         show_webhook,
         try_webhook,
@@ -255,7 +256,8 @@ __all__ = [
     "place_group", "plan_attachment", "plan_replay", "plan_seek", "plan_upgrade", "publish_lines",
     "queue_state", "redrive_unit", "redrive_units", "reject", "release", "release_capture",
     "remove_group", "remove_pipeline", "remove_replay", "remove_schedule", "remove_schema",
-    "remove_webhook", "renew_subscription", "replay_progress", "replay_terms", "republish_unit",
+    "remove_webhook", "renew_subscription", "replay_progress", "replay_terms", "replay_webhook",
+    "republish_unit",
     "reset_pipeline", "resume", "resume_schedule", "resume_subscription", "resume_webhook",
     "revoke_key", "run_replay", "run_schedule", "search_events", "seek", "seek_paused",
     "set_expiry", "set_filter", "show_classic", "show_group", "show_schedule", "show_schema",
@@ -358,7 +360,7 @@ if not TYPE_CHECKING:
             "gapless.ops.upgrade": "PlannedLock TableSize UpgradePlan plan_upgrade",
             "gapless.ops.webhooks": (
                 "WebhookInfo WebhookTrial add_webhook list_webhooks pause_webhook remove_webhook "
-                "resume_webhook show_webhook try_webhook"
+                "replay_webhook resume_webhook show_webhook try_webhook"
             ),
             "gapless.spark.pipeline.position": "PipelineStanding",
         },

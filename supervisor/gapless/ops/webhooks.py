@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from json import dumps
 from time import monotonic, sleep
@@ -174,6 +174,19 @@ def resume_webhook(conn: Connection[Any], name: str) -> bool:
     False: it was not paused. RefusedError: there is none.
     """
     return bool(row(conn, query("webhooks", "resume"), name=name)[0])
+
+
+def replay_webhook(conn: Connection[Any], name: str, since: datetime | timedelta) -> int:
+    """Send one that shares a group again what it got; return how many units, each set aside for it.
+
+    since: a time, or an age (a timedelta, of seconds or more): what was published then or later.
+    Messages keep their ids.
+    RefusedError: there is none, it has a group of its own (seek() moves that), more than 100 000
+    events are since then, or some are gone.
+    """
+    is_age = isinstance(since, timedelta)
+    said = {"since": None if is_age else since, "age": since if is_age else None}
+    return int(row(conn, query("webhooks", "replay"), name=name, **said)[0])
 
 
 def remove_webhook(conn: Connection[Any], name: str, *, wait_s: float = REMOVE_S_MAX) -> bool:

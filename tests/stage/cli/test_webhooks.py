@@ -55,6 +55,9 @@ def test_one_that_shares_a_group(gapless, topic: Topic, conn: Connection) -> Non
     told = [each.text for each in webhooks(Patient(conn=conn, second=conn))]
     assert "shop: its requests fail: its circuit is open: answered 500" in told
     assert gapless("webhooks", "resume", "shop").out == "resumed shop\n"
+    again = gapless("webhooks", "replay", "shop", "--since", "2h", "--json").json
+    assert again == {"name": "shop", "units": 0}
+    assert "a time" in gapless("webhooks", "replay", "shop", "--since", "soon").complaint()
     assert gapless("webhooks", "remove", "shop").out == "removed shop\n"
 
 
@@ -86,6 +89,8 @@ def test_test_says_what_the_endpoint_answered(gapless, server: Server, topic: To
         ((*ADD, URL, "--secret", "env:A", "--retry", "soon"), "whole seconds"),
         (("webhooks", "pause", "nobody"), "there is no webhook"),
         (("webhooks", "test", "nobody"), "there is no webhook"),
+        (("webhooks", "replay", "nobody"), "--since"),
+        (("webhooks", "replay", "nobody", "--since", "2h"), "there is no webhook"),
         (("run", "--webhooks", "--engine", "spark"), "leave --engine spark out"),
     ],
 )
