@@ -305,6 +305,7 @@ class TestHostile:
         # The first 500 carry one cause: one unit.
         assert [r["level"] for r in rows] == [0, 1] + [0] * 8
         assert (last["state"], last["node"], last["left_out"]) == ("left-out", None, 1002 - 10)
+        assert last["is_asked"] is False
         assert len(shop.trace(told, 0)) == 2
         assert len(shop.trace(told)) == 1001
 
