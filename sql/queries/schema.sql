@@ -44,6 +44,13 @@ insert into gapless.migration (kind, name, digest)
 values (%(kind)s, %(name)s, %(digest)s)
 on conflict (kind, name) do update set digest = excluded.digest, applied_ts = now();
 
+-- name: relations
+-- Tables and views in the schema, without chunks and other parts.
+select c.relname from pg_class c
+where c.relnamespace = to_regnamespace('gapless') and c.relkind in ('r', 'p', 'v', 'm', 'f')
+  and not exists (select from pg_inherits i where i.inhrelid = c.oid)
+order by c.relname
+
 -- name: drop_schema
 drop schema if exists gapless cascade;
 

@@ -13,6 +13,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import uninstall
+from gapless.errors import SchemaError
 from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.topics import ensure_topic
@@ -113,6 +114,17 @@ def test_nothing_is_left(shop: Connection, empty_dsn: str) -> None:
     assert {name: rows for name, rows in flags.items() if rows} == {}
     shop.execute("insert into public.orders values (2)")
     shop.execute("insert into public.box (payload) values ('2')")
+
+
+def test_a_table_of_somebody_else_is_not_dropped(conn: Connection) -> None:
+    conn.execute("create table gapless.invoices (id int)")
+    conn.execute("create view gapless.paid as select * from gapless.invoices")
+    with pytest.raises(SchemaError, match=r'2 tables or views .*"invoices", .*"paid"; move'):
+        uninstall(conn)
+    conn.execute("alter table gapless.invoices set schema public")
+    conn.execute("alter view gapless.paid set schema public")
+    uninstall(conn)
+    assert conn.execute("select count(*) from public.paid").fetchone() == (0,)
 
 
 def test_a_role_that_others_use_stays(shop: Connection, empty_dsn: str) -> None:

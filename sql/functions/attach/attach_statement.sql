@@ -1,6 +1,8 @@
 -- The statement that publishes rows r of an attached table, and notes which event each became; _rows: what comes behind
 -- FROM. Names get into it quoted (%I), values quoted (%L).
--- attached_row has a row for each that was published, once: what comes to it twice fails, and is not published twice.
+-- attached_row has a row for each that was published, once: what is copied twice fails, and is not published twice.
+-- What the trigger publishes is inserted just now: an id that was there is used again (after a TRUNCATE … RESTART
+-- IDENTITY, say), and its row is another one.
 create or replace function gapless.attach_statement(
   _made gapless.attached, _root oid, _rows text, _is_copy boolean
 )
@@ -15,6 +17,10 @@ as $$
     || ' from ' || _rows || format(' order by r.%I', (_made).id_column)
     || ' returning id, headers) insert into gapless.attached_row (attachment_id, source_id, message_id) select '
     || (_made).attachment_id || ', (p.headers #>> ''{attached,id}'')::bigint, p.id from published p'
+    || case
+      when not _is_copy then ' on conflict (attachment_id, source_id) do update set message_id = excluded.message_id'
+      else ''
+    end
   from unnest(array[
     'key', 'host_id', 'user_id', 'transaction_id', 'event_type', 'payload', 'headers'
   ]) with ordinality u (name, n)

@@ -22,6 +22,10 @@ begin
       parts[cardinality(parts)] := parts[cardinality(parts)] || piece;
     end if;
   end loop;
+  if cardinality(parts) > 65 or length(_template) > 4000 then    -- format() takes 100 arguments
+    raise exception 'key "%…" is too long: at most 32 columns and 4000 characters', left(_template, 60)
+      using errcode = 'GL400';
+  end if;
   if cardinality(parts) = 1 then
     raise exception 'key "%" names no column, so all events would have one key: write {id} for column id', _template
       using errcode = 'GL400';

@@ -8,6 +8,7 @@ as $$
 declare
   kind "char";
   lasting "char";
+  partition boolean;
   place name;
   above text;
   why text;
@@ -15,7 +16,7 @@ begin
   if _table is null then
     raise exception 'there is no table "%": name it as SQL does, schema and all', _source using errcode = 'GL404';
   end if;
-  select r.relkind, r.relpersistence, n.nspname into kind, lasting, place
+  select r.relkind, r.relpersistence, r.relispartition, n.nspname into kind, lasting, partition, place
   from pg_class r join pg_namespace n on n.oid = r.relnamespace where r.oid = _table;
   select format('%I.%I', n.nspname, p.relname) into above
   from pg_inherits i
@@ -32,6 +33,11 @@ begin
     when kind not in ('r', 'p') then 'is no table: capture a table'
     when lasting = 't' then 'is temporary: capture one that lasts'
     when lasting = 'u' then 'is unlogged, so a crash empties it and nobody is told: alter table … set logged'
+    when kind = 'r' and exists (select from pg_inherits i where i.inhparent = _table)
+      then 'has children by INHERITS, whose rows its triggers do not see: make it partitioned, or alter table … no inherit'
+    when above is not null and not partition then format(
+      'is a child of %s by INHERITS, and is written to through that, too: alter table … no inherit', above
+    )
     when above is not null then format('is a part of %s, and is written to through that: capture %s', above, above)
   end;
   if why is null and exists (

@@ -140,6 +140,16 @@ class TestGaps:
         assert plan_attachment(box, WISH).missing_ids == 1
         assert attach(box).copied == 5
 
+    def test_ids_that_are_used_again_are_other_rows(self, box: Connection) -> None:
+        fill(box, 1, 3)
+        attach(box)
+        fill(box, 4, 4)
+        box.execute("truncate public.box restart identity")
+        fill(box, 1, 2)
+        assert everything(box) == [1, 1, 2, 2, 3, 4]
+        assert problem(box) is None
+        assert mend_attachment(box, "public.box") == 0
+
     def test_a_low_id_that_comes_late(self, box: Connection) -> None:
         """Drawn by somebody before, inserted while it was copied: it is behind, and not lost."""
         fill(box, 1, 3)

@@ -13,6 +13,7 @@ from gapless.db.migrate import uninstall
 from gapless.db.queries import sql_root
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
+from gapless.ops.captures import list_captures
 from stage.capture.tables import capture, kinds, published
 
 ORDERS = "create table public.orders (id int primary key, total numeric, note text)"
@@ -252,6 +253,28 @@ class TestColumns:
             )
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\uDFff"])
+    @pytest.mark.parametrize("old", ["none", "changed", "all"])
+    def test_json_that_is_no_text_is_not_in_the_writer_s_way(
+        self, conn: Connection, topic: Topic, old: str, escape: str
+    ) -> None:
+        """A column of type json keeps what nobody can read; the writer could, and can."""
+        conn.execute("create table public.j (id int primary key, n int, doc json)")
+        capture(conn, "public.j", old=old)
+        conn.execute("insert into public.j values (1, 1, %s)", [f'{{"a": "{escape}"}}'])
+        conn.execute("update public.j set n = 2")
+        conn.execute("update public.j set doc = '{}'")
+        conn.execute("delete from public.j")
+        rows = conn.execute(
+            "select event_type, headers from gapless.outbox_message_t order by id"
+        ).fetchall()
+        assert [row[0].rpartition(".")[2] for row in rows] == [
+            "insert",
+            "update",
+            "update",
+            "delete",
+        ]
+
     def test_a_key_is_the_same_in_every_session(self, conn: Connection, topic: Topic) -> None:
         conn.execute("create table public.t (day date primary key, n int)")
         capture(conn, "public.t")
@@ -311,6 +334,21 @@ class TestDdl:
             ("shop.sold", None)
         ]
         assert conn.execute("select gapless.release_capture('shop.sold')").fetchone() == (True,)
+
+    def test_what_its_triggers_would_not_see_is_named(self, conn: Connection, orders: str) -> None:
+        capture(conn, orders)
+        conn.execute("create table public.child () inherits (public.orders)")
+        (found,) = list_captures(conn)
+        assert found.problem == (
+            "it has children by INHERITS now, whose rows are not published: alter table … no inherit"
+        )
+        conn.execute("drop table public.child; alter table public.orders set unlogged")
+        (found,) = list_captures(conn)
+        assert found.problem is not None
+        assert found.problem.startswith("it is unlogged now, so a crash empties it")
+        conn.execute("alter table public.orders set logged")
+        (found,) = list_captures(conn)
+        assert found.problem is None
 
 
 class TestPartitions:

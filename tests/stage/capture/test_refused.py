@@ -20,7 +20,8 @@ create unlogged table public.u (id int primary key);
 create temp table tmp (id int primary key);
 create table public.p (id int primary key) partition by range (id);
 create table public.p1 partition of public.p for values from (0) to (9);
-create table public.child () inherits (public.t);
+create table public.parent (id int primary key);
+create table public.child () inherits (public.parent);
 create extension if not exists file_fdw with schema public;
 create server files foreign data wrapper file_fdw;
 create foreign table public.f (id int) server files options (filename '/dev/null');
@@ -42,7 +43,8 @@ TABLES = [
     ("public.u", "u is unlogged, so a crash empties it", "GL400"),
     ("pg_temp.tmp", "tmp is temporary: capture one that lasts", "GL400"),
     ("public.p1", "p1 is a part of public.p, and is written to through that", "GL400"),
-    ("public.child", "child is a part of public.t, and is written to through that", "GL400"),
+    ("public.child", "child is a child of public.parent by INHERITS, and is written to", "GL400"),
+    ("public.parent", "parent has children by INHERITS, whose rows its triggers do not", "GL400"),
     ("public.f", "f is a foreign table, of which no trigger sees what others write", "GL400"),
     ("public.pf", "pf has a foreign table among its partitions", "GL400"),
     ("gapless.outbox_message_t", "belongs to gapless itself: capture a table of your own", "GL400"),
@@ -61,6 +63,8 @@ WORDS = [
     ({"key": "{id"}, 'key "{id" has a lone {: columns are {id}', "GL400"),
     ({"key": "{id}}"}, 'has a lone }', "GL400"),
     ({"key": "{}"}, 'has a lone {', "GL400"),
+    ({"key": "{id}" * 33}, "is too long: at most 32 columns and 4000 characters", "GL400"),
+    ({"key": "{id}" + "x" * 4000}, "is too long: at most 32 columns and 4000 characters", "GL400"),
 ]  # fmt: skip
 
 

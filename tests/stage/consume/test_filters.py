@@ -572,6 +572,7 @@ class TestConditions:
         ("types", "where", "params", "says"),
         [
             (None, "$.total >", None, "no jsonpath"),
+            (None, "$.**.a.**.b == 1", None, "has ** more than once"),
             (None, "$.total > $min", None, "no value for $min"),
             (None, "$.total > $min", {"max": 1}, "no value for $min"),
             (None, '$.total > $"a b" && $.x > $y', {"y": 1}, "no value for $a b"),

@@ -37,7 +37,8 @@ _LOG_BYTES_MAX = 10_000_000
 _NOT_YET = "is still in use"
 _LOG_PREFIX = re.compile(r"^.*?(?:FATAL|PANIC|ERROR): +")
 
-_OPTIONS = {"max_connections": "200", "shared_buffers": "128MB"}
+# search_path: by default tables of who says no schema would be in that of his role, which is ours.
+_OPTIONS = {"max_connections": "200", "shared_buffers": "128MB", "search_path": "public"}
 _THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
