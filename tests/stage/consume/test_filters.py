@@ -24,7 +24,7 @@ from gapless.consume.read import claim
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
-from gapless.errors import HoleError, UnplacedError
+from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.log.event import NewEvent, Row
 from stage.consume.world import Group, Reader, World, make_handler
 
@@ -566,6 +566,20 @@ class TestConditions:
         world.events([NewEvent(payload={"total": 0, "s": "abc"})])
         let_take(group, where=where)
         assert not self.seen(group)
+        assert group.next_offset() == 2
+
+    def test_a_jsonpath_that_takes_too_long_is_named_and_nothing_is_lost(
+        self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each number of the array is compared with each: 400 million times."""
+        monkeypatch.setattr(claim, "KEPT_S_MAX", 0.2)
+        world.events([NewEvent(payload={"a": list(range(20_000))})])
+        let_take(group, where="exists($.a[*] ? ($.a[*] > @ + 1000000))")
+        with pytest.raises(BlockedError, match=r"a jsonpath of its filter .* longer than 0\.2 s"):
+            self.seen(group)
+        assert group.next_offset() == 1
+        world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
+        assert len(self.seen(group)) == 1
         assert group.next_offset() == 2
 
     @pytest.mark.parametrize(

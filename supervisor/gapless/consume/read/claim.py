@@ -7,19 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from psycopg import Connection
+from psycopg import Connection, errors
 
 from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.read.conditions import with_conditions
 from gapless.consume.read.matches import find_matches
-from gapless.consume.session import run, transaction
+from gapless.consume.session import run, run_before, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
-from gapless.errors import BeyondError, HoleError, OverrunError, UnplacedError
+from gapless.errors import BeyondError, BlockedError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
+KEPT_S_MAX = 20.0  # a claim looks at some ten thousand events; what takes longer is its jsonpath
 SCAN_EVENTS_MAX = 10_000  # of the log, that a claim of a group with a filter looks at
 _SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
 _KEPT_COLUMNS = 15  # in front of an event's in what claim_kept() returns
@@ -71,7 +72,8 @@ def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Clai
     Before: a transaction is open. After: the group's offset row is locked, and past the range.
     Raises HoleError when segments or events of the range are missing, OverrunError when retention
     dropped its beginning, BeyondError or UnplacedError when the group has no place in the log,
-    ConditionError when subscriptions are to be stopped before anything is passed.
+    ConditionError when subscriptions are to be stopped before anything is passed, BlockedError for
+    a jsonpath that takes too long.
     """
     if wanted.filtered:
         return _claim_kept(conn, assignment, wanted)
@@ -115,7 +117,8 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
         "group_by": wanted.group_by,
         "scan_max": wanted.scan_max,
     }
-    answer: list[Any] = fetch_rows(conn, "consume", "claim_kept", params)
+    with _bounded(conn, assignment):
+        answer: list[Any] = fetch_rows(conn, "consume", "claim_kept", params)
     outcome, first, last, xid, place = answer[0][:5]
     if outcome in ("filtered", "unfiltered"):  # changed this moment, or since it was last asked
         return claim(conn, assignment, replace(wanted, filtered=False))
@@ -153,6 +156,25 @@ def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -
         place=place,
         filtered=True,
     )
+
+
+@contextmanager
+def _bounded(conn: Connection[Any], assignment: Assignment) -> Iterator[None]:
+    """Let a jsonpath be asked for KEPT_S_MAX. Raises BlockedError when it was not enough.
+
+    Also when it took all memory that a value may have. The transaction is at its end then.
+    """
+    run_before(conn, "limit_conditions", {"limit": f"{round(KEPT_S_MAX * 1000)}ms"})
+    try:
+        yield
+    except (errors.QueryCanceled, errors.InternalError_, errors.ProgramLimitExceeded) as error:
+        why = error.diag.message_primary
+        raise BlockedError(
+            str(assignment.partition),
+            f"a jsonpath of its filter or subscriptions takes longer than {KEPT_S_MAX:g} s, or too "
+            f"much memory ({why}): give it another (gapless groups filter, gapless subscriptions)",
+        ) from error
+    run_before(conn, "put_timeout_back")
 
 
 def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
