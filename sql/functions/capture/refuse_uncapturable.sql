@@ -34,7 +34,7 @@ begin
     when lasting = 't' then 'is temporary: capture one that lasts'
     when lasting = 'u' then 'is unlogged, so a crash empties it and nobody is told: alter table … set logged'
     when kind = 'r' and exists (select from pg_inherits i where i.inhparent = _table)
-      then 'has children by INHERITS, whose rows its triggers do not see: make it partitioned, or alter table … no inherit'
+      then 'has children by INHERITS, whose rows its triggers do not see: alter table … no inherit'
     when above is not null and not partition then format(
       'is a child of %s by INHERITS, and is written to through that, too: alter table … no inherit', above
     )

@@ -31,7 +31,7 @@ begin
     raise exception 'the condition of a filter is no jsonpath: %: %', left(_condition, 100), sqlerrm
       using errcode = 'GL400';
   end;
-  -- Each more multiplies what is looked at by all that an event has, and nothing ends it (as printed; outside of texts).
+  -- Each more multiplies what is looked at by all that an event has (as printed; outside of texts).
   if regexp_replace(path::text, E'"(?:[^"\\\\]|\\\\.)*"', '""', 'g') ~ E'\\*\\*.*\\*\\*' then
     raise exception 'the condition of a filter has ** more than once, which may take forever: once at most'
       using errcode = 'GL400';
