@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from psycopg import Connection
 
+from gapless.log.topics import ensure_topic
 from stage.partitions.players import Players
 
 
 @pytest.fixture
 def players(conn: Connection) -> Players:
-    return Players(conn)
+    made = Players(conn)
+    ensure_topic(conn, "other", partitions=3)  # what is done to one is done to it alone
+    return made

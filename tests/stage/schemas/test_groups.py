@@ -153,3 +153,9 @@ def test_a_handler_that_says_nothing_gets_all(shop: str, conn: Connection) -> No
 def test_another_word_is_refused() -> None:
     with pytest.raises(UsageError, match="on_invalid='skip'\\): \"dead-letter\""):
         handler(topic="orders", on_invalid="skip")  # type: ignore[call-overload]
+
+
+def test_without_what_checks_schemas_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "is_at_hand", lambda: False)
+    with pytest.raises(UsageError, match='on_invalid="dead-letter"'):
+        guard.Guard()

@@ -101,3 +101,22 @@ def test_refused(conn: Connection, server: Server, topic: Topic) -> None:
     )
     with pytest.raises(RefusedError, match=r"400004 events .* at most 100000"):
         replay_webhook(conn, "a", timedelta(hours=1))
+
+
+def test_units_that_wait_for_others_stay_theirs(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    for name, shop in (("a", 1), ("b", 2)):
+        _shop(conn, server, name, shop)
+    server.answer = lambda _: Reply(422)
+    _publish(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 2}, key="k")
+    deliver()
+    waits = (
+        "select e.c_offset, array_agg(s.name) from gapless.dead_letter_event e"
+        " join gapless.subscription s on s.subscription_id = any (e.subscriptions)"
+        " where e.is_kept group by e.c_offset order by e.c_offset"
+    )
+    before = conn.execute(waits).fetchall()
+    assert before == [(1, ["a"]), (2, ["b"])]
+    assert replay_webhook(conn, "a", timedelta(hours=1)) == 1
+    assert conn.execute(waits).fetchall() == before
