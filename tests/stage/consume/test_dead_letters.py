@@ -229,6 +229,7 @@ class TestNeighbours:
         self, world: World, group: Group
     ) -> None:
         world.units(1, 1)
+        path = group.conn.execute("show search_path").fetchone()
 
         def messy(unit: Unit, conn: Connection[Any]) -> None:
             if unit.first_offset == 2:
@@ -247,8 +248,7 @@ class TestNeighbours:
             "select to_regclass('left_behind'), retention from gapless.topic where name = %s",
             world.topic.name,
         ) == [(None, None)]
-        path = group.conn.execute("show search_path").fetchone()
-        assert path == ('"$user", public',)
+        assert group.conn.execute("show search_path").fetchone() == path != ("nowhere",)
 
 
 SHAPES = st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=150)
