@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -31,6 +31,7 @@ from gapless.log.topics import Topic, ensure_topic
 from support import again, elsewhere, examples, findings
 from support.fast import choose, pytest_ignore_collect  # noqa: F401 - a hook of pytest
 from support.long import mark_but_few
+from support.servers import DatabaseLike
 from support.skips import StrictSkips, expected
 
 SERVER_OPTIONS = {
@@ -46,8 +47,6 @@ MEMORY_BYTES_MIN = 4 << 30  # a container may have 64 MB of shared memory
 REAP_S = 5.0  # a process that was told to end gets this long before it counts as left behind
 
 elsewhere.configure()  # before the conftest of a folder asks for the schema
-
-DatabaseLike = Callable[[str], AbstractContextManager[str]]
 
 _server = ExitStack()
 _numbers = count(1)

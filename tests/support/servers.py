@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import gapless
@@ -20,6 +20,9 @@ from gapless.db.embedded.server import stop
 from gapless.db.postgres.binaries import find_binaries
 from gapless.db.postgres.postmaster import running_postmaster
 from support.patience import bounded_patience
+
+DatabaseLike = Callable[[str], AbstractContextManager[str]]
+"""Make a copy of a database for as long as the block lasts: the fixture database_like."""
 
 AS_ROOT = os.geteuid() == 0
 PATIENCE_S = 60.0

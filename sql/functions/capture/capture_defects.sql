@@ -46,13 +46,13 @@ as $$
   select 5, format('column "%s" of %s is gone', d.name, d.wish), false
   from named d where d.now is null
   union all
+  select 6, 'it has no primary key any more, so all its events have one key', false
+  where _asked.key is null and not exists (select from pg_index i where i.indrelid = _root and i.indisprimary)
+  union all
   select 7, 'it has children by INHERITS now, whose rows are not published: alter table … no inherit', false
   from pg_class r
   where r.oid = _root and r.relkind = 'r' and exists (select from pg_inherits i where i.inhparent = _root)
   union all
   select 8, 'it is unlogged now, so a crash empties it and nobody is told: alter table … set logged', false
   from pg_class r where r.oid = _root and r.relpersistence = 'u'
-  union all
-  select 6, 'it has no primary key any more, so all its events have one key', false
-  where _asked.key is null and not exists (select from pg_index i where i.indrelid = _root and i.indisprimary)
 $$;

@@ -8,7 +8,6 @@ PL/pgSQL and prepared statements have long switched to generic plans.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pytest
@@ -26,10 +25,10 @@ from gapless.log.sequence import configure_chunks, create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic
 from support.group import Owner, owner
 from support.plans import cost
+from support.servers import DatabaseLike
 
 BULK = 30_000  # events, in two chunks
 CALLS = 10
-DatabaseLike = Callable[[str], AbstractContextManager[str]]
 STATES = ["empty", "never analysed", "analysed"]
 
 spread = pytest.mark.parametrize("spread", [False, True], ids=["neighbours", "far apart"])

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from psycopg import Connection, errors
 
 from gapless.consume.kept import Kept, kept_spans
-from gapless.consume.read.conditions import with_conditions
+from gapless.consume.read.conditions import limited, with_conditions
 from gapless.consume.read.matches import find_matches
-from gapless.consume.session import run, run_before, transaction
+from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, BlockedError, HoleError, OverrunError, UnplacedError
@@ -164,9 +164,9 @@ def _bounded(conn: Connection[Any], assignment: Assignment) -> Iterator[None]:
 
     Also when it took all memory that a value may have. The transaction is at its end then.
     """
-    run_before(conn, "limit_conditions", {"limit": f"{round(KEPT_S_MAX * 1000)}ms"})
     try:
-        yield
+        with limited(conn, KEPT_S_MAX):
+            yield
     except (errors.QueryCanceled, errors.InternalError_, errors.ProgramLimitExceeded) as error:
         why = error.diag.message_primary
         raise BlockedError(
@@ -174,7 +174,6 @@ def _bounded(conn: Connection[Any], assignment: Assignment) -> Iterator[None]:
             f"a jsonpath of its filter or subscriptions takes longer than {KEPT_S_MAX:g} s, or too "
             f"much memory ({why}): give it another (gapless groups filter, gapless subscriptions)",
         ) from error
-    run_before(conn, "put_timeout_back")
 
 
 def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:

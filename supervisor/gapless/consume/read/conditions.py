@@ -7,7 +7,8 @@ nothing less. What raises, or is too slow, is found by halves, and stopped alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -72,9 +73,8 @@ def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: Spans) 
     }
     while left:
         only = left.pop()
-        run_before(conn, "limit_conditions", {"limit": f"{round(LIMIT_S * 1000)}ms"})
-        asked = run(conn, "ask_conditions", {**params, "only": only})[0]
-        run_before(conn, "put_timeout_back")
+        with limited(conn, LIMIT_S):
+            asked = run(conn, "ask_conditions", {**params, "only": only})[0]
         offsets, matched, failed, why, slow, rest = asked
         found += zip(offsets, matched, strict=True)
         reasons.update(zip(failed, why, strict=True))
@@ -85,6 +85,14 @@ def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: Spans) 
     if reasons:
         raise ConditionError(reasons)
     return find_matches(conn, *_together(found))
+
+
+@contextmanager
+def limited(conn: Connection[Any], limit_s: float) -> Iterator[None]:
+    """Give the statement of the block so much time, instead of the handlers'; it MUST be one."""
+    run_before(conn, "limit_conditions", {"limit": f"{round(limit_s * 1000)}ms"})
+    yield
+    run_before(conn, "put_timeout_back")
 
 
 def is_too_slow(only: Sequence[int] | None, slow: Sequence[int]) -> bool:
