@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.embedded.server import throwaway_cluster
-from gapless.db.migrate import uninstall
+from gapless.db.uninstall import uninstall
 from gapless.errors import SchemaError
 from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule

@@ -20,8 +20,8 @@ from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
 from gapless.consume.job import Job, Step
 from gapless.consume.outside.beside import Beside
 from gapless.consume.outside.delivery import Outside, forget_deliveries
-from gapless.consume.read.claim import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.read.conditions import stop_subscriptions
+from gapless.consume.read.place import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.session import transaction
 from gapless.consume.step import step, step_alone
 from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError

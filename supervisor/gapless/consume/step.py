@@ -21,7 +21,8 @@ from gapless.consume.batch import Batch
 from gapless.consume.isolate import give_up, isolate
 from gapless.consume.job import Job, Redo, Step
 from gapless.consume.read.backlog import Backlog
-from gapless.consume.read.claim import Claim, Wanted, claim, forget_attempt, record_attempt
+from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.place import forget_attempt, record_attempt
 from gapless.consume.read.units import wary
 from gapless.consume.session import (
     TransactionBrokenError,

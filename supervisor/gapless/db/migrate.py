@@ -1,4 +1,4 @@
-"""Install, upgrade and remove the schema.
+"""Install and upgrade the schema.
 
 Migrations run once, in the order of their numbers; functions, views and roles are applied again
 whenever their file changed, in the order of their names; the folders among them are for people.
@@ -9,7 +9,6 @@ one after the other, and one that is killed leaves nothing behind.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,34 +202,6 @@ def require_schema(conn: Connection) -> None:
         raise SchemaError(
             f'the {schema_words()} in database "{conn.info.dbname}" is older than this program '
             f"({stale[0]} is missing or changed): run {init_command()}"
-        )
-
-
-def uninstall(conn: Connection) -> list[str]:
-    """Drop the schema with all that is in it, and the roles; return the roles that stay.
-
-    Those stay that have other members, or something elsewhere that depends on them, or that the
-    caller may not drop. One transaction. Raises SchemaError, and drops nothing, if the schema is
-    not one of ours, or has tables of somebody else.
-    """
-    refuse_stranger(conn)
-    _refuse_guests(conn)
-    with conn.transaction():
-        conn.execute(query("schema", "drop_schema"))
-        conn.execute(query("schema", "drop_roles"))
-        return [name for (name,) in conn.execute(query("schema", "roles_left")).fetchall()]
-
-
-def _refuse_guests(conn: Connection) -> None:
-    """Raise SchemaError for tables that no migration made: they would go with the schema."""
-    ours = {name for file in _files() for name in re.findall(r"\bgapless\.(\w+)", file.source)}
-    found = [name for (name,) in conn.execute(query("schema", "relations")).fetchall()]
-    guests = [f'{schema()}."{name}"' for name in found if name not in ours]
-    if guests:
-        raise SchemaError(
-            f"{len(guests)} tables or views that are not gapless's own would go with schema "
-            f"{schema()}: {', '.join(guests[:5])}; move them first: "
-            f"alter table {guests[0]} set schema public"
         )
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.errors import LockNotAvailable
 
-from gapless.db.migrate import SchemaChange, migrate, uninstall
+from gapless.db.migrate import SchemaChange, migrate
 from gapless.db.queries import query
+from gapless.db.uninstall import uninstall
 from gapless.errors import GaplessError
 from gapless.log.sequence import configure_chunks, create_chunks
 from gapless.ops.rows import require_autocommit, row, rows

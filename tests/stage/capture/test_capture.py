@@ -9,8 +9,8 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.db.migrate import uninstall
 from gapless.db.queries import sql_root
+from gapless.db.uninstall import uninstall
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.ops.captures import list_captures

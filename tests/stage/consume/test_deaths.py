@@ -12,7 +12,7 @@ from psycopg import Connection
 import gapless
 from gapless import failpoints
 from gapless.consume.drive import Driver
-from gapless.consume.read.claim import forget_attempt, record_attempt
+from gapless.consume.read.place import forget_attempt, record_attempt
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect

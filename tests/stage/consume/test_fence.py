@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from gapless import failpoints
 from gapless.consume.isolate import isolate
-from gapless.consume.read.claim import forget_attempt, record_attempt
+from gapless.consume.read.place import forget_attempt, record_attempt
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect

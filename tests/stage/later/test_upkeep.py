@@ -15,7 +15,8 @@ from gapless import Published
 from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.embedded.server import throwaway_cluster
-from gapless.db.migrate import migrate, uninstall
+from gapless.db.migrate import migrate
+from gapless.db.uninstall import uninstall
 from gapless.log import later
 from gapless.log.later import Promoter, promote_all
 from gapless.log.publish import publish

@@ -12,7 +12,6 @@ from psycopg import Connection, errors
 from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.read.conditions import limited, with_conditions
 from gapless.consume.read.matches import find_matches
-from gapless.consume.session import run, transaction
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, BlockedError, HoleError, OverrunError, UnplacedError
@@ -255,38 +254,6 @@ def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
             whole=marks.rfind("1", 0, events) + 1,
             first_offset=first,
         )
-
-
-def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:
-    """Write down, in a transaction of its own, that the next unit is about to be tried.
-
-    Returns how often it was tried, this time included; None when fenced.
-    """
-    with transaction(conn):
-        (attempts,) = run(conn, "record_attempt", assignment.params)[0]
-    return None if attempts is None else int(attempts)
-
-
-def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
-    """Take the last attempt back: it ended with an error, not with the worker's death."""
-    with transaction(conn):
-        run(conn, "forget_attempt", assignment.params)
-
-
-def stop_beyond(conn: Connection[Any], assignment: Assignment, log_end: int) -> None:
-    """Let the group stay where it is, beyond the end, until somebody says where it continues."""
-    with transaction(conn):
-        run(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
-
-
-def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> int | None:
-    """Leave behind what retention dropped; return how many offsets, None when fenced.
-
-    to_end: earliest or latest.
-    """
-    with transaction(conn):
-        (lost,) = run(conn, "skip_overrun", {**assignment.params, "to_end": to_end})[0]
-    return None if lost is None else int(lost)
 
 
 @contextmanager

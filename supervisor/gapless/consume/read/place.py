@@ -1,0 +1,42 @@
+"""Write down, in transactions of their own, what a group's place needs beside claims (I5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.consume.session import run, transaction
+from gapless.keys import Assignment
+
+
+def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:
+    """Write down, in a transaction of its own, that the next unit is about to be tried.
+
+    Returns how often it was tried, this time included; None when fenced.
+    """
+    with transaction(conn):
+        (attempts,) = run(conn, "record_attempt", assignment.params)[0]
+    return None if attempts is None else int(attempts)
+
+
+def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
+    """Take the last attempt back: it ended with an error, not with the worker's death."""
+    with transaction(conn):
+        run(conn, "forget_attempt", assignment.params)
+
+
+def stop_beyond(conn: Connection[Any], assignment: Assignment, log_end: int) -> None:
+    """Let the group stay where it is, beyond the end, until somebody says where it continues."""
+    with transaction(conn):
+        run(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
+
+
+def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> int | None:
+    """Leave behind what retention dropped; return how many offsets, None when fenced.
+
+    to_end: earliest or latest.
+    """
+    with transaction(conn):
+        (lost,) = run(conn, "skip_overrun", {**assignment.params, "to_end": to_end})[0]
+    return None if lost is None else int(lost)
