@@ -22,9 +22,9 @@ from gapless.db.migrate import (
     newest,
     require_schema,
     script,
-    uninstall,
 )
 from gapless.db.queries import sql_root
+from gapless.db.uninstall import uninstall
 from gapless.errors import SchemaError
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence

@@ -28,11 +28,10 @@ def uninstall(conn: Connection) -> list[str]:
 
 
 def _refuse_guests(conn: Connection) -> None:
-    """Raise SchemaError for tables that no migration made: they would go with the schema."""
+    """Raise SchemaError for tables that our SQL does not name: they would go with the schema."""
     ours = {
         name
-        for folder in ("migrations", "views")
-        for path in (sql_root() / folder).rglob("*.sql")
+        for path in sql_root().rglob("*.sql")
         for name in re.findall(r"\bgapless\.(\w+)", path.read_text())
     }
     found = [name for (name,) in conn.execute(query("schema", "relations")).fetchall()]
