@@ -55,6 +55,7 @@ def test_what_its_group_has_not_come_to_is_sent_once(
     assert numbers_at(server, "a") == [1, 1, 2]
 
 
+@pytest.mark.long
 def test_of_one_that_rests_what_is_before_its_place(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -72,6 +73,7 @@ def test_of_one_that_rests_what_is_before_its_place(
     assert numbers_at(server, "a") == [1, 1, 2]
 
 
+@pytest.mark.long
 def test_a_dead_letter_of_another_stays_dead_for_that_one(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
