@@ -67,11 +67,13 @@ def _asking(
         server = await asyncio.start_server(made.serve, "0.0.0.0")
         kept = KeptConnections("shop.example", server.sockets[0].getsockname()[1], None, 4)
 
-        async def ask(body: bytes = b"{}", addresses: list[str] = LOCAL) -> EndpointAnswer:
+        async def ask(
+            body: bytes = b"{}", addresses: list[str] = LOCAL, read_on_s: float = 0.2
+        ) -> EndpointAnswer:
             address, connection = await kept.take(addresses)
             headers = {"host": "shop.example", "content-length": str(len(body))}
             try:
-                return await connection.ask(b"/hooks", headers, body, read_on_s=0.2)
+                return await connection.ask(b"/hooks", headers, body, read_on_s=read_on_s)
             finally:
                 kept.give_back(address, connection)
 
@@ -230,3 +232,12 @@ def test_a_header_is_one_line(said: str) -> None:
         assert endpoint.heads == []
 
     _asking(lambda: Endpoint(OK), work)
+
+
+def test_who_answers_without_end_is_not_read_to_it() -> None:
+    async def work(ask: Ask, _: Endpoint) -> None:
+        assert (await ask(read_on_s=3600)).status == 200
+
+    size = HEAD_BYTES_MAX + ANSWER_BYTES_MAX + 1
+    endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n" + b"x" * size
+    _asking(lambda: Endpoint(endless, reads=False), work)
