@@ -42,7 +42,7 @@ from support.shared_webhooks import (
     webhook_info,
 )
 
-EVENTS_BESIDE_A_SLOW_ONE = 400
+EVENTS_BESIDE_A_SLOW_ONE = 240
 
 
 def test_each_gets_what_it_matched_of_a_unit_and_all_share_one_group(
@@ -237,7 +237,7 @@ def test_a_slow_one_does_not_hold_up_the_others(
 ) -> None:
     """What waits for it is set aside for it alone, as soon as it has as many as it may.
 
-    One that finds it busy waits a second; had each of them to, this would take half a minute.
+    One that finds it busy waits a second; had each of them to, this would take a quarter of a minute.
     """
     for name in ("good", "slow"):
         add_shop(conn, server, name, 1)
