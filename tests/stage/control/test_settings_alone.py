@@ -89,7 +89,7 @@ DEEDS = {
     "renew": Deed(
         "renew_subscription('crm', 'orders', 'a')",
         _group("crm", name="a"),
-        ["update XX"],
+        ["update gapless.expiry_clock set watched = '1 hour'"],
     ),
     "resume_subscription": Deed(
         "resume_subscription('crm', 'orders', 'a')", _group("crm", name="a")

@@ -351,7 +351,7 @@ def test_a_stop_of_another_one_is_not_its_own(
     assert not pause_webhook(conn, "a")
     audits = conn.execute(
         "select group_id, detail ->> 'first' from gapless.audit"
-        " where action = 'stop_subscriptions' and group_id = %s order by ts",
+        " where action = 'stop_subscriptions' and group_id = %s order by audit_id",
         [GROUP],
     )
     assert audits.fetchall() == [(GROUP, "b"), (GROUP, "a")]
