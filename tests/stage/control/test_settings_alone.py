@@ -55,6 +55,9 @@ select gapless.create_api_key(repeat(n, 16), 'a key', sha256(n::bytea), '{operat
 from unnest('{a,b}'::text[]) n;
 """
 COMPACTED = "select gapless.set_compaction('other', true)"
+READS_LATEST = (
+    "update gapless.consumer_offsets set latest_upto = 9 where topic_id = gapless.topic_id('other')"
+)
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,7 @@ DEEDS = {
         [
             COMPACTED,
             "select gapless.set_compaction('orders', true)",
-            "update gapless.consumer_offsets set latest_upto = 9"
-            " where topic_id = gapless.topic_id('other')",
+            READS_LATEST,
         ],
     ),
     "set_schema": Deed(

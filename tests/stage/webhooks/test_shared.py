@@ -340,10 +340,9 @@ def test_a_stop_of_another_one_is_not_its_own(
     conn.execute("select gapless.create_group('g', 'outbox')")
     conn.execute("select gapless.subscribe('g', 'outbox', 'a', sql_condition => '1 / 0 > 0')")
     conn.execute(
-        "select gapless.stop_subscriptions(c.group_id, c.topic_id, c.partition_id, c.epoch, c.token,"
-        " array[s.subscription_id], array['raised'])"
-        " from gapless.consumer_offsets c join gapless.subscription s using (group_id, topic_id)"
-        " where c.group_id = 'g'"
+        "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+        " select s.subscription_id, p, 1, 'raised'"
+        " from gapless.subscription s, generate_series(0, 3) p where s.group_id = 'g'"
     )
     assert pause_webhook(conn, "b")
     assert pause_webhook(conn, "a", reason="at night")
