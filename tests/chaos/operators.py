@@ -17,10 +17,11 @@ import psycopg
 from chaos.arena import Arena, fault
 from chaos.history import Asked
 from chaos.process import environment
+from support.patience import bounded_patience
 
 UNITS_MAX = 8
 LOOK_S = 0.05
-COMMAND_S = 30.0
+COMMAND_S = 30.0  # on a quiet machine
 TRIES_MAX = (
     5  # two that a fault, or other people, kept apart; so a run of two minutes sees them meet
 )
@@ -116,7 +117,7 @@ def _meet(arena: Arena, verbs: Sequence[str], places: list[str]) -> Generator[fl
     meeting = Meeting()
     people = [_start(arena, verb, places, meeting) for verb in verbs]
     meeting.seat()
-    until_s = time.monotonic() + COMMAND_S
+    until_s = time.monotonic() + bounded_patience(COMMAND_S)
     while any(_is_at_it(person) for person in people) and time.monotonic() < until_s:
         meeting.look_on()
         yield LOOK_S
