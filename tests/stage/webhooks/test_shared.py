@@ -292,6 +292,31 @@ def test_pause_resume_test_and_remove_one(
     assert conn.execute("select count(*) from gapless.consumer_group").fetchone() == (0,)
 
 
+def test_a_stop_of_another_one_is_not_its_own(
+    conn: Connection, server: Server, topic: Topic
+) -> None:
+    """Neither of one that shares the group, nor of a subscription of that name in another group."""
+    _shop(conn, server, "a", 1)
+    _shop(conn, server, "b", 1)
+    conn.execute("select gapless.create_group('g', 'outbox')")
+    conn.execute("select gapless.subscribe('g', 'outbox', 'a', sql_condition => '1 / 0 > 0')")
+    conn.execute(
+        "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+        " select s.subscription_id, p, 1, 'raised'"
+        " from gapless.subscription s, generate_series(0, 3) p where s.group_id = 'g'"
+    )
+    assert pause_webhook(conn, "b")
+    assert pause_webhook(conn, "a", reason="at night")
+    assert _info(conn, "a").pause_reason == "paused: at night"
+    assert not pause_webhook(conn, "a")
+    audits = conn.execute(
+        "select group_id, detail ->> 'first' from gapless.audit"
+        " where action = 'stop_subscriptions' and group_id = %s order by audit_id",
+        [GROUP],
+    )
+    assert audits.fetchall() == [(GROUP, "b"), (GROUP, "a")]
+
+
 @pytest.mark.writes_nothing
 @pytest.mark.parametrize(
     ("said", "why"),
