@@ -296,8 +296,8 @@ def test_a_stop_of_another_one_is_not_its_own(
     conn: Connection, server: Server, topic: Topic
 ) -> None:
     """Neither of one that shares the group, nor of a subscription of that name in another group."""
-    _shop(conn, server, "a", 1)
-    _shop(conn, server, "b", 1)
+    add_shop(conn, server, "a", 1)
+    add_shop(conn, server, "b", 1)
     conn.execute("select gapless.create_group('g', 'outbox')")
     conn.execute("select gapless.subscribe('g', 'outbox', 'a', sql_condition => '1 / 0 > 0')")
     conn.execute(
@@ -307,7 +307,7 @@ def test_a_stop_of_another_one_is_not_its_own(
     )
     assert pause_webhook(conn, "b")
     assert pause_webhook(conn, "a", reason="at night")
-    assert _info(conn, "a").pause_reason == "paused: at night"
+    assert webhook_info(conn, "a").pause_reason == "paused: at night"
     assert not pause_webhook(conn, "a")
     audits = conn.execute(
         "select group_id, detail ->> 'first' from gapless.audit"
