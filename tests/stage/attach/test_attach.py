@@ -332,9 +332,7 @@ class TestChanges:
         attach(box)
         box.execute("update gapless.attached set changes_before = 1000")
         box.execute("delete from public.box where id = 1")
-        self.changed(
-            box, "1 row was updated or deleted, and the log has a row as it was inserted"
-        )
+        self.changed(box, "1 row was updated or deleted, and the log has a row as it was inserted")
 
 
 class TestWriters:
