@@ -23,7 +23,8 @@ select
     when 'again' then format('gapless attach remove %s, then add it anew', w.word)
     when 'map' then format('gapless attach add %s %s', w.word, gapless.attached_words(a, r.oid))
     when 'despite' then format(
-      'gapless attach add %s %s --despite-changes, if all had read these rows', w.word, gapless.attached_words(a, r.oid)
+      'gapless attach add %s %s --despite-changes, if all had read these rows',
+      w.word, gapless.attached_words(a, r.oid)
     )
   end as remedy
 from gapless.attached a

@@ -2,9 +2,9 @@
 -- arguments, e and s, in gapless's own schema, whose name is its digest; subscriptions of all groups with the same text
 -- share it, and drop_condition() takes it away. A part of subscribe().
 -- Raises GL400, with what is wrong as a sentence that begins behind "the condition": for what is no such expression,
--- and for what it may not use (check_condition_text.sql, check_condition.sql). Also for 'today' and its like where it is
--- read as a time, for the server would read it once, here, and mean that day forever: it is compiled without such words
--- first (without_times.sql), which fails there and nowhere else.
+-- and for what it may not use (check_condition_text.sql, check_condition.sql). Also for 'today' and its like where it
+-- is read as a time, for the server would read it once, here, and mean that day forever: it is compiled without such
+-- words first (without_times.sql), which fails there and nowhere else.
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.make_condition(_text text)
 returns uuid
