@@ -1,4 +1,5 @@
--- Attached tables, and what is wrong with each: null when every row of it is published, as it is. table_id null: it is gone.
+-- Attached tables, and what is wrong with each: null when every row of it is published, as it is. table_id null: it is
+-- gone.
 create or replace view gapless.attachments as
 select
   a.attachment_id,
