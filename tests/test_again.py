@@ -223,6 +223,7 @@ def test_what_hypothesis_falsified_is_a_finding() -> None:
     assert finding(caught.value, [], is_invariant=False)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_an_error_that_cannot_say_what_it_is(name: str) -> None:
     """None ends the run of the tests, and what it comes of is judged nevertheless."""

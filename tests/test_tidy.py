@@ -144,6 +144,7 @@ def test_nothing_is_left_for_later() -> None:
     assert not _broken(rule, [path for path in EVERYTHING if path != Path(__file__)])
 
 
+@pytest.mark.long
 def test_nobody_prints_but_the_command_line() -> None:
     def rule(path: Path) -> Iterator[str]:
         for node in ast.walk(_tree(path)):

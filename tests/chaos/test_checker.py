@@ -124,6 +124,7 @@ def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
     assert told.history or told.invariant in ("I8", "P1", "I3"), f"{told} tells nothing"
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("case", IN_COLUMNS)
 def test_a_corrupted_column_is_found(run: Run, case: str) -> None:
     name, column, statement = IN_COLUMNS[case]

@@ -53,6 +53,7 @@ def _defined(page: str) -> set[str]:
     return set(re.findall(r"^\| \*\*([ISPL]\d+)\*\*", _read(ROOT / "docs" / page), re.MULTILINE))
 
 
+@pytest.mark.long
 def test_cited_files_are_there() -> None:
     dead = [
         f"{path.relative_to(ROOT)}: {cited}"

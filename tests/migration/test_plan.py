@@ -106,6 +106,7 @@ def test_rows_of_the_tables_that_are_locked(old: Connection) -> None:
     assert plan_upgrade(old).seconds > 0
 
 
+@pytest.mark.long
 def test_it_locks_nothing_and_changes_nothing(old: Connection, empty_dsn: str) -> None:
     had = _catalog(old)
     with psycopg.connect(empty_dsn, autocommit=True) as conn, conn.transaction():

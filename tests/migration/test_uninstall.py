@@ -127,6 +127,7 @@ def test_a_table_of_somebody_else_is_not_dropped(conn: Connection) -> None:
     assert conn.execute("select count(*) from public.paid").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_a_role_that_others_use_stays(shop: Connection, empty_dsn: str) -> None:
     """Programs log in with it, or another database was installed with it."""
     install_schema(shop)

@@ -88,7 +88,7 @@ def test_a_role_without_rights(
         conn.execute(sql.SQL("drop role {0}").format(sql.Identifier(ROLE)))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -149,6 +149,7 @@ def test_pending_is_not_counted_without_end(conn: Connection, topic: Topic) -> N
     assert "10k+ pending" in "\n".join(pages(look, width=100))
 
 
+@pytest.mark.long
 def test_members_owners_and_hand_over(dsn: str, conn: Connection, topic: Topic) -> None:
     with (
         _member(dsn, topic, "host-a") as first,

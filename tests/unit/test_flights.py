@@ -65,6 +65,7 @@ def test_slice_is_what_make_slice_makes() -> None:
     assert made == gzip.decompress(SLICE.read_bytes())
 
 
+@pytest.mark.long
 def test_counts(flights: list[Flight]) -> None:
     assert len(flights) == 6099
     assert len({flight.day for flight in flights}) == 7

@@ -59,6 +59,7 @@ def outcome(encode: Any, value: object) -> object:
         return str(error)
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_it_is_the_same(value: object) -> None:
     assert outcome(codec.encode, value) == outcome(dumps, value)

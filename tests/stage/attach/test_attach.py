@@ -402,6 +402,7 @@ class TestWriters:
         assert detach_table(box, "public.box")
         assert list_attachments(box) == []
 
+    @pytest.mark.long
     def test_uninstall_leaves_nothing(self, box: Connection) -> None:
         attach(box)
         drop_schema(box)

@@ -127,6 +127,7 @@ def test_back_where_it_has_handled_part(old: Old) -> None:
     assert conn.execute("select count(*) from gapless.group_pause").fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_back_while_a_unit_waits(old: Old) -> None:
     conn, dsn = old.conn, old.dsn
     switch_group(conn, "public.box", "g", dsn=dsn)

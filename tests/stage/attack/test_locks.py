@@ -203,6 +203,7 @@ def test_who_may_become_one_who_may_is_left_alone(role: Role, conn: Connection) 
         assert conn.execute("select * from gapless.end_squatters()").fetchall() == []
 
 
+@pytest.mark.long
 def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> None:
     with holds(role(), (7427001, 3)) as stranger:
         pid = stranger.info.backend_pid

@@ -96,6 +96,7 @@ PAYLOADS = [
 ]
 
 
+@pytest.mark.long
 def test_wrong_payloads(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=4)
     for payload, says in PAYLOADS:

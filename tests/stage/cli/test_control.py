@@ -143,6 +143,7 @@ def test_a_worker_at_work(gapless, orders, conn, dsn) -> None:
     assert (done.code, next_offset(conn), paused(conn)) == (0, 11, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(
     orders, conn, dsn, start: Callable[..., subprocess.Popen[str]], number: signal.Signals

@@ -124,6 +124,7 @@ def test_import_of_nothing(gapless, letters, tmp_path) -> None:
     assert (done.code, done.out, done.err) == (0, "", f"gapless: {path} has no units\n")
 
 
+@pytest.mark.long
 def test_show_tells_of_other_units_of_the_transaction(gapless, conn, dsn) -> None:
     ensure_topic(conn, "orders", partitions=4)
     with conn.transaction():
@@ -220,6 +221,7 @@ def test_redrive_many_is_a_dry_run_first(gapless, letters, conn) -> None:
     assert gapless("dlq", "redrive", "--all", "--yes").err == "gapless: no dead letters\n"
 
 
+@pytest.mark.long
 def test_discard(gapless, letters, conn) -> None:
     done = gapless("dlq", "discard", "billing/orders/0@1", "--reason", "test data")
     assert (done.code, done.out) == (0, "discarded: 1 unit\n")
@@ -259,6 +261,7 @@ def test_bad_input_changes_nothing(gapless, letters, conn, words, complaint) -> 
     assert states(conn) == {1: "dead", 4: "dead"}
 
 
+@pytest.mark.long
 def test_redrive_what_died_of_a_bad_deploy(gapless, letters, conn) -> None:
     """By when it died and what of, by the database's clock; nothing else is touched."""
     conn.execute(
@@ -275,6 +278,7 @@ def test_redrive_what_died_of_a_bad_deploy(gapless, letters, conn) -> None:
     assert states(conn) == {1: "waiting", 4: "waiting"}
 
 
+@pytest.mark.long
 def test_parked(gapless, letters, conn) -> None:
     """Who is parked says behind whom; who parks says whom."""
     conn.execute(

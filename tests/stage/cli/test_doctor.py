@@ -148,6 +148,7 @@ def test_prepared_transactions(gapless, conn) -> None:
     assert "1 prepared transaction, the oldest 'forgotten'" in text(done, "prepared")
 
 
+@pytest.mark.long
 def test_chunks_that_run_out(gapless, conn) -> None:
     ensure_topic(conn, "orders", partitions=1)
     conn.execute("select setval('gapless.outbox_message_id_seq', 500000000)")
@@ -156,6 +157,7 @@ def test_chunks_that_run_out(gapless, conn) -> None:
     assert (found["chunks"], found["default-chunk"]) == ("warning", "warning")
 
 
+@pytest.mark.long
 def test_a_restored_log(gapless, conn) -> None:
     conn.execute("update gapless.sequencer set system_identifier = 1")
     assert levels(gapless("doctor", "--json"))["re-base"] == "warning"

@@ -86,6 +86,7 @@ def test_one_line_for_what_is_refused(
     assert done.out == ""
 
 
+@pytest.mark.long
 def test_group_of_two_topics_is_asked_for_one(
     gapless: Any, conn: psycopg.Connection, billing: None
 ) -> None:
@@ -250,6 +251,7 @@ class TestFigures:
         assert "billing/orders: 1 event delivered unasked, billing/orders/0@3: " in found["text"]
         assert "event.filter_error" in found["remedy"]
 
+    @pytest.mark.long
     def test_doctor_says_how_much_was_passed(self, gapless: Any, conn: psycopg.Connection) -> None:
         conn.execute("update gapless.filter_tally set unasked_ts = now() - interval '2 hours'")
         (found,) = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "filters"]

@@ -88,6 +88,7 @@ def test_changes_as_json(bare, gapless, empty_dsn: str) -> None:
     assert gapless("dlq", "import", "--dry-run", "--json").json == {"dry_run": True, "units": []}
 
 
+@pytest.mark.long
 def test_tables_show_what_they_did(gapless) -> None:
     """A number that is for scripts alone makes no column."""
     gapless("topics", "create", "orders")

@@ -67,6 +67,7 @@ def test_options_stand_before_or_after_the_command(bare, dsn: str) -> None:
     assert before.out == between.out == after.out
 
 
+@pytest.mark.long
 def test_options_stand_before_and_between_the_other_words(gapless, tmp_path) -> None:
     letters = tmp_path / "letters.jsonl"
     assert gapless("dlq", "export", "--state", "dead", str(letters), "--debug").code == 0
@@ -78,6 +79,7 @@ def test_options_stand_before_and_between_the_other_words(gapless, tmp_path) -> 
     assert "unrecognized arguments: --frm" in gapless("replay", "--frm", "no:h").complaint()
 
 
+@pytest.mark.long
 def test_dsn_flag_wins_over_environment_over_config(bare, dsn: str, tmp_path) -> None:
     config = tmp_path / "gapless.yml"
     config.write_text("dsn: host=/nowhere/config\n")
@@ -123,6 +125,7 @@ def test_a_reader_that_goes_away_is_no_error(gapless, start, dsn: str) -> None:
     assert process.stderr.read() == ""
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_tail_without_a_traceback(gapless, start) -> None:
     assert gapless("publish", "t", "1", "--create").code == 0
     process = start("tail", "t", "-f")
@@ -177,6 +180,7 @@ def _on_terminal(dsn: str, **env: str) -> str:
         os.close(leader)
 
 
+@pytest.mark.long
 def test_a_server_whose_styles_of_times_are_others(gapless) -> None:
     """psycopg reads ISO times only; a server may have been set up to write others."""
     styles = {"PGDATESTYLE": "German, DMY", "PGOPTIONS": "-c intervalstyle=sql_standard"}

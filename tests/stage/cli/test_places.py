@@ -45,6 +45,7 @@ def test_a_group_is_moved_to_a_place(gapless, refused, place: str) -> None:
     assert "where to?" in gapless("seek", "billing/orders/0").complaint()
 
 
+@pytest.mark.long
 def test_a_place_without_offset_is_a_range(gapless, refused) -> None:
     assert gapless("pause", "billing/orders/0").out == (
         "paused group billing, topic orders, partition 0\n"

@@ -64,6 +64,7 @@ def test_a_consumer(bare, role) -> None:
     assert complaint.endswith(": grant it gapless_producer")
 
 
+@pytest.mark.long
 def test_an_operator(bare, role) -> None:
     dsn = role("gapless_operator")
     assert bare("publish", "orders", "1", "--wait", "--dsn", dsn).code == 0

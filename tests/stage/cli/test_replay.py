@@ -58,6 +58,7 @@ def billing(conn: psycopg.Connection) -> list[tuple[int]]:
     ).fetchall()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_after_a_change_of_the_number_of_partitions(gapless, orders, conn, partitions) -> None:
     """What a partition waits for is in another one, which may come later."""
@@ -335,6 +336,7 @@ def test_a_dry_run_changes_nothing(gapless, orders, conn, untouched) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_dry_run_tells_what_the_replay_then_does(gapless, orders, conn, untouched) -> None:
     """Units see what earlier ones did, whatever claim those were in; constraints may be deferred."""
     words = ["once", *["n"] * 7, "once", "deferred", *["n"] * 7, "deferred", "once"]
@@ -350,6 +352,7 @@ def test_a_dry_run_tells_what_the_replay_then_does(gapless, orders, conn, untouc
     assert sorted(each["offset"] for each in letters) == [19, 28, 29]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("handler", ["odd", "odd_batch"])
 @pytest.mark.parametrize("word", ["commit", "rollback"])
 def test_a_dry_run_of_a_handler_that_ends_its_transaction(
@@ -408,6 +411,7 @@ def test_what_does_not_go_together(gapless, orders, untouched) -> None:
     untouched()
 
 
+@pytest.mark.long
 def test_a_handler_without_a_topic_is_given_the_configured_one(gapless, orders, conn) -> None:
     app = APP.replace(":bill", ":unnamed")
     assert 'topic "outbox" does not exist' in gapless("replay", app).complaint()

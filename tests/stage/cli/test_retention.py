@@ -85,6 +85,7 @@ def test_doctor_and_status_say_for_whom_a_chunk_stays(gapless: Gapless, chunks: 
     assert "dropped the events of 2 chunks" in gapless("retention", "--apply").err
 
 
+@pytest.mark.long
 def test_retention_of_a_new_topic(gapless: Gapless, conn: Connection) -> None:
     gapless("topics", "create", "a", "--retention", "36h")
     gapless("topics", "create", "b", GAPLESS_RETENTIONS="60")

@@ -87,6 +87,7 @@ def test_the_lag_of_a_group(gapless, conn: psycopg.Connection) -> None:
     assert 'of topic "x"' in gapless("groups", "show", "g", "--topic", "x").complaint()
 
 
+@pytest.mark.long
 def test_status(gapless, conn: psycopg.Connection) -> None:
     ensure_topic(conn, "orders", partitions=2)
     gapless("groups", "create", "g", "orders")

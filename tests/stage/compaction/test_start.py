@@ -101,6 +101,7 @@ def test_unit_that_was_taken_in_halfway_comes_from_the_log_whole(kept: Kept) -> 
     group.conn.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("half", [4, 300])
 def test_retention_amid_a_unit_of_two_chunks_in_which_the_compactor_stands(
     kept: Kept, half: int

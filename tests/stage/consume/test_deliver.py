@@ -439,6 +439,7 @@ def test_a_unit_too_large_for_memory_is_read_while_other_calls_go_on(
     assert group.next_offset() == 151
 
 
+@pytest.mark.long
 def test_a_key_that_was_let_go_is_not_parked_for_ever(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -598,6 +599,7 @@ def _lose(conn: Connection[Any], _: World) -> None:
         line.shutdown(socket.SHUT_RD)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", ["deliver.noted", "deliver.called"])
 @pytest.mark.parametrize("deed", [_terminate, _lose])
 def test_a_session_lost_anywhere_loses_nothing(

@@ -155,6 +155,7 @@ def test_range_is_passed_that_keeps_nothing_and_its_commit_is_the_only_one(
     assert group.step(calls.handler).outcome == "idle"
 
 
+@pytest.mark.long
 def test_claim_looks_at_ten_thousand_events_at_most(world: World, group: Group) -> None:
     fill(world, [["stock"]] * 12_000)
     let_take(group, "order.*")
@@ -388,6 +389,7 @@ class TestFailures:
         assert group.effects() == [4]
 
 
+@pytest.mark.long
 def test_units_too_large_for_memory_are_read_in_slices(world: World, group: Group) -> None:
     """Of the log, and again of those set aside: only what matches, at its own offsets."""
     fill(world, [["stock"], ["order", "stock"] * 1600, ["order"]])

@@ -137,6 +137,7 @@ class TestDead:
         group.assert_all_once(5)
         assert sizes == [[1, 3, 1], [1], [3], [1]]
 
+    @pytest.mark.long
     @settings(
         max_examples=examples(20),
         deadline=None,
@@ -202,6 +203,7 @@ class TestBatchHandler:
         group.drain(make_handler(handle, batch=True), batch_size=5)
         assert seen == [[[1, 2], [3], [4, 5, 6]], [[7]]]
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize("failing", [{1}, {30}, {5, 6}, set(range(1, 31)), set()], ids=str)
     def test_failing_units_are_found_one_by_one(
         self, world: World, group: Group, failing: set[int]

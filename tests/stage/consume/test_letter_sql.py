@@ -184,6 +184,7 @@ def test_many_parked_behind_one_key_cost_no_more_each(letters: Letters) -> None:
     assert letters.states()[2] == "waiting"
 
 
+@pytest.mark.long
 def test_parked_behind_one_that_is_discarded_right_now(
     letters: Letters, other: psycopg.Connection
 ) -> None:

@@ -134,6 +134,7 @@ def test_batches_and_their_cause(shop: str, conn: Connection) -> None:
     assert rows == [("g/orders/0@1",), ("g/orders/0@2",)]
 
 
+@pytest.mark.long
 def test_async_and_at_least_once(shop: str, conn: Connection) -> None:
     gapless.publish(conn, "orders", {"total": 5})
     gapless.publish(conn, "orders", {"total": []})

@@ -118,6 +118,7 @@ class TestRetry:
         group.drive(make_handler(look))
         assert seen == [(1, {"n": 1.5}, "k", {"a": 1}, "u")]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("stream_above", [1, 10_000])
     def test_a_large_unit_is_streamed(self, world: World, group: Group, stream_above: int) -> None:
         world.units(2500, 1)
@@ -155,6 +156,7 @@ class TestRetry:
         assert (group.states(), group.effects()) == ({1: "dead"}, [])
         assert group.letters_have("attempts") == {2}
 
+    @pytest.mark.long
     def test_a_former_owner_handles_nothing_that_was_set_aside(
         self, world: World, group: Group
     ) -> None:

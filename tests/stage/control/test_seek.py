@@ -248,6 +248,7 @@ def test_all_or_nothing(world: World, dsn: str) -> None:
     assert world.next_offsets() == [3, 1]
 
 
+@pytest.mark.long
 def test_a_retired_partition_comes_back(world: World) -> None:
     """Its topic has fewer partitions now: what it had is handled again, and before what followed."""
     world.publish(1)

@@ -122,6 +122,7 @@ class TestTree:
             assert [r["is_asked"] for r in again] == [n == marked for n in range(3)]
             assert [{**r, "is_asked": 0} for r in again] == [{**r, "is_asked": 0} for r in rows]
 
+    @pytest.mark.long
     def test_units_of_several_partitions_stand_side_by_side(self, shop: Shop) -> None:
         told = shop.order(*range(8))
         shop.all()
@@ -130,6 +131,7 @@ class TestTree:
         assert {r["partition_id"] for r in rows if r["topic"] == "payments"} == {0, 1}
         assert sum(r["events"] for r in rows) == 24
 
+    @pytest.mark.long
     def test_what_each_group_did(self, shop: Shop) -> None:
         shop.refused = {2}
         first, second, third = shop.order(1), shop.order(2), shop.order(3)
@@ -172,6 +174,7 @@ class TestTree:
         assert shop.tree(told)[0].split() == ["orders/0@1", "bill:removed"]
         assert len(shop.tree(told)) == 2
 
+    @pytest.mark.long
     def test_a_topic_that_had_another_number_of_partitions(self, shop: Shop) -> None:
         told = shop.order(*range(8))
         shop.all()
@@ -391,6 +394,7 @@ class TestRetention:
 
         return drop
 
+    @pytest.mark.long
     def test_what_came_of_it_says_so(self, shop: Shop, drop: Callable[[str], None]) -> None:
         told = shop.order(1)
         shop.all()

@@ -58,6 +58,7 @@ def running(*work: Callable[[], None]) -> Iterator[None]:
             thread.join()
 
 
+@pytest.mark.long
 def test_one_link_after_the_other(shop: Shop) -> None:
     told = shop.order(*range(6))
     assert state(shop, told, *ALL) == ("unsequenced", "bill")
@@ -99,6 +100,7 @@ def test_who_publishes_nothing_ends_the_chain(shop: Shop) -> None:
     assert wait_for(shop.conn, "track", told, 0, through=["bill", "ship"]) == "handled"
 
 
+@pytest.mark.long
 def test_dead_at_once_when_nothing_can_follow(shop: Shop) -> None:
     shop.refused = {1}
     told = shop.order(1)
@@ -193,6 +195,7 @@ async def _waits(dsn: str, told: UUID) -> str:
         return await wait_for(conn, "track", told, 60, through=["bill", "ship"])
 
 
+@pytest.mark.long
 def test_through_an_at_least_once_group(shop: Shop, dsn: str) -> None:
     """What it publishes with publish(), on a connection of its own, is known."""
 

@@ -267,6 +267,7 @@ class TestCommands:
 
         return call
 
+    @pytest.mark.long
     def test_publish_list_cancel(self, run: Any) -> None:
         code, _, err = run("publish", "outbox", "1", "--in", "1h", "--type", "a")
         assert (code, "gapless later cancel 1" in err) == (0, True)

@@ -58,6 +58,7 @@ def beside(conn: Connection) -> list[str]:
     return [row[0] for row in conn.execute("select text from beside order by text")]
 
 
+@pytest.mark.few(2)
 def test_it_commits_with_what_was_written_beside_it(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
         transaction_id = await host.publish({"n": "1"}, key="AA", headers={"h": 1})
@@ -94,6 +95,7 @@ def test_it_is_rolled_back_with_what_was_written_beside_it(host: Any, conn: Conn
     assert beside(conn) == []
 
 
+@pytest.mark.few(2)
 def test_it_is_gone_with_the_savepoint_it_was_made_in(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
         await host.execute("insert into beside values ('a')")
@@ -179,6 +181,7 @@ def test_of_many_none_is_stored_when_one_cannot_be(host: Any, conn: Connection) 
     assert stored(conn) == []
 
 
+@pytest.mark.few(2)
 def test_a_dedupe_key_is_known(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
         first = await host.publish(1, dedupe_key="x")
@@ -208,6 +211,7 @@ def test_what_cannot_be_stored_is_said(host: Any) -> None:
     host(story)
 
 
+@pytest.mark.few(2)
 def test_its_cause_is_told_and_untold(host: Any, conn: Connection) -> None:
     unit = gapless.testing.make_unit([1], topic="outbox", group="g")
 

@@ -123,6 +123,7 @@ def test_last_tenth_is_announced(conn: Connection, command: Command) -> None:
     assert (finding.level, "group trial is dropped" in finding.text) == ("warning", True)
 
 
+@pytest.mark.long
 def test_never_is_the_default_and_can_be_said(conn: Connection, command: Command) -> None:
     assert [each.group for each in ops.list_expiries(conn)] == ["trial"]
     assert not ops.set_expiry(conn, "trial", 10 * DAY_S).changed

@@ -27,6 +27,7 @@ def said(capsys: pytest.CaptureFixture[str], dsn: str):
     return run
 
 
+@pytest.mark.long
 def test_what_was_done_to_a_group(conn: Connection, orders: None, said) -> None:
     done = str(ops.pause(conn, BILLING))
     assert done == "paused group billing, topic orders"

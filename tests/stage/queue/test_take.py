@@ -211,6 +211,7 @@ class TestFloor:
         queue.call(conn, "acknowledge", reserved)
         assert (queue.sweep(conn), queue.floor(conn)) == (8, 17)
 
+    @pytest.mark.long
     def test_behind_a_straggler_neighbours_become_one(self, conn: Connection) -> None:
         queue = make(conn, events=600, block=1)
         straggler = queue.reserve(conn)[0][0]

@@ -26,6 +26,7 @@ def dropped(world: World) -> World:
     return world
 
 
+@pytest.mark.long
 def test_a_new_group_begins_at_the_earliest_there_is(dropped: World) -> None:
     dropped.group("late")
     assert dropped.drain("late").units == 3
@@ -142,6 +143,7 @@ def test_groups_that_are_not_named_are_waited_for(world: World) -> None:
     assert [reason.split(" has ")[0] for reason in world.reasons()] == ["group other"]
 
 
+@pytest.mark.long
 def test_a_dead_letter_outlives_the_log(world: World) -> None:
     """It has its event with it: it is shown and redriven when the log has it no more (I9)."""
     world.group()

@@ -235,6 +235,7 @@ def test_an_open_transaction_that_reads_the_log_stops_no_publisher(world: World,
     assert sequence(world.conn) == 2
 
 
+@pytest.mark.long
 def test_a_reader_of_the_chunk_is_not_disturbed(world: World, dsn: str) -> None:
     world.history()
     world.expire()
@@ -286,6 +287,7 @@ def test_an_event_that_outlives_its_offset_is_not_sequenced_again(world: World, 
     assert world.ends()[0] == (5, 8)
 
 
+@pytest.mark.long
 def test_two_at_once_drop_a_chunk_once(world: World, dsn: str) -> None:
     world.history()
     world.expire()

@@ -114,6 +114,7 @@ def test_offsets_ascend_within_a_task_and_from_task_to_task(
         seen[row["partition"]] = row["offset"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("road")
 def test_only_what_is_asked_for(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 60)

@@ -58,6 +58,7 @@ def test_what_its_group_has_not_come_to_is_sent_once(
     assert _came(server, "a") == [1, 1, 2]
 
 
+@pytest.mark.long
 def test_of_one_that_rests_what_is_before_its_place(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -75,6 +76,7 @@ def test_of_one_that_rests_what_is_before_its_place(
     assert _came(server, "a") == [1, 1, 2]
 
 
+@pytest.mark.long
 def test_a_dead_letter_of_another_stays_dead_for_that_one(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
