@@ -23,6 +23,7 @@ from benchmarks.supervised import supervised, wait_for
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
+from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
 WORKERS = 4
@@ -105,6 +106,7 @@ def _workers(dsn: str, handler: Handler, workers: int) -> Iterator[None]:
     """Run a supervisor with so many workers of a queue group; they are there when it is entered."""
     with connect(dsn, role="bench") as conn:
         ensure_topic(conn, "queue", partitions=1)
+        create_chunks(conn)  # else the supervisor does, while the first event is published
     role = f"gapless/queue worker {handler.group}"
     with supervised(dsn, handler, is_owned=False, total_partitions=1, workers=workers):
         wait_for(dsn, "queue_workers", lambda found: found >= workers, role=role)

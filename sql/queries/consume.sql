@@ -83,7 +83,7 @@ where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[
 
 -- name: finish_units
 select gapless.require_settings(%(settings)s),
-  gapless.require_finish(gapless.finish_units(%(claim_xid)s, %(units)s))
+  case when gapless.finish_units(%(claim_xid)s, %(units)s) is not true then gapless.require_finish(false) end
 
 -- name: settings
 -- What a session is set to, before any handler has it. A transaction's own settings end with it.

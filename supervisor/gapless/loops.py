@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
 from contextvars import Context, copy_context
@@ -25,16 +26,22 @@ class Call:
     def __init__(self, work: Work, context: Context) -> None:
         self.future: Future[Any] = Future()
         self._work = work
+        self._context = context
         self._loop = _loop()
         self._task: asyncio.Task[None] | None = None
-        self._loop.call_soon_threadsafe(self._begin, context=context)
+        with _starting:
+            _to_begin.append(self)
+            is_first = len(_to_begin) == 1
+        if is_first:  # else the loop was woken already, and has not begun all
+            self._loop.call_soon_threadsafe(_begin_all)
+
+    def begin(self) -> None:
+        """Begin it; in the loop."""
+        self._task = self._loop.create_task(self._run(), context=self._context)
 
     def cancel(self) -> None:
         """Have CancelledError raised in it, where it awaits something."""
         self._loop.call_soon_threadsafe(self._cancel)
-
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self._run())
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -76,8 +83,21 @@ def is_inside() -> bool:
 
 
 _started: dict[int, asyncio.AbstractEventLoop] = {}  # by the process
+_to_begin: deque[Call] = deque()  # by whichever thread; waking the loop costs as much as a call
 _starting = threading.Lock()
-os.register_at_fork(after_in_child=_started.clear)
+
+
+def _begin_all() -> None:
+    while _to_begin:
+        _to_begin.popleft().begin()
+
+
+def _forget() -> None:
+    _started.clear()
+    _to_begin.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def _loop() -> asyncio.AbstractEventLoop:

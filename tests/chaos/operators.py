@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -16,11 +17,17 @@ import psycopg
 from chaos.arena import Arena, fault
 from chaos.history import Asked
 from chaos.process import environment
+from support.patience import bounded_patience
 
 UNITS_MAX = 8
 LOOK_S = 0.05
-COMMAND_S = 30.0
-TRIES_MAX = 4  # a command that met a fault is given again, as people do
+COMMAND_S = 30.0  # on a quiet machine
+TRIES_MAX = (
+    5  # two that a fault, or other people, kept apart; so a run of two minutes sees them meet
+)
+LOOKS_MAX = 30  # for dead letters, when a run is young
+NONE_YET_S = 1.0
+_DID = {"redrive": "asked", "discard": "discarded"}
 # Some that others are parked behind, and some that were mended since they died.
 _PLACES = """
 select d.group_id || '/' || t.name || '/' || d.partition_id || '/' || d.first_offset
@@ -44,6 +51,33 @@ class Person:
     popen: subprocess.Popen[str]
 
 
+class Meeting:
+    """Makes people act in the same moment: nobody acts before all have looked (chaos.person)."""
+
+    def __init__(self) -> None:
+        self._looked, self.looks = os.pipe()
+        self.waits, self._go = os.pipe()
+        os.set_blocking(self._looked, False)
+        self._is_on = False
+
+    def seat(self) -> None:
+        """Leave one end of each pipe to those that were started."""
+        os.close(self.looks)
+        os.close(self.waits)
+
+    def look_on(self) -> None:
+        """Let them act as soon as each has looked, or has ended: then its end of the pipe is closed."""
+        with suppress(BlockingIOError):
+            if not self._is_on and os.read(self._looked, 1) == b"":
+                self.close()
+
+    def close(self) -> None:
+        if not self._is_on:
+            self._is_on = True
+            os.close(self._looked)
+            os.close(self._go)
+
+
 @fault
 def redrive_twice(arena: Arena) -> Iterator[float]:
     """Two people have the same dead letters handled again."""
@@ -63,21 +97,34 @@ def redrive_and_discard(arena: Arena) -> Iterator[float]:
 
 
 def _ask(arena: Arena, kind: str, verbs: Sequence[str]) -> Iterator[float]:
-    places = _choose(arena)
-    if not places:
-        return
-    arena.note(kind, " ".join(places))
-    people = [_start(arena, verb, places) for verb in verbs]
+    """Have people meet on some units; where faults came between them, on others, a few times."""
+    tries = 0
+    for _ in range(LOOKS_MAX):
+        places = _choose(arena)
+        if not places:
+            yield NONE_YET_S
+            continue
+        arena.note(kind, " ".join(places))
+        have_met = yield from _meet(arena, verbs, places)
+        arena.note_end(kind, " ".join(places))
+        tries += 1
+        if have_met or tries == TRIES_MAX:
+            return
+
+
+def _meet(arena: Arena, verbs: Sequence[str], places: list[str]) -> Generator[float, None, bool]:
+    """Tell whether each was told what became of the units, and one did what the last one asks for."""
+    meeting = Meeting()
+    people = [_start(arena, verb, places, meeting) for verb in verbs]
+    meeting.seat()
+    until_s = time.monotonic() + bounded_patience(COMMAND_S)
+    while any(_is_at_it(person) for person in people) and time.monotonic() < until_s:
+        meeting.look_on()
+        yield LOOK_S
+    meeting.close()
     together = uuid4().hex
-    for tries in range(1, TRIES_MAX + 1):
-        until_s = time.monotonic() + COMMAND_S
-        while any(_is_at_it(person) for person in people) and time.monotonic() < until_s:
-            yield LOOK_S
-        refused = [person.verb for person in people if not _record(arena, person, together)]
-        if not refused or tries == TRIES_MAX:
-            break
-        people = [_start(arena, verb, places) for verb in refused]
-    arena.note_end(kind, " ".join(places))
+    told = [_record(arena, person, together) for person in people]
+    return all(told) and any(_DID[verbs[-1]] in units.values() for units in told)
 
 
 def _is_at_it(person: Person) -> bool:
@@ -93,21 +140,23 @@ def _choose(arena: Arena) -> list[str]:
     return []
 
 
-def _start(arena: Arena, verb: str, places: list[str]) -> Person:
+def _start(arena: Arena, verb: str, places: list[str], meeting: Meeting) -> Person:
     reason = ["--reason", "chaos"] if verb == "discard" else []
+    ends = (meeting.looks, meeting.waits)
     popen = subprocess.Popen(
-        [sys.executable, "-m", "gapless", "dlq", verb, *reason, "--json", *places],
+        [sys.executable, "-m", "chaos.person", *map(str, ends), verb, *reason, "--json", *places],
         env=environment() | {"GAPLESS_DSN": arena.scene.operator_dsn},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        pass_fds=ends,
         text=True,
     )
     return Person(verb, popen)
 
 
-def _record(arena: Arena, person: Person, together: str) -> bool:
-    """Write down what a person was told, and tell whether it was an answer; who waits too long gives up."""
+def _record(arena: Arena, person: Person, together: str) -> dict[str, str]:
+    """Write down what a person was told, and return it; who waits too long gives up."""
     if person.popen.poll() is None:
         person.popen.kill()
     told, complaint = person.popen.communicate()
@@ -115,10 +164,12 @@ def _record(arena: Arena, person: Person, together: str) -> bool:
     arena.writer.write(
         Asked(
             verb=person.verb,
-            together=together if person.popen.returncode == 0 else uuid4().hex,  # it asks again
+            together=together
+            if person.popen.returncode == 0
+            else uuid4().hex,  # it was told nothing
             code=person.popen.returncode,
             said=complaint.strip()[-500:],
             units=tuple(units.items()),
         )
     )
-    return person.popen.returncode == 0
+    return units

@@ -79,11 +79,11 @@ def policies(conn: Connection[Any], records: Sequence[Record]) -> dict[str, int]
         **{f"{group}: {deed}": met[group, deed] for group in groups for deed in ALL},
         **{f"{group}: most calls of a unit that kills": most[group] for group in groups},
         **dict(zip(_COUNTED, row, strict=True)),
-        **_people(records),
+        **people(records),
     }
 
 
-def _people(records: Sequence[Record]) -> dict[str, int]:
+def people(records: Sequence[Record]) -> dict[str, int]:
     """Two asked for the same at once: both were told what became of it, one of them did it."""
     told: dict[tuple[str, str], list[str]] = {}
     verbs: dict[str, list[str]] = {}

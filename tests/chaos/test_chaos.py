@@ -13,8 +13,8 @@ SEED = 3
 SECONDS = 60.0
 MORE_S = 300.0  # on a busy machine fewer faults fit into a minute
 INCONCLUSIVE = 3  # something never happened
-# Two commands that start at the same moment seldom meet where there is little CPU. consume/test_letter_sql and
-# worker/test_redrive have them meet for certain.
+# Two people meet unless each of their tries is cut short by a fault, or by want of CPU.
+# chaos/test_operators has them meet for certain.
 RARE = {
     "units redriven by two people at once",
     "units discarded by two people at once, by one of them",

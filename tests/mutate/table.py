@@ -16,7 +16,8 @@ from mutate.mutant import ROOT
 
 NAMING_MAX = 12  # files of tests; what more of them name says nothing about them
 
-_PLACES = "stage/control/test_bystanders.py"
+_SET = "stage/control/test_settings_alone.py"
+_PLACES = f"stage/control/test_bystanders.py {_SET}"
 _LETTERS = (
     f"{_PLACES} unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
     " stage/consume/test_deaths.py stage/consume/test_policies.py"
@@ -71,7 +72,7 @@ _RETENTION = (
 )
 _DEDUPE = (
     "stage/log/test_dedupe.py stage/cli/test_dedupe.py stage/log/test_roles.py"
-    " stage/log/test_restore.py migration/test_dedupe.py"
+    f" stage/log/test_restore.py migration/test_dedupe.py {_SET}"
 )
 _WAIT = (
     "stage/control/test_wait.py stage/control/test_wait_through.py stage/cli/test_publish.py"
@@ -99,11 +100,13 @@ _QUEUE = "stage/queue stage/queue_py"
 _SUBSCRIPTION = (
     "stage/consume/test_conditions.py stage/consume/test_condition_kills.py"
     " stage/consume/test_subscriptions.py stage/cli/test_subscriptions.py"
-    " stage/ops/test_subscription_expiry.py stage/consume/test_filters.py"
+    f" stage/ops/test_subscription_expiry.py stage/consume/test_filters.py {_SET}"
 )
-_LATER = "stage/later"
-_COMPACTION = "stage/compaction stage/cli/test_compaction.py"
-_SCHEMAS = "unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
+_LATER = f"stage/later {_SET}"
+_COMPACTION = f"stage/compaction stage/cli/test_compaction.py {_SET}"
+_SCHEMAS = (
+    f"{_SET} unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
+)
 
 
 def _files(folder: str, names: str, tests: str) -> dict[str, str]:
@@ -125,6 +128,7 @@ TABLE = {
     "*/gapless/consume/kept.py": _SUBSCRIPTION,
     "*/gapless/worker/roster.py": "unit/test_roster.py stage/worker",
     "*/gapless/worker/exporter/*": "stage/observe",
+    "*/gapless/worker/console.py": "unit/test_console_stop.py stage/test_run_console.py",
     "*/gapless/worker/compactor.py": f"{_COMPACTION} stage/worker/test_start.py",
     "*/gapless/worker/queue_worker.py": "stage/queue_py",
     "*/gapless/log/later.py": _LATER,
@@ -182,8 +186,8 @@ TABLE = {
     "sql/functions/schedule/*": _LATER,
     "sql/functions/compaction/*": _COMPACTION,
     "sql/functions/topic_schema/*": _SCHEMAS,
-    "sql/functions/webhook/*": "stage/webhooks stage/cli/test_webhooks.py",
-    "sql/functions/key/*": "stage/log/test_roles.py stage/gateway/test_access.py",
+    "sql/functions/webhook/*": f"stage/webhooks stage/cli/test_webhooks.py {_SET}",
+    "sql/functions/key/*": f"stage/log/test_roles.py stage/gateway/test_access.py {_SET}",
     "sql/functions/aside/*": f"{_LETTERS} stage/consume/test_deliver.py stage/partitions"
     " stage/cli/test_dlq.py stage/control/test_pause.py",
     **_files("chain", "close_chain refuse_untold", f"{_STEP} stage/consume/test_misbehaving.py"),

@@ -9,8 +9,10 @@ import pytest
 
 from gapless.webhooks.kept import (
     ANSWER_BYTES_MAX,
+    HEAD_BYTES_MAX,
     BrokenAnswerError,
     EndpointAnswer,
+    EndpointConnection,
     KeptConnections,
 )
 
@@ -65,11 +67,13 @@ def _asking(
         server = await asyncio.start_server(made.serve, "0.0.0.0")
         kept = KeptConnections("shop.example", server.sockets[0].getsockname()[1], None, 4)
 
-        async def ask(body: bytes = b"{}", addresses: list[str] = LOCAL) -> EndpointAnswer:
+        async def ask(
+            body: bytes = b"{}", addresses: list[str] = LOCAL, read_on_s: float = 0.2
+        ) -> EndpointAnswer:
             address, connection = await kept.take(addresses)
             headers = {"host": "shop.example", "content-length": str(len(body))}
             try:
-                return await connection.ask(b"/hooks", headers, body, read_on_s=0.2)
+                return await connection.ask(b"/hooks", headers, body, read_on_s=read_on_s)
             finally:
                 kept.give_back(address, connection)
 
@@ -180,3 +184,60 @@ def test_the_wish_to_wait_is_handed_on() -> None:
     _asking(
         lambda: Endpoint(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\ncontent-length: 0\r\n\r\n"), work
     )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\ncontent-length: 2\n\nok",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n",
+    ],
+)
+def test_what_is_said_badly_is_taken_all_the_same(answer: bytes) -> None:
+    async def work(ask: Ask, _: Endpoint) -> None:
+        assert (await ask()).status == 200
+
+    _asking(lambda: Endpoint(answer), work)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\n" + b"x: " + b"x" * (HEAD_BYTES_MAX + 1),
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * (HEAD_BYTES_MAX // 20),
+        b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
+    ],
+)
+def test_who_never_comes_to_an_answer_has_none(answer: bytes) -> None:
+    async def work(ask: Ask, _: Endpoint) -> None:
+        with pytest.raises(BrokenAnswerError):
+            await ask()
+
+    _asking(lambda: Endpoint(answer), work)
+
+
+@pytest.mark.parametrize("said", ["a\r\nhost: other.example", "a\nb", "a\0", "ä", "\r", "\x7f"])
+def test_a_header_is_one_line(said: str) -> None:
+    async def work(_: Ask, endpoint: Endpoint) -> None:
+        connection = EndpointConnection()
+        loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(endpoint.serve, "127.0.0.1")
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            await loop.create_connection(lambda: connection, "127.0.0.1", port)
+            with pytest.raises(ValueError, match="printable characters"):
+                await connection.ask(b"/", {"webhook-id": said}, b"", read_on_s=0.2)
+            connection.close()
+        assert endpoint.heads == []
+
+    _asking(lambda: Endpoint(OK), work)
+
+
+def test_who_answers_without_end_is_not_read_to_it() -> None:
+    async def work(ask: Ask, _: Endpoint) -> None:
+        assert (await ask(read_on_s=3600)).status == 200
+
+    size = HEAD_BYTES_MAX + ANSWER_BYTES_MAX + 1
+    endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n" + b"x" * size
+    _asking(lambda: Endpoint(endless, reads=False), work)

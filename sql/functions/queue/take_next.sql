@@ -116,12 +116,15 @@ begin
     else
       pos := block_last + 1;
       tries := tries + 1;
-      if tries % 64 = 0 and pos > (
-        select g.last_offset from gapless.log_segment g
-        where g.topic_id = _topic_id and g.partition_id = _partition_id
-        order by g.base_offset desc limit 1
-      ) then
-        pos := null;
+      -- Two conditions in one would be a query for each block that is in hand: what is not asked is set up, too.
+      if tries % 64 = 0 then
+        if pos > (
+          select g.last_offset from gapless.log_segment g
+          where g.topic_id = _topic_id and g.partition_id = _partition_id
+          order by g.base_offset desc limit 1
+        ) then
+          pos := null;
+        end if;
       end if;
     end if;
     if outcome is not null or pos is null then

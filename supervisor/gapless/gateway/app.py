@@ -81,6 +81,7 @@ WAYS = (
     Way("GET", "/v1/webhooks", upkeep.webhooks, "read:*"),
     Way("POST", "/v1/webhooks/{name}/pause", upkeep.pause_webhook, "operate"),
     Way("POST", "/v1/webhooks/{name}/resume", upkeep.resume_webhook, "operate"),
+    Way("POST", "/v1/webhooks/{name}/replay", upkeep.replay_webhook, "operate"),
 )
 PAGE = (Way("GET", "/", page), Way("GET", "/page/{name:path}", page_file))
 

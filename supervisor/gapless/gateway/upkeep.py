@@ -25,7 +25,7 @@ from gapless.log.topics import require_topic
 from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.transfer import unit_json
 from gapless.ops.entries import entry_json
-from gapless.ops.place import read_time, read_transaction
+from gapless.ops.place import read_since, read_time, read_transaction
 from gapless.ops.text import json_text
 
 FOUND_MAX = 1_000
@@ -127,6 +127,14 @@ async def resume_webhook(gateway: Gateway, request: Request) -> Response:
     name = text_in(request.path_params, "name")
     changed = await done_by(gateway, request, lambda conn: ops.resume_webhook(conn, name))
     return said({"name": name, "changed": changed})
+
+
+async def replay_webhook(gateway: Gateway, request: Request) -> Response:
+    """Send one that shares a group again what it got."""
+    since = read_since((await fields_in(request, "since")).text("since"))
+    name = text_in(request.path_params, "name")
+    units = await done_by(gateway, request, lambda conn: ops.replay_webhook(conn, name, since))
+    return said({"name": name, "units": units})
 
 
 async def _change_all(

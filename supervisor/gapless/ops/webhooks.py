@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CONCURRENCY = 16  # of one that has a group of its own
 REMOVE_S_MAX = 10.0
 _LOOK_S = 0.2
-_NEEDED = ("certifi", "h11", "standardwebhooks")
+_NEEDED = ("certifi", "httptools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

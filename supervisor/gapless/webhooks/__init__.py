@@ -1,4 +1,4 @@
 """Endpoints that are called with the events of a topic: an at-least-once handler that is built in.
 
-Needs certifi, h11 and standardwebhooks: pip install "gapless[webhooks]".
+Needs certifi and httptools: pip install "gapless[webhooks]".
 """

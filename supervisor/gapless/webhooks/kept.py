@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from time import monotonic
 
-import h11
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 ANSWER_BYTES_MAX = 64 << 10
 HEAD_BYTES_MAX = 64 << 10
@@ -38,18 +39,20 @@ class EndpointConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self.rested_s = 0.0  # when (time.monotonic) its last request was over
         self._transport: asyncio.Transport | None = None
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._parser = _parser(self)
         self._answered: asyncio.Future[EndpointAnswer] | None = None
         self._ended: asyncio.Future[None] | None = None  # the whole answer came, or no more comes
+        self._after: str | None = None
         self._size_bytes = 0
+        self._is_whole = False  # the whole answer came,
+        self._goes_on = False  # which lets another request follow
+        self._is_idle = True  # and it can be made
 
     @property
     def is_open(self) -> bool:
         """Whether another request can be made on it."""
         transport = self._transport
-        if transport is None or transport.is_closing():
-            return False
-        return self._http.our_state is self._http.their_state is h11.IDLE
+        return self._is_idle and transport is not None and not transport.is_closing()
 
     def close(self) -> None:
         """Close it; what was not sent yet is not sent."""
@@ -61,16 +64,17 @@ class EndpointConnection(asyncio.Protocol):
     ) -> EndpointAnswer:
         """Send a request; return the answer as soon as it has come, or read_on_s after its status.
 
-        Raises BrokenAnswerError, and OSError of the connection.
+        Raises BrokenAnswerError, OSError of the connection, and ValueError for a header that is
+        none: nothing was sent then.
         """
         assert self._transport is not None
+        request = _head(path, headers) + body
         loop = asyncio.get_running_loop()
         self._answered, self._ended = loop.create_future(), loop.create_future()
-        self._size_bytes = 0
-        request = h11.Request(method="POST", target=path, headers=list(headers.items()))
-        sent = (self._http.send(each) for each in (request, h11.Data(body), h11.EndOfMessage()))
+        self._after, self._size_bytes = None, 0
+        self._is_whole = self._goes_on = self._is_idle = False
         try:
-            self._transport.write(b"".join(each or b"" for each in sent))
+            self._transport.write(request)
             answer = await self._answered
             if not self._ended.done():
                 with suppress(TimeoutError):
@@ -86,11 +90,9 @@ class EndpointConnection(asyncio.Protocol):
     def _rest(self) -> None:
         """Make it ready for another request, if it can be."""
         assert self._transport is not None
-        http = self._http
-        # Not what answered before it had read all, nor what said more than its answer.
-        is_clean = not (self._transport.get_write_buffer_size() or http.trailing_data[0])
-        if http.our_state is http.their_state is h11.DONE and is_clean:
-            http.start_next_cycle()
+        # Not what answered before it had read all.
+        if self._goes_on and not self._transport.get_write_buffer_size():
+            self._is_idle = True
             self.rested_s = monotonic()
 
     # -- what the loop says -----------------------------------------------------------------------
@@ -102,53 +104,81 @@ class EndpointConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        self._hear(data)
+        if self._answered is None:  # nobody asked, so it says goodbye
+            self.close()
+            return
+        self._size_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._break(BrokenAnswerError(str(error)))
+        else:
+            if not self._answered.done() and self._size_bytes > HEAD_BYTES_MAX:
+                self._break(BrokenAnswerError(f"its head has more than {HEAD_BYTES_MAX} bytes"))
+            elif self._size_bytes > HEAD_BYTES_MAX + ANSWER_BYTES_MAX:
+                self._break(BrokenAnswerError("its answer is too long"))
 
     def eof_received(self) -> None:
         """See asyncio.Protocol; the connection is closed then."""
-        self._hear(b"")
+        self._break(BrokenAnswerError("closed without an answer"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
         self._break(exc or BrokenAnswerError("closed without an answer"))
 
-    def _hear(self, data: bytes) -> None:
-        if self._answered is None or self._ended is None:  # nobody asked, so it says goodbye
-            self.close()
-            return
-        try:
-            self._http.receive_data(data)
-            while not self._ended.done():
-                event = self._http.next_event()
-                if event is h11.NEED_DATA or event is h11.PAUSED:
-                    return
-                self._take(event, self._answered)
-        except h11.RemoteProtocolError as error:
-            self._break(BrokenAnswerError(str(error)))
-            self.close()
-
-    def _take(self, event: object, answered: asyncio.Future[EndpointAnswer]) -> None:
-        if isinstance(event, h11.Response):
-            after = next((value for name, value in event.headers if name == b"retry-after"), None)
-            said = None if after is None else after.decode("latin-1")
-            if not answered.done():
-                answered.set_result(EndpointAnswer(event.status_code, said))
-        elif isinstance(event, h11.Data):
-            self._size_bytes += len(event.data)
-            if self._size_bytes > ANSWER_BYTES_MAX:
-                self._end()
-                self.close()
-        elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-            self._end()
-
     def _break(self, error: Exception) -> None:
+        """Let no more come; what waits for the answer gets the error, if there is none yet."""
+        self._goes_on = self._is_idle = False
         if self._answered is not None and not self._answered.done():
             self._answered.set_exception(error)
         self._end()
+        self.close()
 
     def _end(self) -> None:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
+
+    # -- what the parser says ---------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """See httptools: of an answer, of what goes before it (1xx), or of what nobody asked."""
+        if self._is_whole:
+            self._break(BrokenAnswerError("more than an answer came"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """See httptools."""
+        if name.lower() == b"retry-after" and self._after is None:
+            self._after = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """See httptools."""
+        status, said = self._parser.get_status_code(), self._after
+        if status < HTTPStatus.OK:
+            self._after = None
+        elif self._answered is not None and not self._answered.done():
+            self._answered.set_result(EndpointAnswer(status, said))
+
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        if self._parser.get_status_code() >= HTTPStatus.OK:
+            self._is_whole = True
+            self._goes_on = self._parser.should_keep_alive()
+            self._end()
+
+
+def _parser(heard: EndpointConnection) -> HttpResponseParser:
+    """Return a parser that takes what endpoints in use say, although it should be said better."""
+    parser = HttpResponseParser(heard)
+    parser.set_dangerous_leniencies(lenient_chunked_length=True, lenient_optional_cr_before_lf=True)
+    return parser
+
+
+def _head(path: bytes, headers: Mapping[str, str]) -> bytes:
+    """Return what stands before the body. Raises ValueError for what would be more than that."""
+    lines = [f"POST {path.decode()} HTTP/1.1", *(f"{n}: {said}" for n, said in headers.items())]
+    if not all(line.isascii() and line.isprintable() for line in lines):
+        raise ValueError("a header may have printable characters of ASCII only")
+    return "\r\n".join([*lines, "\r\n"]).encode()
 
 
 class KeptConnections:

@@ -10,7 +10,6 @@ from email.utils import parsedate_to_datetime
 from time import monotonic
 
 import certifi
-import h11
 
 from gapless.errors import UsageError
 from gapless.webhooks.address import EndpointAddress, Network, RefusedAddressError, resolve
@@ -94,7 +93,7 @@ class Poster:
         except TimeoutError:
             why = f"no answer within {ANSWER_S_MAX:.0f} s"
             raise UnansweredError(f"{self._target}: {why}") from None
-        except (BrokenAnswerError, h11.LocalProtocolError, OSError) as error:
+        except (BrokenAnswerError, ValueError, OSError) as error:
             self._addresses = []
             why = f"{type(error).__name__}: {error}"
             raise UnansweredError(f"{self._target}: {why[:300]}") from None
@@ -113,6 +112,8 @@ class Poster:
             self._connections.give_back(address, connection)
 
     async def _resolve(self) -> list[str]:
+        if self._addresses and monotonic() <= self._resolved_s + RESOLVED_S:
+            return self._addresses
         async with self._resolving:
             if not self._addresses or monotonic() > self._resolved_s + RESOLVED_S:
                 self._addresses = []

@@ -9,6 +9,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.log.topics import ensure_topic
 from stage.client.conftest import GROUP, Clients, refused
 from support.servers import until
 
@@ -70,6 +71,39 @@ def test_eviction_locks_nobody_who_is_there(clients: Clients, dsn: str) -> None:
         assert slow.execute("select from gapless.eviction").rowcount == 1
         clients.conn.execute("set statement_timeout = '30 s'")
         beating.heartbeat()
+
+
+def test_a_place_that_is_locked_is_there(clients: Clients, dsn: str) -> None:
+    """The next poll takes the partition; one without a place says what gives it one."""
+    errors = "select error from gapless.lease where group_id = 'billing'"
+    clients.publish("a")
+    with psycopg.connect(dsn) as other:
+        other.execute("select from gapless.consumer_offsets for update")
+        one = clients.join()
+        assert one.offsets() == []
+        assert clients.rows(errors) == [(None,)]
+    assert one.offsets() == [1]
+
+
+def test_a_partition_without_a_place_says_so(clients: Clients, conn: Connection) -> None:
+    """Places of another group, of another topic and of other partitions are none."""
+    conn.execute("select gapless.set_partitions('orders', 2)")
+    ensure_topic(conn, "bills", partitions=2)
+    for group, topic in (("other", "orders"), (GROUP, "bills")):
+        conn.execute("select gapless.create_group(%s, %s)", [group, topic])
+    conn.execute(
+        "delete from gapless.consumer_offsets"
+        " where group_id = %s and topic_id = %s and partition_id = 1",
+        [GROUP, clients.topic.topic_id],
+    )
+    one = clients.join()
+    one.poll()
+    errors = (
+        "select partition_id, error from gapless.lease where error is not null order by lease_no"
+    )
+    (found,) = clients.rows(errors)
+    assert found.partition_id == 1
+    assert f"gapless seek {GROUP}/orders/1 gives it a place" in found.error
 
 
 @pytest.mark.parametrize("ended", ["rejected", "discarded"])

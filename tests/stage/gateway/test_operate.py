@@ -6,7 +6,9 @@ import pytest
 from psycopg import Connection
 
 from gapless import ops
+from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule
+from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from stage.gateway.conftest import Client, Open, problem
 
@@ -86,6 +88,27 @@ def test_schedules(operated: Client, conn: Connection) -> None:
     problem(operated.post(f"{path}/forget", json={}), 404)
     problem(operated.post("/v1/schedules/no/run", json={}), 404)
     problem(operated.post(f"{path}/run", json={"x": 1}), 400)
+
+
+def test_a_webhook_is_sent_again_what_it_got(operated: Client, conn: Connection) -> None:
+    url, secrets = "https://shop.example/", ["env:HOOK"]
+    ops.add_webhook(conn, "shared", "orders", url, secrets=secrets, shared=True)
+    ops.add_webhook(conn, "own", "orders", url, secrets=secrets)
+    publish(conn, "orders", {"n": 1}, key="k")
+    sequence(conn)
+    path = "/v1/webhooks/shared/replay"
+    # Its group has not come to it, so it gets it anyway.
+    assert operated.post(path, json={"since": "2h"}).json() == {"name": "shared", "units": 0}
+    ops.seek(conn, ops.GroupPlace(group="webhooks-orders"), ops.Point.parse("latest"))
+    assert operated.post(path, json={"since": "2h"}).json() == {"name": "shared", "units": 1}
+    since = "2000-01-01T00:00Z"
+    assert operated.post(path, json={"since": since}).json() == {"name": "shared", "units": 1}
+    waiting = conn.execute("select count(*) from gapless.dead_letter where state = 'waiting'")
+    assert waiting.fetchone() == (1,)
+    problem(operated.post("/v1/webhooks/own/replay", json={"since": "2h"}), 409)
+    problem(operated.post("/v1/webhooks/nobody/replay", json={"since": "2h"}), 404)
+    for wrong in ({}, {"since": "soon"}, {"since": 7}, {"since": "2h", "to": "1h"}):
+        problem(operated.post(path, json=wrong), 400)
 
 
 def test_the_log_says_who(operated: Client, caplog: pytest.LogCaptureFixture) -> None:

@@ -212,6 +212,22 @@ def test_schedules_later_and_retention(page: Any, conn: Connection, orders: Topi
     go(page, "#/retention", "in use")
 
 
+def test_a_webhook_is_sent_again_what_it_got(page: Any, conn: Connection, orders: Topic) -> None:
+    secrets = ["env:HOOK"]
+    ops.add_webhook(conn, "own", "orders", "https://own.example/", secrets=secrets)
+    go(page, "#/webhooks", "own")
+    assert page.locator("button:has-text('Replay')").count() == 0
+    ops.add_webhook(conn, "ann", "orders", "https://a.example/", secrets=secrets, shared=True)
+    go(page, "#/", "orders")
+    go(page, "#/webhooks", "ann")
+    page.click("button:has-text('Replay')")
+    assert "It alone is called" in page.inner_text("dialog")
+    page.click("dialog button[value=no]")
+    page.click("button:has-text('Replay')")
+    page.click("dialog button[value=yes]")
+    shows(page, "0 units are sent again")
+
+
 def test_a_phone_needs_no_sideways_scrolling(page: Any, dead: ops.GroupPlace) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
     for where, wanted in [

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from psycopg import Connection
 
+from gapless.log.topics import Topic
+from gapless.testing import drain
+from gapless.webhooks.fleet import Webhooks
 from support.endpoint import SECRET, Server, serving
+from support.shared_webhooks import LOCAL, Deliver
 
 
 @pytest.fixture
@@ -15,3 +20,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("HOOK", SECRET)
     with serving() as made:
         yield made
+
+
+@pytest.fixture
+def deliver(dsn: str, conn: Connection, topic: Topic) -> Deliver:
+    """Deliver what is due, as a supervisor's worker would."""
+    source = Webhooks(LOCAL, dsn)
+
+    def run() -> None:
+        for handler in source.handlers(conn):
+            drain(dsn, handler, settings=LOCAL)
+
+    return run

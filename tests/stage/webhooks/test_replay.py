@@ -11,69 +11,66 @@ from gapless.errors import RefusedError
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.ops.webhooks import pause_webhook, replay_webhook, resume_webhook
-from stage.webhooks.test_shared import (
+from support.endpoint import Reply, Server
+from support.shared_webhooks import (
     GROUP,
     Deliver,
-    _add,
-    _came,
-    _publish,
-    _shop,
-    _states,
-    deliver,
+    add_shared,
+    add_shop,
+    letter_states,
+    numbers_at,
+    publish_each_alone,
 )
-from support.endpoint import Reply, Server
-
-__all__ = ["deliver"]  # a fixture
 
 
 def test_what_it_got_since_then(conn: Connection, server: Server, deliver: Deliver) -> None:
     for name in ("a", "b"):
-        _shop(conn, server, name, 1)
-    _publish(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 2})
+        add_shop(conn, server, name, 1)
+    publish_each_alone(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 2})
     conn.execute("select pg_sleep(0.01)")
     (since,) = conn.execute("select clock_timestamp()").fetchone() or ()
-    _publish(conn, {"n": 3, "shop": 1}, {"n": 4, "shop": 2}, {"n": 5, "shop": 1})
+    publish_each_alone(conn, {"n": 3, "shop": 1}, {"n": 4, "shop": 2}, {"n": 5, "shop": 1})
     deliver()
     before = [call.id for call in server.of("/a")]
     assert replay_webhook(conn, "a", since) == 2
     assert replay_webhook(conn, "a", since) == 2, "they wait already, and are not doubled"
     deliver()
-    assert _came(server, "a") == [1, 3, 3, 5, 5]
-    assert _came(server, "b") == [1, 3, 5]
+    assert numbers_at(server, "a") == [1, 3, 3, 5, 5]
+    assert numbers_at(server, "b") == [1, 3, 5]
     assert {call.id for call in server.of("/a")} == set(before)
     assert replay_webhook(conn, "a", timedelta(hours=1)) == 3
-    assert _states(conn).count("waiting") == 3
+    assert letter_states(conn).count("waiting") == 3
 
 
 def test_what_its_group_has_not_come_to_is_sent_once(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _shop(conn, server, "a", 1)
-    _publish(conn, {"n": 1, "shop": 1})
+    add_shop(conn, server, "a", 1)
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    _publish(conn, {"n": 2, "shop": 1})
+    publish_each_alone(conn, {"n": 2, "shop": 1})
     sequence(conn)
     assert replay_webhook(conn, "a", timedelta(hours=1)) == 1
     deliver()
-    assert _came(server, "a") == [1, 1, 2]
+    assert numbers_at(server, "a") == [1, 1, 2]
 
 
 @pytest.mark.long
 def test_of_one_that_rests_what_is_before_its_place(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _shop(conn, server, "a", 1)
-    _publish(conn, {"n": 1, "shop": 1}, key="k")
+    add_shop(conn, server, "a", 1)
+    publish_each_alone(conn, {"n": 1, "shop": 1}, key="k")
     deliver()
     pause_webhook(conn, "a")
-    _publish(conn, {"n": 2, "shop": 1}, key="k")
+    publish_each_alone(conn, {"n": 2, "shop": 1}, key="k")
     deliver()
     assert replay_webhook(conn, "a", timedelta(hours=1)) == 1
     deliver()
-    assert _came(server, "a") == [1]
+    assert numbers_at(server, "a") == [1]
     resume_webhook(conn, "a")
     deliver()
-    assert _came(server, "a") == [1, 1, 2]
+    assert numbers_at(server, "a") == [1, 1, 2]
 
 
 @pytest.mark.long
@@ -81,19 +78,19 @@ def test_a_dead_letter_of_another_stays_dead_for_that_one(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("a", "b"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     server.answer = lambda call: Reply(422 if call.path == "/b" else 204)
-    _publish(conn, {"n": 1, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    assert _states(conn) == ["dead"]
+    assert letter_states(conn) == ["dead"]
     assert replay_webhook(conn, "a", timedelta(hours=1)) == 1
     deliver()
     assert len(server.of("/a")) == 2
 
 
 def test_refused(conn: Connection, server: Server, topic: Topic) -> None:
-    _add(conn, server, "own", shared=False)
-    _shop(conn, server, "a", 1)
+    add_shared(conn, server, "own", shared=False)
+    add_shop(conn, server, "a", 1)
     with pytest.raises(RefusedError, match="no webhook"):
         replay_webhook(conn, "x", timedelta(hours=1))
     with pytest.raises(RefusedError, match=r"a group of its own, .*gapless seek webhook-own"):
@@ -109,9 +106,9 @@ def test_units_that_wait_for_others_stay_theirs(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name, shop in (("a", 1), ("b", 2)):
-        _shop(conn, server, name, shop)
+        add_shop(conn, server, name, shop)
     server.answer = lambda _: Reply(422)
-    _publish(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 2}, key="k")
+    publish_each_alone(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 2}, key="k")
     deliver()
     waits = (
         "select e.c_offset, array_agg(s.name) from gapless.dead_letter_event e"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -16,99 +15,57 @@ from gapless.errors import RefusedError
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.ops.webhooks import (
-    WebhookInfo,
-    add_webhook,
     list_webhooks,
     pause_webhook,
     remove_webhook,
     resume_webhook,
     try_webhook,
 )
-from gapless.settings import Settings
-from gapless.testing import drain
 from gapless.webhooks.deliver import Means
 from gapless.webhooks.desk import DeliveryTally
-from gapless.webhooks.fleet import Webhooks
 from gapless.webhooks.line import PER_ENDPOINT, EndpointLine
 from gapless.webhooks.many import SharedDelivery
 from gapless.webhooks.post import Poster, trust
 from gapless.webhooks.record import SharedEndpoint, SharedWebhooks
 from support.endpoint import Call, Reply, Server
+from support.shared_webhooks import (
+    GROUP,
+    LOCAL,
+    SHOP,
+    Deliver,
+    add_shared,
+    add_shop,
+    letter_states,
+    make_due,
+    numbers_at,
+    publish_each_alone,
+    webhook_info,
+)
 
-LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
-GROUP = "webhooks-outbox"
-EVENTS_BESIDE_A_SLOW_ONE = 400
-SHOP = {"shop": "$.shop"}
-Deliver = Callable[[], None]
-
-
-@pytest.fixture
-def deliver(dsn: str, conn: Connection, topic: Topic) -> Deliver:
-    """Deliver what is due, as a supervisor's worker would."""
-    source = Webhooks(LOCAL, dsn)
-
-    def run() -> None:
-        for handler in source.handlers(conn):
-            drain(dsn, handler, settings=LOCAL)
-
-    return run
-
-
-def _add(conn: Connection, server: Server, name: str, **said: Any) -> bool:
-    url = said.pop("url", f"{server.url}/{name}")
-    given = {"secrets": ["env:HOOK"], "allow_http": True, "shared": True, **said}
-    return add_webhook(conn, name, "outbox", url, **given)
-
-
-def _shop(conn: Connection, server: Server, name: str, shop: int, **said: Any) -> bool:
-    return _add(conn, server, name, match=SHOP, params={"shop": shop}, **said)
-
-
-def _publish(conn: Connection, *payloads: Any, **given: Any) -> None:
-    for payload in payloads:
-        with conn.transaction():
-            publish(conn, "outbox", payload, **given)
-
-
-def _due(conn: Connection) -> None:
-    conn.execute("update gapless.dead_letter set next_attempt_ts = now() where state = 'waiting'")
-
-
-def _states(conn: Connection) -> list[str]:
-    rows = conn.execute("select state from gapless.dead_letter order by partition_id, first_offset")
-    return [row[0] for row in rows]
-
-
-def _info(conn: Connection, name: str) -> WebhookInfo:
-    (found,) = [each for each in list_webhooks(conn) if each.name == name]
-    return found
-
-
-def _came(server: Server, name: str) -> list[Any]:
-    return sorted(each["n"] for call in server.of(f"/{name}") for each in call.data)
+EVENTS_BESIDE_A_SLOW_ONE = 240
 
 
 def test_each_gets_what_it_matched_of_a_unit_and_all_share_one_group(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
-    _shop(conn, server, "a", 1)
-    _shop(conn, server, "b", 2)
-    _add(conn, server, "all")
-    _add(conn, server, "typed", event_types=["order.*"])
-    _add(conn, server, "large", where="$.n > $min", params={"min": 2})
+    add_shop(conn, server, "a", 1)
+    add_shop(conn, server, "b", 2)
+    add_shared(conn, server, "all")
+    add_shared(conn, server, "typed", event_types=["order.*"])
+    add_shared(conn, server, "large", where="$.n > $min", params={"min": 2})
     with conn.transaction():
         publish(conn, "outbox", {"n": 1, "shop": 1}, key="k", event_type="order.made")
         publish(conn, "outbox", {"n": 2, "shop": 2}, key="k", event_type="stock.made")
         publish(conn, "outbox", {"n": 3, "shop": 2}, key="k", event_type="orders")
     deliver()
-    got = {name: _came(server, name) for name in ("a", "b", "all", "typed", "large")}
+    got = {name: numbers_at(server, name) for name in ("a", "b", "all", "typed", "large")}
     assert got == {"a": [1], "b": [2, 3], "all": [1, 2, 3], "typed": [1], "large": [3]}
     ids = {call.id for call in server.calls}
     assert len(ids) == 5
     assert all(each.startswith(f"{GROUP}/outbox/") for each in ids)
     groups = conn.execute("select distinct group_id from gapless.consumer_group").fetchall()
     assert groups == [(GROUP,)]
-    assert _info(conn, "a").delivered == 1
+    assert webhook_info(conn, "a").delivered == 1
 
 
 @pytest.mark.long
@@ -116,21 +73,21 @@ def test_who_fails_is_called_again_alone_and_dies_alone(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("good", "bad", "worse"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     server.answer = lambda call: Reply(500 if call.path != "/good" else 204)
-    _publish(conn, {"n": 1, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    assert _states(conn) == ["waiting"]
-    assert (_info(conn, "good").waiting, _info(conn, "bad").waiting) == (0, 1)
+    assert letter_states(conn) == ["waiting"]
+    assert (webhook_info(conn, "good").waiting, webhook_info(conn, "bad").waiting) == (0, 1)
     server.answer = lambda call: Reply(500 if call.path == "/worse" else 204)
-    _due(conn)
+    make_due(conn)
     deliver()
-    assert (_info(conn, "bad").waiting, _info(conn, "worse").waiting) == (0, 1)
+    assert (webhook_info(conn, "bad").waiting, webhook_info(conn, "worse").waiting) == (0, 1)
     conn.execute("update gapless.dead_letter set attempts = 9")
-    _due(conn)
+    make_due(conn)
     deliver()
-    assert _states(conn) == ["dead"]
-    assert [_info(conn, name).dead for name in ("good", "bad", "worse")] == [0, 0, 1]
+    assert letter_states(conn) == ["dead"]
+    assert [webhook_info(conn, name).dead for name in ("good", "bad", "worse")] == [0, 0, 1]
     server.answer = lambda _: Reply()
     (place,) = conn.execute("select partition_id, first_offset from gapless.dead_letter").fetchall()
     conn.execute("select gapless.redrive_letter(%s, 'outbox', %s, %s)", [GROUP, *place])
@@ -139,36 +96,36 @@ def test_who_fails_is_called_again_alone_and_dies_alone(
     assert calls == {"/good": 1, "/bad": 2}
     assert {path: len(server.of(path)) for path in calls} == calls
     assert len({call.id for call in server.of("/worse")}) == 1
-    assert _states(conn) == ["redriven"]
+    assert letter_states(conn) == ["redriven"]
 
 
 def test_a_dead_one_is_stopped_alone_and_gets_all_when_it_is_resumed(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("good", "dead"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     server.answer = lambda call: Reply(500 if call.path == "/dead" else 204)
-    _publish(conn, *({"n": n, "shop": 1} for n in range(30)))
+    publish_each_alone(conn, *({"n": n, "shop": 1} for n in range(30)))
     deliver()
-    info = _info(conn, "dead")
+    info = webhook_info(conn, "dead")
     assert info.circuit_open_since is not None
     assert not info.paused
     assert "its circuit is open: webhook dead: answered 500" in str(info.pause_reason)
     assert info.lag + info.waiting >= 30
-    assert _came(server, "good") == [*range(30)]
+    assert numbers_at(server, "good") == [*range(30)]
     requests = len(server.of("/dead"))
     assert requests < 30
-    _publish(conn, *({"n": n, "shop": 1} for n in range(30, 40)))
+    publish_each_alone(conn, *({"n": n, "shop": 1} for n in range(30, 40)))
     deliver()
-    assert _came(server, "good") == [*range(40)]
+    assert numbers_at(server, "good") == [*range(40)]
     assert len(server.of("/dead")) == requests
     server.answer = lambda _: Reply()
     server.calls.clear()
     assert resume_webhook(conn, "dead")
     deliver()
-    assert set(_came(server, "dead")) == set(range(40))
+    assert set(numbers_at(server, "dead")) == set(range(40))
     assert not server.of("/good")
-    info = _info(conn, "dead")
+    info = webhook_info(conn, "dead")
     assert (info.lag, info.waiting, info.dead, info.circuit_open_since) == (0, 0, 0, None)
 
 
@@ -177,40 +134,40 @@ def test_gone_rests_until_a_person_resumes_it(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("good", "gone"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     server.answer = lambda call: Reply(410 if call.path == "/gone" else 204)
-    _publish(conn, {"n": 1, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    _publish(conn, {"n": 2, "shop": 1})
+    publish_each_alone(conn, {"n": 2, "shop": 1})
     deliver()
-    info = _info(conn, "gone")
+    info = webhook_info(conn, "gone")
     assert (info.paused, info.circuit_open_since, len(server.of("/gone"))) == (True, None, 1)
     assert "410" in str(info.pause_reason)
-    assert _came(server, "good") == [1, 2]
+    assert numbers_at(server, "good") == [1, 2]
     server.answer = lambda _: Reply()
     server.calls.clear()
     assert resume_webhook(conn, "gone")
     deliver()
-    assert set(_came(server, "gone")) == {1, 2}
+    assert set(numbers_at(server, "gone")) == {1, 2}
 
 
 def test_one_that_asks_for_patience_has_it_alone(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("good", "busy"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
 
     def answer(call: Call) -> Reply:
         return Reply(503, {"retry-after": "1800"}) if call.path == "/busy" else Reply()
 
     server.answer = answer
-    _publish(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1}, {"n": 2, "shop": 1})
     deliver()
-    assert _came(server, "good") == [1, 2]
+    assert numbers_at(server, "good") == [1, 2]
     assert len(server.of("/busy")) <= 2
     waits = "select min(next_attempt_ts - now()) > '20 min', max(attempts) from gapless.dead_letter"
     assert conn.execute(waits).fetchone() == (True, 0)
-    _due(conn)
+    make_due(conn)
     deliver()
     assert conn.execute(waits).fetchone() == (True, 0)
 
@@ -220,19 +177,19 @@ def test_one_that_is_stopped_is_stopped_in_partitions_that_come_later(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("a", "b"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     assert pause_webhook(conn, "a")
-    _publish(conn, {"n": 0, "shop": 1})
+    publish_each_alone(conn, {"n": 0, "shop": 1})
     deliver()
     conn.execute("select gapless.set_partitions('outbox', 16)")
     for n in range(1, 40):
-        _publish(conn, {"n": n, "shop": 1}, key=str(n))
+        publish_each_alone(conn, {"n": n, "shop": 1}, key=str(n))
     deliver()
-    assert (_came(server, "a"), _came(server, "b")) == ([], [*range(40)])
-    assert _states(conn) == []
+    assert (numbers_at(server, "a"), numbers_at(server, "b")) == ([], [*range(40)])
+    assert letter_states(conn) == []
     assert resume_webhook(conn, "a")
     deliver()
-    assert _came(server, "a") == [*range(40)]
+    assert numbers_at(server, "a") == [*range(40)]
 
 
 def test_who_was_resumed_behind_the_back_of_a_process_loses_nothing(
@@ -245,30 +202,34 @@ def test_who_was_resumed_behind_the_back_of_a_process_loses_nothing(
 
     monkeypatch.setattr(SharedDelivery, "_keep_looking", look_never)
     for name in ("a", "b"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     assert pause_webhook(conn, "a")
-    _publish(conn, {"n": 0, "shop": 1})
+    publish_each_alone(conn, {"n": 0, "shop": 1})
     deliver()  # for b: with this it sees how all are
     assert resume_webhook(conn, "a")
-    _publish(conn, {"n": 1, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    assert (_came(server, "a"), _came(server, "b")) == ([0, 1], [0, 1])
+    assert (numbers_at(server, "a"), numbers_at(server, "b")) == ([0, 1], [0, 1])
 
 
 def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("bad", "later"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     assert pause_webhook(conn, "later")
     server.answer = lambda call: Reply(422 if call.path == "/bad" else 204)
-    _publish(conn, {"n": 1, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    assert _states(conn) == ["dead"]
+    assert letter_states(conn) == ["dead"]
     assert resume_webhook(conn, "later")
     deliver()
-    assert _came(server, "later") == [1]
-    assert (_states(conn), _info(conn, "bad").dead, _info(conn, "later").dead) == (["dead"], 1, 0)
+    assert numbers_at(server, "later") == [1]
+    assert (
+        letter_states(conn),
+        webhook_info(conn, "bad").dead,
+        webhook_info(conn, "later").dead,
+    ) == (["dead"], 1, 0)
 
 
 def test_a_slow_one_does_not_hold_up_the_others(
@@ -276,10 +237,10 @@ def test_a_slow_one_does_not_hold_up_the_others(
 ) -> None:
     """What waits for it is set aside for it alone, as soon as it has as many as it may.
 
-    One that finds it busy waits a second; had each of them to, this would take half a minute.
+    One that finds it busy waits a second; had each of them to, this would take a quarter of a minute.
     """
     for name in ("good", "slow"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     ready = threading.Event()
     in_time: list[bool] = []
 
@@ -298,7 +259,7 @@ def test_a_slow_one_does_not_hold_up_the_others(
     )
     # In one partition: whoever drains waits for what is in hand in one before it turns to the next.
     for key in rows.fetchall():
-        _publish(conn, {"n": 1, "shop": 1}, key=key[0])
+        publish_each_alone(conn, {"n": 1, "shop": 1}, key=key[0])
     deliver()
     assert all(in_time)
     assert len(in_time) >= PER_ENDPOINT
@@ -310,25 +271,50 @@ def test_pause_resume_test_and_remove_one(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
     for name in ("a", "b"):
-        _shop(conn, server, name, 1)
+        add_shop(conn, server, name, 1)
     assert pause_webhook(conn, "a", reason="at night")
     assert not pause_webhook(conn, "a", reason="at night")
-    _publish(conn, {"n": 1, "shop": 1})
+    publish_each_alone(conn, {"n": 1, "shop": 1})
     deliver()
-    assert (_came(server, "a"), _came(server, "b")) == ([], [1])
-    assert _info(conn, "a").pause_reason == "paused: at night"
+    assert (numbers_at(server, "a"), numbers_at(server, "b")) == ([], [1])
+    assert webhook_info(conn, "a").pause_reason == "paused: at night"
     assert resume_webhook(conn, "a")
     assert not resume_webhook(conn, "a")
     deliver()
-    assert _came(server, "a") == [1]
+    assert numbers_at(server, "a") == [1]
     assert try_webhook(conn, "a", LOCAL).taken
     server.calls.clear()
     assert remove_webhook(conn, "a")
-    _publish(conn, {"n": 2, "shop": 1})
+    publish_each_alone(conn, {"n": 2, "shop": 1})
     deliver()
-    assert (len(server.of("/a")), _came(server, "b")) == (0, [2])
+    assert (len(server.of("/a")), numbers_at(server, "b")) == (0, [2])
     assert remove_webhook(conn, "b")
     assert conn.execute("select count(*) from gapless.consumer_group").fetchone() == (0,)
+
+
+def test_a_stop_of_another_one_is_not_its_own(
+    conn: Connection, server: Server, topic: Topic
+) -> None:
+    """Neither of one that shares the group, nor of a subscription of that name in another group."""
+    _shop(conn, server, "a", 1)
+    _shop(conn, server, "b", 1)
+    conn.execute("select gapless.create_group('g', 'outbox')")
+    conn.execute("select gapless.subscribe('g', 'outbox', 'a', sql_condition => '1 / 0 > 0')")
+    conn.execute(
+        "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+        " select s.subscription_id, p, 1, 'raised'"
+        " from gapless.subscription s, generate_series(0, 3) p where s.group_id = 'g'"
+    )
+    assert pause_webhook(conn, "b")
+    assert pause_webhook(conn, "a", reason="at night")
+    assert _info(conn, "a").pause_reason == "paused: at night"
+    assert not pause_webhook(conn, "a")
+    audits = conn.execute(
+        "select group_id, detail ->> 'first' from gapless.audit"
+        " where action = 'stop_subscriptions' and group_id = %s order by audit_id",
+        [GROUP],
+    )
+    assert audits.fetchall() == [(GROUP, "b"), (GROUP, "a")]
 
 
 @pytest.mark.writes_nothing
@@ -349,7 +335,7 @@ def test_what_is_refused(
     conn: Connection, server: Server, topic: Topic, said: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(RefusedError, match=why):
-        _add(conn, server, "a", **said)
+        add_shared(conn, server, "a", **said)
     assert not list_webhooks(conn)
 
 
@@ -358,12 +344,12 @@ def test_one_does_not_change_its_kind_and_takes_no_group_of_others(
 ) -> None:
     conn.execute("select gapless.create_group(%s, 'outbox')", [GROUP])
     with pytest.raises(RefusedError, match="none of webhooks"):
-        _add(conn, server, "a")
+        add_shared(conn, server, "a")
     conn.execute("select gapless.drop_group(%s)", [GROUP])
-    assert _add(conn, server, "a")
-    assert not _add(conn, server, "a", rate=5)
+    assert add_shared(conn, server, "a")
+    assert not add_shared(conn, server, "a", rate=5)
     with pytest.raises(RefusedError, match="shares a group: remove it first"):
-        _add(conn, server, "a", shared=False)
+        add_shared(conn, server, "a", shared=False)
 
 
 def test_counts_that_cannot_be_written_down_are_not_lost(dsn: str, topic: Topic) -> None:

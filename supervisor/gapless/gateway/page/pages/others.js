@@ -63,9 +63,17 @@ export function webhooks(page) {
       { title: "last error", hide: true, of: (each) => each.last_error },
       { title: "", of: (each) => {
         const at = path("webhooks", each.name);
-        return each.paused
-          ? action("Resume", { question: `Resume ${each.name}?`, done: "resumed" }, () => post(`${at}/resume`))
-          : action("Pause", { question: `Pause ${each.name}?`, fields: [{ name: "reason", title: "reason", required: true }], done: "paused" }, (given) => post(`${at}/pause`, given));
+        return el("div", { class: "buttons" },
+          each.paused
+            ? action("Resume", { question: `Resume ${each.name}?`, done: "resumed" }, () => post(`${at}/resume`))
+            : action("Pause", { question: `Pause ${each.name}?`, fields: [{ name: "reason", title: "reason", required: true }], done: "paused" }, (given) => post(`${at}/pause`, given)),
+          each.shared && action("Replay", {
+            question: `Send ${each.name} again what it got?`,
+            text: "It alone is called, with the ids that its messages had. 100 000 events at most.",
+            fields: [{ name: "since", title: "since: a time, or an age (15m, 12h, 7d)", value: "2h", required: true }],
+            yes: "Send again",
+            done: (said) => `${count(said.units)} units are sent again`,
+          }, (given) => post(`${at}/replay`, given)));
       } },
     ], webhooks, { empty: "No webhook: gapless webhooks add." })],
   ]);

@@ -1,0 +1,59 @@
+"""Webhooks that share a group: what the tests of them add, publish and look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.log.publish import publish
+from gapless.ops.webhooks import WebhookInfo, add_webhook, list_webhooks
+from gapless.settings import Settings
+from support.endpoint import Server
+
+LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
+GROUP = "webhooks-outbox"
+SHOP = {"shop": "$.shop"}
+Deliver = Callable[[], None]
+
+
+def add_shared(conn: Connection, server: Server, name: str, **said: Any) -> bool:
+    """Add an endpoint of the server that shares a group, or as it is said."""
+    url = said.pop("url", f"{server.url}/{name}")
+    given = {"secrets": ["env:HOOK"], "allow_http": True, "shared": True, **said}
+    return add_webhook(conn, name, "outbox", url, **given)
+
+
+def add_shop(conn: Connection, server: Server, name: str, shop: int, **said: Any) -> bool:
+    """Add one that gets the events of a shop."""
+    return add_shared(conn, server, name, match=SHOP, params={"shop": shop}, **said)
+
+
+def publish_each_alone(conn: Connection, *payloads: Any, **given: Any) -> None:
+    """Publish each payload in a transaction of its own."""
+    for payload in payloads:
+        with conn.transaction():
+            publish(conn, "outbox", payload, **given)
+
+
+def make_due(conn: Connection) -> None:
+    """Let no unit that was set aside wait any longer."""
+    conn.execute("update gapless.dead_letter set next_attempt_ts = now() where state = 'waiting'")
+
+
+def letter_states(conn: Connection) -> list[str]:
+    """Return what became of the units that were set aside."""
+    rows = conn.execute("select state from gapless.dead_letter order by partition_id, first_offset")
+    return [row[0] for row in rows]
+
+
+def webhook_info(conn: Connection, name: str) -> WebhookInfo:
+    """Return what is said of a webhook."""
+    (found,) = [each for each in list_webhooks(conn) if each.name == name]
+    return found
+
+
+def numbers_at(server: Server, name: str) -> list[Any]:
+    """Return the numbers of the events that an endpoint was called with."""
+    return sorted(each["n"] for call in server.of(f"/{name}") for each in call.data)
