@@ -36,6 +36,11 @@ select gapless.old_places(%(number)s, %(group)s, %(place)s)
 -- name: succeed_consumer
 select gapless.succeed_consumer(%(number)s, %(group)s, %(places)s::bigint[], %(switches)s)
 
+-- name: group_state
+select (
+  select g.state from gapless.attached_group g where g.attachment_id = %(number)s and g.group_id = %(group)s
+)
+
 -- name: rest
 select gapless.pause(
   %(group)s, t.name, null, 'it is handed back to its old consumer: gapless attach back', gapless.attach_holder()

@@ -301,7 +301,7 @@ where e.is_near
 order by e.time_left, e.group_id
 
 -- name: attachments
--- Attached tables of which not every row is published, or which wait to be copied to their end.
+-- Attached tables of which not every row is published, or some were changed, or which wait to be copied to their end.
 -- returns: gapless.status.strangers:FaultyAttachment
 select a.table_name as table, a.problem, a.remedy
 from gapless.attachments a

@@ -1,4 +1,5 @@
--- Attached tables, and what is wrong with each: null when every row of it is published. table_id null: it is gone.
+-- Attached tables, and what is wrong with each: null when every row of it is published, as it is. table_id null: it is
+-- gone.
 create or replace view gapless.attachments as
 select
   a.attachment_id,
@@ -21,6 +22,11 @@ select
     when 'mend' then format('gapless attach mend %s', w.word)
     when 'remove' then format('gapless attach remove %s', w.word)
     when 'again' then format('gapless attach remove %s, then add it anew', w.word)
+    when 'map' then format('gapless attach add %s %s', w.word, gapless.attached_words(a, r.oid))
+    when 'despite' then format(
+      'gapless attach add %s %s --despite-changes, if all had read these rows',
+      w.word, gapless.attached_words(a, r.oid)
+    )
   end as remedy
 from gapless.attached a
 left join gapless.topic t using (topic_id)

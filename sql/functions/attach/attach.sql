@@ -1,10 +1,12 @@
 -- Note that the rows of a table are to be copied into a topic: those that are there, in the order of their ids, then,
 -- by a trigger, each in the transaction that inserts it. Returns the number of the attachment; copies nothing yet:
--- copy_attached() and go_live() do, which gapless attach add calls. Again with the same words: the same number.
+-- copy_attached() and go_live() do, which gapless attach add calls. Again with the same words: the same number; while a
+-- column that is mapped is gone, also with another map, which counts from then on.
 --   select gapless.attach('public.outbox', 'orders', 'id', '{"payload": "body", "key": "customer"}', null, false);
 -- source: the table as SQL spells it. id_column: default, the primary key. map: column of an event to column of the
 -- table; those that it lacks are mapped to the column of the same name, where there is one. places: where old
--- consumers say how far they are. despite_changes: also a table whose rows were updated or deleted.
+-- consumers say how far they are. despite_changes: also a table whose rows were updated or deleted, before or later;
+-- said again of one that is attached, such changes are named no more.
 -- Raises GL400, GL404 for what cannot be attached, GL409 for a table that is attached in another way.
 create or replace function gapless.attach(
   source text, topic text default null, id_column text default null, map jsonb default null,
@@ -18,21 +20,41 @@ declare
     attach.source, attach.topic, attach.id_column, attach.map, attach.places
   );
   there gapless.attached;
+  lacks boolean;    -- a column that is copied is gone
 begin
   perform pg_advisory_xact_lock('gapless.attached'::regclass::int, made.table_id::int);
   select a.* into there from gapless.attached a where a.attachment_id = gapless.attachment_of(made.table_id);
   if there.attachment_id is null then
     perform gapless.refuse_changing(made.table_id, attach.despite_changes);
-    insert into gapless.attached as a (table_name, table_id, topic_id, id_column, map, places)
-    values (made.table_name, made.table_id, made.topic_id, made.id_column, made.map, made.places)
+    insert into gapless.attached as a (
+      table_name, table_id, topic_id, id_column, map, places, column_numbers, changes_before
+    )
+    values (
+      made.table_name, made.table_id, made.topic_id, made.id_column, made.map, made.places,
+      gapless.attached_numbers(made), case when not coalesce(attach.despite_changes, false) then 0 end
+    )
     returning a.* into there;
     perform gapless.note_attach('attach', made.topic_id, made.table_name, null);
-  elsif (there.topic_id, there.id_column, there.map) is distinct from (made.topic_id, made.id_column, made.map) then
+    return there.attachment_id;
+  end if;
+  lacks := exists (
+    select from gapless.attached_columns(there, made.table_id) c where c.name is not null and c.now is null
+  );
+  there := gapless.attached_now(there, made.table_id);
+  if (there.topic_id, there.id_column) is distinct from (made.topic_id, made.id_column)
+    or there.map <> made.map and not lacks
+  then
     raise exception '% is attached already, to another topic or by other columns: gapless attach remove % ends that',
       made.table_name, made.table_name
       using errcode = 'GL409';
-  elsif made.places is not null and made.places is distinct from there.places then
-    update gapless.attached a set places = made.places where a.attachment_id = there.attachment_id;
+  end if;
+  update gapless.attached a
+  set map = made.map, id_column = made.id_column, table_id = made.table_id,
+    column_numbers = gapless.attached_numbers(made), places = coalesce(made.places, there.places),
+    changes_before = case when not coalesce(attach.despite_changes, false) then there.changes_before end
+  where a.attachment_id = there.attachment_id;
+  if there.map <> made.map then
+    perform gapless.note_attach('map', made.topic_id, made.table_name, null);
   end if;
   return there.attachment_id;
 end

@@ -31,6 +31,7 @@ begin
         'trigger gapless_attach', tg_table_schema, tg_table_name;
       return null;
     end if;
+    made := gapless.attached_now(made, tg_relid);
     execute gapless.attach_statement(made, tg_relid, 'new_rows r', false);
   exception
     when others then

@@ -16,7 +16,8 @@ begin
   select a.atttypid into type from pg_attribute a
   where a.attrelid = _root and a.attname = named and a.attnum > 0 and not a.attisdropped;
   if named is not null and type is null then
-    raise exception 'column "%" of % is gone', named, (_made).table_name using errcode = 'GL400';
+    raise exception 'column "%" of % is gone, from which the % was copied', named, (_made).table_name, _column
+      using errcode = 'GL400', hint = 'Name another: gapless attach list says the command.';
   end if;
   if _column = 'payload' then
     return case

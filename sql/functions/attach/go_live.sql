@@ -1,5 +1,6 @@
 -- Copy the last rows of an attached table and make its trigger, while nobody writes: so in the log come all that were
 -- there, in the order of their ids, then all that come (I1, I4). False: more than _rows are left; roll back, copy on.
+-- Notes what its columns are called now.
 -- lock: the table in share row exclusive mode: it waits for writers, and they wait for it. With the caller's rights.
 create or replace function gapless.go_live(_attachment_id int, _rows int)
 returns boolean
@@ -10,6 +11,10 @@ declare
 begin
   perform from gapless.attached a where a.attachment_id = _attachment_id for update;
   made := gapless.require_attachment(_attachment_id);
+  update gapless.attached a
+  set table_id = made.table_id, id_column = made.id_column, map = made.map,
+    column_numbers = gapless.attached_numbers(made)
+  where a.attachment_id = _attachment_id;
   if made.live_ts is not null and exists (
     select from gapless.attach_triggers() t
     where t.attachment_id = _attachment_id and t.tgrelid = made.table_id and t.tgenabled in ('O', 'A')
@@ -22,7 +27,7 @@ begin
   end if;
   perform gapless.place_attach_trigger(_attachment_id, made.table_id);
   update gapless.attached a
-  set live_ts = coalesce(a.live_ts, clock_timestamp()), table_id = made.table_id
+  set live_ts = coalesce(a.live_ts, clock_timestamp())
   where a.attachment_id = _attachment_id;
   return true;
 end

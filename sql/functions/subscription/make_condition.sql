@@ -2,7 +2,9 @@
 -- arguments, e and s, in gapless's own schema, whose name is its digest; subscriptions of all groups with the same text
 -- share it, and drop_condition() takes it away. A part of subscribe().
 -- Raises GL400, with what is wrong as a sentence that begins behind "the condition": for what is no such expression,
--- and for what it may not use (check_condition_text.sql, check_condition.sql).
+-- and for what it may not use (check_condition_text.sql, check_condition.sql). Also for 'today' and its like where it
+-- is read as a time, for the server would read it once, here, and mean that day forever: it is compiled without such
+-- words first (without_times.sql), which fails there and nowhere else.
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.make_condition(_text text)
 returns uuid
@@ -20,6 +22,9 @@ as $$
 declare
   wanted uuid := md5(_text)::uuid;
   maker name := 'condition_' || md5(_text);
+  timeless text;
+  said text;
+  reads_time boolean := false;
 begin
   if not gapless.conditions_are_safe() then
     raise exception 'needs role gapless_condition, which may read nothing, to own function ask_condition(): '
@@ -36,13 +41,29 @@ begin
   if found then
     return wanted;
   end if;
+  timeless := gapless.without_times(_text);
   begin
-    execute format(
-      'create function gapless.%I(e gapless.condition_event, s gapless.condition_subscription) returns boolean '
-        || 'language sql stable return (%s)',
-      maker, _text
-    );
+    foreach said in array array_remove(array[nullif(timeless, _text), _text], null) loop
+      begin
+        execute format(
+          'create or replace function gapless.%I(e gapless.condition_event, s gapless.condition_subscription) '
+            || 'returns boolean language sql stable return (%s)',
+          maker, said
+        );
+      exception
+        when others then
+          if said = _text or left(sqlstate, 2) in ('40', '53', '57', '58', 'XX') then
+            raise;
+          end if;
+          reads_time := left(sqlstate, 4) = '2200';    -- of what is no time; all else the text itself says
+      end;
+    end loop;
     perform gapless.check_condition(wanted);
+    if reads_time then
+      raise exception 'has a time such as ''today'' or ''now'' in quotes, which is read only once, when it is '
+        'registered: write current_date, current_date - 1, current_date + 1 or now()'
+        using errcode = 'GL400';
+    end if;
   exception
     when sqlstate 'GL400' then
       raise;

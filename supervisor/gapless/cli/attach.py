@@ -82,7 +82,7 @@ _WISH = together(
         "(default: group=group_id,next=next_offset,partition=partition_id)",
     ),
     flag("--light-portal", "as --id c_offset --places public.consumer_offsets"),
-    flag("--despite-changes", "also a table whose rows were updated or deleted"),
+    flag("--despite-changes", "also a table whose rows were updated or deleted, or will be"),
 )
 
 
@@ -95,7 +95,9 @@ def _add(conn: Conn, args: Args) -> int:
     if args.dry_run:
         plan = ops.plan_attachment(conn, args.wish)
         return answer(args, f"would {plan}", plan, dry_run=True)
-    copied = ops.attach_table(conn, args.wish, tell=lambda rows: remark(f"{rows} rows copied"))
+    copied = ops.attach_table(
+        conn, args.wish, tell=lambda rows: remark(f"{quantity(rows, 'row')} copied")
+    )
     return told(args, copied)
 
 

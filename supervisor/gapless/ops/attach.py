@@ -86,7 +86,7 @@ class AttachmentInfo:
     copied_to: the highest id of the rows that were copied in order. live_ts: since when new rows
     are copied as they are inserted; None: not yet. groups: each with `ready` (its old consumer
     handles the events) or `switched` (the group does). problem: what keeps rows from being
-    published; None: nothing does. remedy: the command that helps.
+    published, or that some were changed since; None: nothing. remedy: the command that helps.
     """
 
     table: str
@@ -110,7 +110,8 @@ class Wish:
     id: the column that orders its rows; None: the primary key. map: column of an event to column of
     the table, None for none; others are mapped by their names. places: {"table": …}, and the
     columns "group", "next" or "last", "partition" where they have other names than group_id,
-    next_offset, partition_id. despite_changes: also a table whose rows were updated or deleted.
+    next_offset, partition_id. despite_changes: also a table whose rows were updated or deleted, or
+    will be: then that is no problem of the attachment.
     """
 
     table: str
@@ -141,7 +142,8 @@ def attach_table(
     """Copy the rows of a table into a topic in the order of their ids, and then each new one.
 
     Before: `conn` is in autocommit. It commits at most batch_rows rows at a time; a kill loses
-    nothing, and to repeat it copies on from there. The last ones and the trigger are one
+    nothing, and to repeat it copies on from there. While a column that is mapped is gone, another
+    map may be said of a table that is attached. The last ones and the trigger are one
     transaction, in which writers wait; it waits for them 1 s at a time. tell: is told how many rows
     were copied so far. Raises RefusedError for what cannot be attached, GaplessError when a
     transaction that writes to the table has not ended after patience_s seconds.

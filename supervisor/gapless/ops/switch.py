@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gapless.db.connect import connect
 from gapless.db.queries import query
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, RefusedError
 from gapless.ops.attach import LOOK_AGAIN_S, InUseError, attachment_number, in_use, limit_locks
 from gapless.ops.rows import require_autocommit, row
 
@@ -84,12 +84,16 @@ def hand_back(
 
     Returns the ids that are next, one for each partition; the old consumer's places are set to
     them. The group is paused, its workers finish their batch. Writers of the table wait for a
-    moment. Raises RefusedError: no id stands for where the group is, or units of it wait for
-    another attempt; then the group continues as before. dsn: of the same database, for a second
-    session.
+    moment. Raises RefusedError: the group stands for no old consumer, no id stands for where it is,
+    or units of it wait for another attempt; then the group continues as before. dsn: of the same
+    database, for a second session.
     """
     require_autocommit(conn, "hand_back()")
     who = {"number": attachment_number(conn, table), "group": group}
+    (state,) = row(conn, query("attach", "group_state"), **who)
+    if state is None:
+        text = f'group "{group}" stands for no old consumer of {table}: gapless attach lists those'
+        raise RefusedError(f"{text} that do", sqlstate="GL404")
     if conn.execute(query("attach", "rest"), who).fetchone() is None:
         return None
     with connect(dsn, role="attach") as second:

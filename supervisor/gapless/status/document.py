@@ -87,7 +87,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 looked at)
     expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
                  uses them
-    attachments  table, problem, remedy: attached tables of which not every row is published
+    attachments  table, problem, remedy: attached tables of which not every row is published,
+                 or some were changed later
     classic      name, problem, remedy: classic names that show or announce nothing, though asked to
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of

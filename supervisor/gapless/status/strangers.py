@@ -63,7 +63,7 @@ class FaultyCapture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyAttachment:
-    """An attached table of which not every row is published; what helps."""
+    """An attached table of which not every row is published, or some were changed; what helps."""
 
     table: str
     problem: str

@@ -144,6 +144,11 @@ def test_what_is_not_attached(made: Connection, dsn: str) -> None:
         place_group(made, "public.t", "g", dsn=dsn)
     with pytest.raises(RefusedError, match=said):
         hand_back(made, "public.t", "g", dsn=dsn)
+    attach_table(made, Wish(table="public.t", topic="outbox"))
+    said = 'group "g" stands for no old consumer of public.t: gapless attach lists those that do'
+    with pytest.raises(RefusedError, match=said):
+        hand_back(made, "public.t", "g", dsn=dsn)
+    assert detach_table(made, "public.t")
     assert not detach_table(made, "public.t")
     with pytest.raises(RefusedError, match='there is no table "nope"'):
         detach_table(made, "nope")

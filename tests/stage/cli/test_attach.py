@@ -103,3 +103,9 @@ def test_refused_in_one_line(gapless, box: psycopg.Connection) -> None:
     lonely = gapless("attach", "add", TABLE, "outbox", "--place-columns", "last=x").complaint()
     assert lonely == "--place-columns says what is in a table: name that with --places"
     assert "is not attached" in gapless("attach", "switch", TABLE, "g").complaint()
+    gapless("attach", "add", TABLE, "outbox", "--map", "key=who,payload=body")
+    back = gapless("attach", "back", TABLE, "g")
+    assert back.complaint() == (
+        f'group "g" stands for no old consumer of {TABLE}: gapless attach lists those that do'
+    )
+    assert back.code == 2

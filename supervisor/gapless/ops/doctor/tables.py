@@ -22,7 +22,7 @@ def captures(patient: Patient) -> Iterator[Finding]:
 
 
 def attachments(patient: Patient) -> Iterator[Finding]:
-    """Whether attached tables are copied to their end, and their triggers are there and enabled."""
+    """Whether attached tables are copied to their end, and followed; whether rows were changed."""
     found = list_attachments(patient.conn)
     yield from _ill("attachments", found, "attached table", "attach")
     if not any(each.problem for each in found):
