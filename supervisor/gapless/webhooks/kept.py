@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
+from typing import Literal
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -44,15 +45,14 @@ class EndpointConnection(asyncio.Protocol):
         self._ended: asyncio.Future[None] | None = None  # the whole answer came, or no more comes
         self._after: str | None = None
         self._size_bytes = 0
-        self._is_whole = False  # the whole answer came,
-        self._goes_on = False  # which lets another request follow
-        self._is_idle = True  # and it can be made
+        # answered: wholly, and another request may follow; ended: none may.
+        self._state: Literal["idle", "asked", "answered", "ended"] = "idle"
 
     @property
     def is_open(self) -> bool:
         """Whether another request can be made on it."""
         transport = self._transport
-        return self._is_idle and transport is not None and not transport.is_closing()
+        return self._state == "idle" and transport is not None and not transport.is_closing()
 
     def close(self) -> None:
         """Close it; what was not sent yet is not sent."""
@@ -72,7 +72,7 @@ class EndpointConnection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._answered, self._ended = loop.create_future(), loop.create_future()
         self._after, self._size_bytes = None, 0
-        self._is_whole = self._goes_on = self._is_idle = False
+        self._state = "asked"
         try:
             self._transport.write(request)
             answer = await self._answered
@@ -91,8 +91,8 @@ class EndpointConnection(asyncio.Protocol):
         """Make it ready for another request, if it can be."""
         assert self._transport is not None
         # Not what answered before it had read all.
-        if self._goes_on and not self._transport.get_write_buffer_size():
-            self._is_idle = True
+        if self._state == "answered" and not self._transport.get_write_buffer_size():
+            self._state = "idle"
             self.rested_s = monotonic()
 
     # -- what the loop says -----------------------------------------------------------------------
@@ -128,7 +128,7 @@ class EndpointConnection(asyncio.Protocol):
 
     def _break(self, error: Exception) -> None:
         """Let no more come; what waits for the answer gets the error, if there is none yet."""
-        self._goes_on = self._is_idle = False
+        self._state = "ended"
         if self._answered is not None and not self._answered.done():
             self._answered.set_exception(error)
         self._end()
@@ -142,7 +142,7 @@ class EndpointConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """See httptools: of an answer, of what goes before it (1xx), or of what nobody asked."""
-        if self._is_whole:
+        if self._state != "asked":
             self._break(BrokenAnswerError("more than an answer came"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -161,8 +161,7 @@ class EndpointConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """See httptools."""
         if self._parser.get_status_code() >= HTTPStatus.OK:
-            self._is_whole = True
-            self._goes_on = self._parser.should_keep_alive()
+            self._state = "answered" if self._parser.should_keep_alive() else "ended"
             self._end()
 
 
