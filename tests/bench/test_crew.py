@@ -37,6 +37,7 @@ def test_one_that_fails_is_told() -> None:
         two.stop()
 
 
+@pytest.mark.long
 def test_what_a_job_did_last_ends_its_time() -> None:
     def linger(cue: Cue) -> int:
         cue.begin()

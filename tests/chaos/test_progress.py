@@ -57,6 +57,7 @@ def test_cpu_is_counted_between_any_two_times() -> None:
     assert meter.had_s(20, 24) == 2, "as it was last"
 
 
+@pytest.mark.long
 def test_the_probe_has_what_there_is() -> None:
     assert 0 < probe() <= 1
     with Meter() as meter:

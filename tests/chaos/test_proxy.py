@@ -74,6 +74,7 @@ def network(dsn: str) -> Iterator[Network]:
     made.close()
 
 
+@pytest.mark.long
 def test_what_was_frozen_arrives_later(network: Network) -> None:
     network.proxy.mode(0, "freeze")
     insert = Insert(network.far)
@@ -84,6 +85,7 @@ def test_what_was_frozen_arrives_later(network: Network) -> None:
     assert network.rows() == 1
 
 
+@pytest.mark.long
 def test_what_was_cut_never_arrives_and_the_connection_is_reset(network: Network) -> None:
     network.proxy.mode(0, "cut")
     insert = Insert(network.far)
@@ -105,6 +107,7 @@ def test_the_server_hears_nothing_of_a_client_that_ended_while_cut(network: Netw
     until(lambda: sessions(network) == 0, "the server knows")
 
 
+@pytest.mark.long
 def test_half_open_the_server_hears_and_the_client_does_not(network: Network) -> None:
     network.proxy.mode(0, "deaf")
     insert = Insert(network.far)

@@ -65,6 +65,7 @@ def test_cited_files_are_there() -> None:
     assert not dead, "\n".join(dead)
 
 
+@pytest.mark.long
 def test_nothing_leads_out_of_the_repository() -> None:
     kept = {path.name for path in ROOT.glob("*.md")} | {"NAME.md"}
     dead = [

@@ -150,6 +150,7 @@ def test_an_acquire(world: World, report: Report) -> None:
     group.conn.close()
 
 
+@pytest.mark.long
 def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--dsn", world.dsn, "topics", "list", "--json"]
     assert main(words) == 0

@@ -180,6 +180,7 @@ def test_a_database_without_the_schema(empty: Connection) -> None:
         require_schema(empty)
 
 
+@pytest.mark.long
 def test_an_upgrade_keeps_the_data_and_old_programs_stop(
     conn: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def text(file: io.StringIO) -> str:
     return written
 
 
+@pytest.mark.long
 def test_a_wish_is_done_once(live: LiveConsole, asked: Asked, dsn: str, place: At) -> None:
     with Looker(lambda: connect(dsn, role="status"), live) as looker:
         looker.look()
@@ -97,6 +98,7 @@ def test_a_wish_is_done_once(live: LiveConsole, asked: Asked, dsn: str, place: A
         assert not live.wants_look
 
 
+@pytest.mark.long
 def test_a_connection_that_is_cut_while_it_redrives_does_not_redrive_twice(
     live: LiveConsole, asked: Asked, dsn: str, conn: Connection, place: At, file: io.StringIO
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_connection_that_is_cut_while_it_redrives_does_not_redrive_twice(
         assert "connection lost" not in live_text(live, file)
 
 
+@pytest.mark.long
 def test_a_wish_without_a_connection_is_dropped(
     live: LiveConsole, asked: Asked, dsn: str, file: io.StringIO
 ) -> None:
@@ -140,6 +143,7 @@ def test_a_wish_without_a_connection_is_dropped(
         assert asked.redriven == []
 
 
+@pytest.mark.long
 def test_letters_are_asked_for_again_when_some_have_changed(
     live: LiveConsole, asked: Asked, dsn: str, conn: Connection, place: At
 ) -> None:

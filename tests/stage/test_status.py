@@ -68,6 +68,7 @@ def test_a_fresh_database(conn: Connection) -> None:
     assert to_text(look)
 
 
+@pytest.mark.long
 def test_lag_is_what_the_group_has_not_handled(dsn: str, conn: Connection, topic: Topic) -> None:
     with owner(dsn, "billing", topic) as group:
         publish(conn, "outbox", {"n": 1}, key="a")
@@ -85,6 +86,7 @@ def test_lag_is_what_the_group_has_not_handled(dsn: str, conn: Connection, topic
         assert all(row.next_offset == row.last_offset + 1 for row in look.partitions)
 
 
+@pytest.mark.long
 def test_age_of_the_lag_is_that_of_the_next_event(dsn: str, conn: Connection, topic: Topic) -> None:
     with owner(dsn, "billing", topic) as group:
         for hours in (3, 2, 1):  # each in a unit of its own

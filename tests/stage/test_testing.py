@@ -69,6 +69,7 @@ def test_drain_goes_round_until_all_chains_have_ended(
     assert testing.drain(shop, app).units == 0
 
 
+@pytest.mark.long
 def test_a_chain_without_an_end_is_told(
     shop: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,6 +257,7 @@ def _any_row(make: st.DrawFn, partition_id: int) -> Standing:
     )
 
 
+@pytest.mark.long
 @given(st.data(), st.integers(1, 220), st.integers(1, 70))
 def test_whatever_there_is_fits(data: st.DataObject, width: int, height: int) -> None:
     count = data.draw(st.integers(0, 6))

@@ -81,6 +81,7 @@ def test_limit_takes_the_first_flights(flights: list[Flight]) -> None:
     assert len(list(read_flights(1_000_000))) == len(flights)
 
 
+@pytest.mark.long
 def test_transaction_ids_are_stable_and_unlike(flights: list[Flight]) -> None:
     assert len({flight.transaction_id for flight in flights}) == len(flights)
     assert str(flights[0].transaction_id) == "ccbec0f0-9165-5dd0-bb39-be25f1d45b32"

@@ -68,6 +68,7 @@ def test_refused_flights_are_few_and_each_has_its_reason(flights: list[Flight]) 
     assert 5 <= reasons.total() <= len(flights) / 100
 
 
+@pytest.mark.long
 def test_a_reason_names_the_flight(flights: list[Flight]) -> None:
     with pytest.raises(effects.BadRecordError) as unplaced:
         effects.last_sighting(unit_of(find(flights, "2013-01-01", "EV3806")))

@@ -67,6 +67,7 @@ def test_a_file_named_like_a_module(tmp_path: Path, name: str) -> None:
     assert sys.modules.get(Path(name).stem) is was or was is None
 
 
+@pytest.mark.long
 def test_python_keeps_its_own_module(tmp_path: Path) -> None:
     """In a process that has not imported it yet."""
     path = app(tmp_path, "mine", "wave.py")

@@ -336,6 +336,7 @@ class TestChanges:
 
 
 class TestWriters:
+    @pytest.mark.long
     def test_a_role_without_any_right_on_gapless(
         self, box: Connection, role: Callable[..., str]
     ) -> None:
@@ -346,6 +347,7 @@ class TestWriters:
             fill(other, 1, 2)
         assert everything(box) == [1, 2]
 
+    @pytest.mark.long
     def test_an_error_is_not_the_writer_s(self, box: Connection) -> None:
         """It is noted, named, and what was missed is copied once that is mended."""
         attach(box)

@@ -141,6 +141,7 @@ def test_back_while_a_unit_waits(old: Old) -> None:
         hand_back(conn, "public.box", "g", dsn=dsn, timeout_s=0)
 
 
+@pytest.mark.long
 def test_what_it_handled_has_no_offset_yet(old: Old) -> None:
     """Nobody has sequenced since: the switch does, or the group would handle that again."""
     conn, dsn = old.conn, old.dsn
@@ -159,6 +160,7 @@ def test_a_person_s_pause_stays(old: Old) -> None:
     assert conn.execute("select count(*) from gapless.group_pause").fetchone() == (1,)
 
 
+@pytest.mark.long
 def test_an_id_out_of_order_is_waited_for(old: Old) -> None:
     """One that committed behind a higher one: no offset stands for the place between them."""
     conn, dsn = old.conn, old.dsn

@@ -253,6 +253,7 @@ class TestColumns:
             )
         ]  # fmt: skip
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\uDFff"])
     @pytest.mark.parametrize("old", ["none", "changed", "all"])
     def test_json_that_is_no_text_is_not_in_the_writer_s_way(
@@ -527,6 +528,7 @@ class TestEnds:
         )
         capture(conn, orders)
 
+    @pytest.mark.long
     def test_uninstall_leaves_nothing(self, conn: Connection, orders: str) -> None:
         capture(conn, orders)
         uninstall(conn)

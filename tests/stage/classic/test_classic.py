@@ -56,6 +56,7 @@ def billing(conn: Connection, topic: Topic) -> Connection:
     return conn
 
 
+@pytest.mark.long
 def test_whoever_asks_is_shown_in_the_classic_table(billing: Connection, dsn: str) -> None:
     seen: list[Any] = []
 
@@ -189,6 +190,7 @@ def payloads(dsn: str, channel: str, act: Callable[[], object]) -> list[str]:
     raise AssertionError("not even the last one came")
 
 
+@pytest.mark.long
 def test_listeners_hear_when_events_have_offsets(billing: Connection, dsn: str) -> None:
     ensure_topic(billing, "quiet", partitions=1)
 

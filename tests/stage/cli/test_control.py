@@ -94,6 +94,7 @@ def test_bad_input_changes_nothing(gapless, orders, conn, words, complaint) -> N
     assert (next_offset(conn), paused(conn)) == (1, 0)
 
 
+@pytest.mark.long
 def test_a_seek_is_a_dry_run_first(gapless, orders, conn) -> None:
     done = gapless("seek", "billing", "--offset", "7")
     assert done.lines[0].split() == (

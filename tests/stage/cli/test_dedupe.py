@@ -67,6 +67,7 @@ def test_other_lines_that_cannot_be(gapless, conn: psycopg.Connection) -> None:
     assert _count(conn) == 0
 
 
+@pytest.mark.long
 def test_the_window_of_a_topic(gapless) -> None:
     gapless("topics", "create", "brief", "--partitions", "1", "--dedupe-window", "90m")
     windows = {row["topic"]: row["dedupe_window"] for row in gapless("topics", "--json").json}

@@ -36,6 +36,7 @@ def states(conn: psycopg.Connection) -> dict[int, str]:
     return dict(conn.execute("select first_offset, state from gapless.dead_letter").fetchall())
 
 
+@pytest.mark.long
 def test_list(gapless, letters) -> None:
     rows = gapless("dlq", "--json").json
     assert [(row["offset"], row["events"], row["state"]) for row in rows] == [
@@ -148,6 +149,7 @@ def test_show_tells_of_other_units_of_the_transaction(gapless, conn, dsn) -> Non
     assert len(same) == len(others)
 
 
+@pytest.mark.long
 def test_show(gapless, letters) -> None:
     done = gapless("dlq", "show", "billing/orders/0@2")
     assert (done.code, done.err) == (0, "")
@@ -179,6 +181,7 @@ def test_show_as_json(gapless, letters) -> None:
     assert '{"total": 1.10, "total": 2, "note": "\\u009b\\u0000"}' in done.out
 
 
+@pytest.mark.long
 def test_redrive_one(gapless, letters, conn) -> None:
     done = gapless("dlq", "redrive", "billing/orders/0@2")
     assert (done.code, done.out, done.err) == (0, "to be handled again: 1 unit\n", "")
@@ -200,6 +203,7 @@ def test_redrive_one(gapless, letters, conn) -> None:
     assert before[0] == after[0]
 
 
+@pytest.mark.long
 def test_redrive_many_is_a_dry_run_first(gapless, letters, conn) -> None:
     done = gapless("dlq", "redrive", "--group", "billing")
     assert [line.split()[3] for line in done.lines[1:]] == ["1", "4"]
@@ -347,6 +351,7 @@ def test_half_a_surrogate_pair_comes_back_in_a_payload_and_nowhere_else(
         assert complaint.endswith("half a surrogate pair or a NUL; nothing was changed")
 
 
+@pytest.mark.long
 def test_import_takes_nothing_that_may_have_been_handled(gapless, letters, conn, tmp_path) -> None:
     unit = json.loads(gapless("dlq", "export").lines[1])
     for change, outcome in (
@@ -368,6 +373,7 @@ def test_a_broken_line_is_named_and_nothing_is_imported(gapless, letters, conn, 
     assert conn.execute(stored).fetchone() == (0,)
 
 
+@pytest.mark.long
 def test_import_as_new_events(gapless, letters, conn) -> None:
     """One transaction for each unit, so that it stays a unit."""
     lines = gapless("dlq", "export").out

@@ -41,6 +41,7 @@ def durable(conn: psycopg.Connection) -> bool:
     return conn.execute("show fsync").fetchone() == ("on",)
 
 
+@pytest.mark.long
 def test_every_check_is_made(gapless, durable: bool) -> None:
     done = gapless("doctor", "--json")
     assert list(levels(done)) == NAMES
@@ -51,6 +52,7 @@ def test_every_check_is_made(gapless, durable: bool) -> None:
     assert levels(done)["wake-up"] == "ok"
 
 
+@pytest.mark.long
 def test_the_report_for_people(gapless, tmp_path) -> None:
     config = tmp_path / "gapless.yml"
     config.write_text("batchSize: 7\n")
@@ -101,6 +103,7 @@ def test_a_log_that_stands_still(gapless, conn) -> None:
     assert text(done, "partitions") == "g/orders/1 does not continue: stopped: a hole"
 
 
+@pytest.mark.long
 def test_a_full_queue_of_notifications(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To fill it takes gigabytes: here it counts as full when it is empty."""
     monkeypatch.setattr(session, "_QUEUE_MAX", -1.0)
@@ -130,6 +133,7 @@ def test_events_that_nobody_moves(gapless, conn) -> None:
     assert levels(gapless("doctor", "--json"))["sequencer"] == "ok"
 
 
+@pytest.mark.long
 def test_what_holds_the_horizon(gapless, dsn: str) -> None:
     with psycopg.connect(dsn, application_name="old \x1b friend") as old:
         row = old.execute("select pg_current_xact_id(), pg_backend_pid()").fetchone()
@@ -137,6 +141,7 @@ def test_what_holds_the_horizon(gapless, dsn: str) -> None:
     assert f"held by pid {row[1]} (old " in text(done, "horizon")
 
 
+@pytest.mark.long
 def test_prepared_transactions(gapless, conn) -> None:
     if conn.execute("show max_prepared_transactions").fetchone() == ("0",):
         pytest.skip("the server has max_prepared_transactions = 0")

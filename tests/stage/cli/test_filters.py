@@ -135,6 +135,7 @@ class TestTail:
         unasked = self.shown(gapless, "--from", "earliest", "--where", "$.n < 0")
         assert unasked == ["\0"]
 
+    @pytest.mark.long
     def test_newest_of_them(self, gapless: Any) -> None:
         newest = self.shown(gapless, "-n", "2", "--partition", "0", "--type", "stock")
         assert len(newest) == 2
@@ -180,6 +181,7 @@ class TestHandler:
         assert drain(dsn, take_all).events == 1
         assert filters_of(conn) == []
 
+    @pytest.mark.long
     def test_that_says_nothing_leaves_it_as_it_is(
         self, dsn: str, conn: psycopg.Connection, billing: None
     ) -> None:

@@ -156,6 +156,7 @@ def test_a_database_that_lacks_characters_is_refused(bare, server_dsn: str) -> N
     assert "createdb --encoding UTF8" in said
 
 
+@pytest.mark.long
 def test_uninstall_needs_a_yes(gapless, dsn: str) -> None:
     gapless("publish", "orders", "1", "--create", "--wait")
     refused = gapless("uninstall")
@@ -186,6 +187,7 @@ def test_uninstall_asks_for_the_name(conn, dsn: str) -> None:
     assert conn.execute("select to_regnamespace('gapless') is null").fetchone() == (True,)
 
 
+@pytest.mark.long
 def test_uninstall_of_an_unknown_version(gapless, conn) -> None:
     conn.execute("insert into gapless.migration values ('migrations', '9999_future', 'x')")
     conn.execute("drop view gapless.topics cascade")

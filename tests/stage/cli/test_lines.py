@@ -70,6 +70,7 @@ def read_by_json(written: str) -> object:
     return None
 
 
+@pytest.mark.long
 def test_an_array_or_an_object_is_one_where_json_has_one() -> None:
     """All texts of three pieces, in brackets, in braces, in neither; one needs more pieces."""
     inner = ["".join(pieces) for pieces in product(PIECES, repeat=3)]

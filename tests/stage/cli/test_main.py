@@ -59,6 +59,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.decode().splitlines()[-1] == "[]"
 
 
+@pytest.mark.long
 def test_options_stand_before_or_after_the_command(bare, dsn: str) -> None:
     before = bare("--dsn", dsn, "topics", "list", "--json")
     between = bare("topics", "--dsn", dsn, "list", "--json")
@@ -98,6 +99,7 @@ def test_libpq_environment_alone_is_enough(bare, conn) -> None:
     assert (done.code, done.json) == (0, [])
 
 
+@pytest.mark.long
 def test_warnings_of_the_configuration_are_chatter(gapless, tmp_path) -> None:
     config = tmp_path / "db-event-consumer.yml"
     config.write_text("groupId: g\npartitionId: 0\n")

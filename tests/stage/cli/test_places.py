@@ -27,6 +27,7 @@ def refused(conn, dsn: str) -> None:
 SPELLINGS = ("billing/orders/0@1", "billing/orders/0/1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", SPELLINGS)
 def test_both_are_taken_and_one_is_printed(gapless, refused, place: str) -> None:
     assert gapless("dlq", "show", place).lines[0] == f"dead letter {SPELLINGS[0]}"

@@ -30,6 +30,7 @@ def test_a_role_without_any_right(bare, role, words: tuple[str, ...], remedy: st
     assert remedy in line
 
 
+@pytest.mark.long
 def test_a_producer(bare, role) -> None:
     dsn = role("gapless_producer")
     assert bare("publish", "orders", "1", "--dsn", dsn).code == 0

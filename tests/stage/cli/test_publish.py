@@ -169,6 +169,7 @@ def test_a_line_that_only_the_server_refuses(gapless, conn, orders, before: int)
     assert stored(conn) == []
 
 
+@pytest.mark.long
 def test_key_field_that_is_not_there(gapless, orders) -> None:
     for line in ('{"x": 1}', '{"c": null}', '{"c": [1]}', '{"c": true}', "5"):
         done = gapless("publish", "orders", "-", "--key-field", "c", stdin=line)

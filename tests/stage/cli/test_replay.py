@@ -72,6 +72,7 @@ def test_after_a_change_of_the_number_of_partitions(gapless, orders, conn, parti
     assert value(conn, "select count(distinct (partition_id, c_offset)) from handled") == 30
 
 
+@pytest.mark.long
 def test_all_of_a_topic(gapless, orders, conn) -> None:
     done = gapless("replay", APP, "--yes")
     assert (done.code, done.out) == (0, "replayed 20 events: all handled\n"), done.err
@@ -316,6 +317,7 @@ def test_what_is_at_least_once_is_refused(gapless, untouched, tmp_path, words, h
     untouched()
 
 
+@pytest.mark.long
 def test_a_dry_run_changes_nothing(gapless, orders, conn, untouched) -> None:
     odd_words(conn, orders[0], "publish", "refuse", "rows", "skip", "refuse")
     untouched()

@@ -77,6 +77,7 @@ def test_server(bare, home: Path) -> None:
     assert server("psql", "--", "-Atc", "select count(*) from seen").out == "1\n"
 
 
+@pytest.mark.long
 def test_a_configured_database_is_said(bare, dsn: str, home: Path) -> None:
     done = bare("server", GAPLESS_HOME=str(home), GAPLESS_DSN=dsn)
     assert done.code == 0

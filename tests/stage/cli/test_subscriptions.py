@@ -104,6 +104,7 @@ def test_group_of_two_topics_is_asked_for_one(
     assert row["topic"] == "stock"
 
 
+@pytest.mark.long
 def test_ops_do_the_same(conn: psycopg.Connection, mails: None) -> None:
     place = ops.GroupPlace.parse("mails")
     match = {"customer": "$.customer_id"}

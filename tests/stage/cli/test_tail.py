@@ -55,6 +55,7 @@ def test_all_of_it(gapless, filled) -> None:
     assert {entry["offset"] for entry in seen if entry["partition"] == 0} >= {1, 2, 3}
 
 
+@pytest.mark.long
 def test_the_newest(gapless, filled) -> None:
     assert [e["payload"] for e in entries(gapless("tail", "orders", "--json"))] == [
         *range(990, 1000)

@@ -76,6 +76,7 @@ def test_what_is_not_there(gapless, told: str, conn: Connection, dsn: str) -> No
     assert "it was rolled back" in gapless("trace", open_).complaint()
 
 
+@pytest.mark.long
 def test_what_has_no_offset_yet(gapless, told: str, conn: Connection) -> None:
     done = gapless("trace", str(publish(conn, "orders", 1)))
     assert done.lines[0].startswith("orders (no offset yet)  1 event  transaction ")
@@ -102,6 +103,7 @@ def test_what_is_left_out_and_what_is_hostile(gapless, told: str, conn: Connecti
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("grant", "may"),
     [("gapless_consumer", True), ("gapless_operator", True), ("gapless_producer", False)],

@@ -531,6 +531,7 @@ def test_a_hole_stops_the_partition_and_says_so(clients: Clients) -> None:
     assert one.heartbeat().problem is None
 
 
+@pytest.mark.long
 def test_a_barrier_holds_clients_too(wide: Clients) -> None:
     wide.publish(*"abcdefghijkl")
     wide.conn.execute("select gapless.set_partitions('orders', 8)")

@@ -37,6 +37,7 @@ def test_step_is_bounded_and_goes_on_where_it_was_rolled_back(kept: Kept) -> Non
     assert kept.latest() == kept.fold()
 
 
+@pytest.mark.long
 def test_order_of_a_key_holds_over_a_change_of_partitions(kept: Kept) -> None:
     """Offsets of another partition say nothing: there the newer event has the lower one."""
     world = kept.world

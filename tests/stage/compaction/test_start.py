@@ -174,6 +174,7 @@ def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
     group.conn.close()
 
 
+@pytest.mark.long
 def test_place_within_the_latest_is_of_the_handlers_transaction(kept: Kept) -> None:
     kept.put(*[(key, n) for n, key in enumerate(KEYS)])
     kept.compact()
@@ -206,6 +207,7 @@ def test_killed_between_two_batches_another_worker_goes_on(kept: Kept) -> None:
     assert upto(group) == 7
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parks", ["retry", "park-key"])
 def test_what_fails_is_set_aside_with_its_event_though_the_log_has_it_no_more(
     kept: Kept, parks: Any
@@ -263,6 +265,7 @@ def test_filter_is_asked_about_the_latest(kept: Kept) -> None:
     group.conn.close()
 
 
+@pytest.mark.long
 def test_older_event_of_a_key_that_moved_comes_before_its_newer_one(kept: Kept) -> None:
     """Partitions go to the log one by one: the new one waits for the old (barriers)."""
     world = kept.world
@@ -307,6 +310,7 @@ def test_dropped_event_that_was_replaced_meanwhile_is_asked_for_again(kept: Kept
         kept.world.conn.execute("select gapless.latest_events(array[%s])", [message_id])
 
 
+@pytest.mark.long
 def test_replaced_between_the_claim_and_a_retry_the_step_is_taken_again(kept: Kept) -> None:
     kept.put(*[(key, 1) for key in KEYS])
     kept.compact()
@@ -355,6 +359,7 @@ def replace(kept: Kept, key: str) -> None:
     kept.compact()
 
 
+@pytest.mark.long
 def test_what_retention_needs_not_keep_for_it(kept: Kept) -> None:
     kept.put(*[(key, 1) for key in KEYS])
     kept.compact()

@@ -128,6 +128,7 @@ class TestExactlyOnce:
         ).fetchall()
         assert rows == [(f"{group.name}/{world.topic.name}/0@1",)]
 
+    @pytest.mark.long
     def test_statements_it_prepares_do_not_clash_with_the_connections(
         self, world: World, group: Group
     ) -> None:
@@ -212,6 +213,7 @@ class TestWhatItLeaves:
         assert heard == ["x"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
 def test_whatever_it_raises_is_its_units_and_the_loop_goes_on(
     world: World, group: Group, error: type[BaseException]
@@ -229,6 +231,7 @@ def test_whatever_it_raises_is_its_units_and_the_loop_goes_on(
     assert effects(world) == [2]
 
 
+@pytest.mark.long
 def test_all_calls_run_in_one_loop_that_goes_on_between_them(world: World, group: Group) -> None:
     world.units(*[1] * 1)
     loops: set[int] = set()
@@ -299,6 +302,7 @@ def test_whatever_is_to_be_awaited_is(world: World, group: Group, function: Any)
 
 
 class TestAtLeastOnce:
+    @pytest.mark.long
     def test_calls_are_tasks_and_go_on_at_the_same_time(self, dsn: str, conn: Connection) -> None:
         testing.install(dsn, topics={"t": 1})
         for n in range(40):
@@ -322,6 +326,7 @@ class TestAtLeastOnce:
         assert threads == {"gapless-loop"}
         assert max(most) == 20
 
+    @pytest.mark.long
     def test_a_failure_is_its_units(self, dsn: str, conn: Connection) -> None:
         testing.install(dsn, topics={"t": 1})
         for n in range(3):
@@ -360,6 +365,7 @@ class TestAtLeastOnce:
         assert ended == ["cancelled"]
 
 
+@pytest.mark.long
 def test_drain_async_leaves_the_callers_loop_alone(dsn: str, conn: Connection) -> None:
     testing.install(dsn, topics={"t": 1})
     gapless.publish(conn, "t", 1)

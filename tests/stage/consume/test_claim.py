@@ -86,6 +86,7 @@ class TestIdle:
 class TestUnitsAreNeverCut:
     SIZES = (3, 1, 5, 2, 9, 1, 1, 30, 4)
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize("batch_size", [1, 2, 7, 1000])
     def test_whatever_the_batch_size(self, world: World, group: Group, batch_size: int) -> None:
         world.units(*self.SIZES)

@@ -255,6 +255,7 @@ SHAPES = st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_s
 
 
 class TestAnyFailures:
+    @pytest.mark.long
     @settings(
         max_examples=examples(25),
         deadline=None,

@@ -80,6 +80,7 @@ WAYS: list[Callable[[Way, int], None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_one_death_less_than_allowed_and_it_is_tried_again(
     world: World, group: Group, way: Callable[[Way, int], None]
@@ -134,6 +135,7 @@ def test_an_error_of_the_environment_is_no_death_of_one_set_aside(
     assert group.states() == {1: "redriven"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_a_loss_that_was_not_its_fault_is_forgiven_from_a_new_session(
     world: World, group: Group, way: Callable[[Way, int], None]

@@ -149,6 +149,7 @@ class TestOneUnit:
         group.assert_all_once(20)
         assert list(group.letters()) == [7]
 
+    @pytest.mark.long
     def test_when_only_commit_itself_can_tell(self, world: World, group: Group) -> None:
         """A trigger that lets the check pass and fails at COMMIT all the same."""
         world.conn.execute(

@@ -79,6 +79,7 @@ def many(world: World, keys: Iterable[str]) -> None:
     world.events([NewEvent(payload={}, key=key, transaction_id=uuid4()) for key in keys])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_each_once_when_all_is_well(world: World, group: Group, concurrency: int) -> None:
     fill(world, "abcd" * 10)
@@ -137,6 +138,7 @@ def test_what_was_finished_ahead_is_not_called_again(world: World, group: Group)
     assert group.next_offset() == 5
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("in_hand", [0, 1])
 @pytest.mark.parametrize("units", [8, 10])
 def test_the_offset_moves_over_what_a_former_worker_finished_ahead(
@@ -316,6 +318,7 @@ class TestParkedAhead:
         assert group.states() == {1: "dead", 3: "discarded"}, "what a person did stands"
         assert calls.offsets() == [1, 2, 2]
 
+    @pytest.mark.long
     def test_parking_many_is_told_to_the_supervisor(self, world: World, group: Group) -> None:
         """No call ends meanwhile; without a sign of life the worker would be taken for stuck."""
         fill(world, "a")
@@ -398,6 +401,7 @@ def test_calls_go_on_between_turns(world: World, group: Group) -> None:
     assert (group.next_offset(), len(calls.seen)) == (4, 3), "the last was not begun"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_full", [False, True], ids=["reads more", "has read enough"])
 def test_a_pause_lets_no_other_call_begin(
     world: World,
@@ -422,6 +426,7 @@ def test_a_pause_lets_no_other_call_begin(
     assert group.next_offset() == units + 1
 
 
+@pytest.mark.long
 def test_a_unit_too_large_for_memory_is_read_while_other_calls_go_on(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,6 +498,7 @@ def test_a_retry_waits_for_calls_of_its_key(world: World, group: Group) -> None:
     assert len(calls.seen) == 120 + 2 * 17
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("nth", [1, 2, 3, 5])
 def test_what_could_not_be_noted_is_open_again(world: World, group: Group, nth: int) -> None:
     """A passing error of the note itself: the same driver goes on, and forgets nobody."""

@@ -192,6 +192,7 @@ def test_group_without_filter_asks_as_before(
 
 
 class TestChanges:
+    @pytest.mark.long
     def test_acts_on_what_was_read_ahead(self, world: World, group: Group) -> None:
         fill(world, [["order"], ["stock"]] * 100)
         reader = Reader(group, goes_on=False)
@@ -272,6 +273,7 @@ class TestChanges:
         assert group.effects() == [2, 4]
         assert not group.letters()
 
+    @pytest.mark.long
     def test_another_one_counts_anew(self, world: World, group: Group) -> None:
         fill(world, UNITS)
         let_take(group, "order.*")
@@ -362,6 +364,7 @@ class TestFailures:
         assert set(group.states()) == group.failing
         assert group.next_offset() == 121
 
+    @pytest.mark.long
     def test_park_key_parks_what_comes_behind(self, world: World, group: Group) -> None:
         fill(world, [["stock"], ["order", "stock"], ["stock"], ["order"]], key="k")
         let_take(group, "order")
@@ -485,6 +488,7 @@ def child_on(world: World, group: Group) -> subprocess.CompletedProcess[bytes]:
 class TestOutside:
     """At least once: the window over the log holds what is passed, too."""
 
+    @pytest.mark.long
     def test_what_matches_is_called_and_the_rest_is_passed(
         self, world: World, group: Group
     ) -> None:
@@ -559,6 +563,7 @@ class TestConditions:
         assert tally(group) == [(3, 1, 2, 2)]
         assert found[2][1] is None
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize(
         "where", ["1 / $.total > 0", "$.total.double() > 1", "$.nothing", '$.s starts with "x"']
     )

@@ -224,6 +224,7 @@ class TestBatchHandler:
         assert list(group.letters()) == [700]
         assert len(group.calls) < 100, "each a batch; units one by one would be 1000"
 
+    @pytest.mark.long
     def test_a_batch_with_a_large_unit_is_streamed(self, world: World, group: Group) -> None:
         world.units(1, 5000, 1)
         group.drain(group.batch_handler, stream_above_events=100)

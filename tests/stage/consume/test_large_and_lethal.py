@@ -68,6 +68,7 @@ class TestLarge:
         )
         assert letters == [(EVENTS, 1, EVENTS, True) if mode == "refuse" else (0, None, None, None)]
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize("stream_above", [1, 9, 10, 1000])
     def test_above_the_limit_it_is_all_the_same(
         self, world: World, group: Group, stream_above: int

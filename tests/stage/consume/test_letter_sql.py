@@ -106,6 +106,7 @@ def test_two_people_at_once_do_not_wait_for_each_other(
     assert letters.states() == {1: "waiting", 2: "discarded"}
 
 
+@pytest.mark.long
 def test_a_unit_in_a_persons_hand_is_waited_for(
     group: Group, letters: Letters, other: psycopg.Connection
 ) -> None:

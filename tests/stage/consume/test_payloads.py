@@ -116,6 +116,7 @@ class TestEachKind:
         assert "orders/0@4: $" in rows[1][3]
 
 
+@pytest.mark.long
 def test_batches_and_their_cause(shop: str, conn: Connection) -> None:
     for n in (1, 2):
         gapless.publish(conn, "orders", {"total": n})

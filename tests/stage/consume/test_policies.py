@@ -132,6 +132,7 @@ class TestRetry:
         group.drive(make_handler(once), **policy("retry", 0), stream_above_events=stream_above)
         assert seen == [list(range(1, 2501)), [2501]]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("how", ["commit", "rollback", "constraint"])
     def test_what_a_handler_must_not_do_fails_there_too(
         self, world: World, group: Group, how: str
@@ -276,6 +277,7 @@ class TestParkKey:
         assert group.effects() == [5, 2, 3, 4]
         assert list(group.letters()) == [1]
 
+    @pytest.mark.long
     def test_a_new_owner_knows_what_is_parked(self, world: World, group: Group) -> None:
         """Another session, an epoch later, and nothing kept in memory."""
         world.units(1, 1, key="a")

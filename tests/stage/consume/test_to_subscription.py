@@ -156,6 +156,7 @@ class TestOne:
 
 
 class TestPaths:
+    @pytest.mark.long
     def test_many_later_once_async_request_and_sql(self, world: World, group: Group) -> None:
         topic, to = world.topic.name, {"to_group": group.name, "to_subscription": "ann"}
         names = ("ann", None) * 250

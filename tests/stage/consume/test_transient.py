@@ -172,6 +172,7 @@ class TestFromTheHandler:
         trouble, kind = TROUBLES[name]
         self.check(world, group, failing, kind, lambda conn: trouble(world, conn))
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize("sqlstate", STATES.split())
     def test_each_state_that_is_the_environments(
         self, world: World, group: Group, sqlstate: str

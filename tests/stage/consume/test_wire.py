@@ -32,6 +32,7 @@ def woken(world: World, group: Group) -> Group:
 
 
 class TestWait:
+    @pytest.mark.long
     def test_lets_other_threads_go_on(self, world: World, woken: Group) -> None:
         """Here one of them ends what is waited for; calls at least once are threads, too."""
         with psycopg.connect(world.dsn) as other:
@@ -42,6 +43,7 @@ class TestWait:
             ends.join()
         woken.assert_all_once(1)
 
+    @pytest.mark.long
     def test_lets_signals_through(self, world: World, woken: Group) -> None:
         """And what interrupted it is not answered to whoever asks next."""
 

@@ -28,6 +28,7 @@ def seek(world: World, **to: object) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
+@pytest.mark.long
 def test_to_the_ends(world: World) -> None:
     for partition in (0, 0, 1):
         world.publish(partition)
@@ -40,6 +41,7 @@ def test_to_the_ends(world: World) -> None:
     assert world.handled() == [1, 2, 1, 2]
 
 
+@pytest.mark.long
 def test_to_an_offset_never_cuts_a_unit(world: World) -> None:
     """I5, also for a unit that spans segments of 200."""
     world.publish()
@@ -83,6 +85,7 @@ def test_out_of_range(world: World) -> None:
     assert world.next_offsets() == [1, 1]
 
 
+@pytest.mark.long
 def test_before_retention(world: World) -> None:
     """What is gone is named: the earliest offset, the earliest time."""
     world.publish()

@@ -96,6 +96,7 @@ def shop(dsn: str, conn: Connection) -> Shop:
 
 
 class TestTree:
+    @pytest.mark.long
     def test_from_anywhere_it_is_the_whole(self, shop: Shop) -> None:
         shop.order(1)
         told = shop.order(2, 2)
@@ -209,6 +210,7 @@ class TestBatches:
 
         drain(shop.dsn, take)
 
+    @pytest.mark.long
     def test_of_one_chain_it_stands_below_the_first_unit(self, shop: Shop) -> None:
         @gapless.handler(topic="orders", group="bill")
         def bill(unit: Unit, conn: Connection[Any]) -> None:
@@ -312,6 +314,7 @@ class TestHostile:
         assert len(shop.trace(told, 0)) == 2
         assert len(shop.trace(told)) == 1001
 
+    @pytest.mark.long
     def test_more_than_is_looked_at(self, shop: Shop) -> None:
         told = shop.order(1)
         shop.conn.execute(
@@ -326,6 +329,7 @@ class TestHostile:
         assert rows[0]["is_asked"]
         assert (last["state"], last["left_out"]) == ("left-out", None)
 
+    @pytest.mark.long
     def test_a_line_without_an_end(self, shop: Shop) -> None:
         """Each came of the one before it, as of a handler that publishes into its own topic."""
         told = shop.order(1)
@@ -407,6 +411,7 @@ class TestRetention:
         assert rows[0]["cause"] == "bill/orders/0@1"
         assert not any(r["is_asked"] for r in rows)
 
+    @pytest.mark.long
     def test_dead_letters_are_kept(self, shop: Shop, drop: Callable[[str], None]) -> None:
         told = shop.order(1)
         shop.bill()

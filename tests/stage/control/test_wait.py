@@ -117,6 +117,7 @@ def test_time_runs_out(world: World) -> None:
     assert caught.value.state == "pending"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_it_returns_when_it_is_handled(world: World, dsn: str, kind: str) -> None:
     """Also of a connection that is in a transaction of its own, and has rows of another kind."""

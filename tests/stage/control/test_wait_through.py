@@ -84,6 +84,7 @@ def test_other_chains_do_not_count(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("handled", "track")
 
 
+@pytest.mark.long
 def test_what_another_group_published_is_not_waited_for(shop: Shop) -> None:
     told = shop.order(1)
     shop.bill()
@@ -114,6 +115,7 @@ def test_dead_at_once_when_nothing_can_follow(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("handled", "track")
 
 
+@pytest.mark.long
 def test_a_dead_link_beside_one_that_goes_on(shop: Shop) -> None:
     """What came of the others is waited for."""
     told = shop.order(*range(8))
@@ -129,6 +131,7 @@ def test_a_dead_link_beside_one_that_goes_on(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("dead", "ship")
 
 
+@pytest.mark.long
 def test_what_a_group_covers_counts_whoever_published_it(shop: Shop) -> None:
     """A group of the chain that takes the first topic, too, has to handle what is there."""
     shop.conn.execute("select gapless.create_group('ship', 'orders')")

@@ -107,6 +107,7 @@ def run(dsn: str, function: Any) -> testing.Drained:
 
 
 class TestOrm:
+    @pytest.mark.long
     def test_what_it_writes_commits_with_the_offset(self, shop: str, conn: Connection) -> None:
         for n in (1, 2):
             gapless.publish(conn, "orders", {"n": n})

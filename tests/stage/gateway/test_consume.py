@@ -182,6 +182,7 @@ def test_streams_continue_at_any_gateway_without_a_gap_or_a_double(
             assert offsets == list(range(1, len(offsets) + 1)), "in the order of the partition"
 
 
+@pytest.mark.long
 def test_filters_of_a_stream(gateway: Client, orders: Topic, conn: Connection) -> None:
     fill(conn, 40)
     reader = Reader()
@@ -200,6 +201,7 @@ def test_filters_of_a_stream(gateway: Client, orders: Topic, conn: Connection) -
     problem(gateway.get("/v1/topics/no/stream"), 404)
 
 
+@pytest.mark.long
 def test_partitions_that_are_added_are_followed(gateway: Client, conn: Connection) -> None:
     reader = Reader()
     thread = threading.Thread(target=reader.read, args=(gateway, 40))
@@ -291,6 +293,7 @@ def test_a_client_that_does_not_read_disturbs_nobody(
     assert gateway.publish(1)["events"] == 1
 
 
+@pytest.mark.long
 def test_a_quiet_stream_says_that_it_lives(
     gateway: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

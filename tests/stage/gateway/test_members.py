@@ -126,6 +126,7 @@ BAD: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+@pytest.mark.long
 def test_bad_input_is_a_problem_of_one_line(billing: Client) -> None:
     member = Member(billing)
     for verb, fields in BAD:

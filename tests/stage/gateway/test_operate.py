@@ -46,6 +46,7 @@ def test_pause_and_resume(operated: Client, conn: Connection) -> None:
     problem(operated.post("/v1/groups/billing/pause", json={"partition": -1}), 400)
 
 
+@pytest.mark.long
 def test_seek(operated: Client, conn: Connection) -> None:
     operated.publish(*range(10), wait="offset")
     place = "select sum(next_offset) from gapless.consumer_offsets where group_id = 'billing'"

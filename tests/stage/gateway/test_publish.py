@@ -76,6 +76,7 @@ def test_offsets_are_waited_for(gateway: Client) -> None:
     assert (place["first_offset"], place["last_offset"], place["events"]) == (1, 2, 2)
 
 
+@pytest.mark.long
 def test_a_group_is_waited_for(gateway: Client, conn: Connection) -> None:
     conn.execute("select gapless.create_group('billing', 'orders')")
     pending = gateway.publish(1, wait="group:billing", timeout="0.2")
@@ -132,6 +133,7 @@ def test_a_key_goes_with_its_topic_and_its_window(gateway: Client, conn: Connect
     problem(gateway.post(EVENTS, json={"payload": 1}, headers=headers), 422)
 
 
+@pytest.mark.long
 def test_two_at_once_with_one_key_are_one(gateway: Client, conn: Connection) -> None:
     said: list[dict[str, Any]] = []
 
@@ -162,6 +164,7 @@ def test_a_key_in_progress_for_long_is_a_conflict(gateway: Client, conn: Connect
     ], "a key without a digest stands for anything"
 
 
+@pytest.mark.long
 def test_dedupe_keys_and_later(gateway: Client, conn: Connection) -> None:
     body = [
         {"payload": 1, "dedupe_key": "d"},
@@ -293,6 +296,7 @@ def test_what_cannot_be_checked_is_the_gateways_fault(gateway: Client, conn: Con
     assert gateway.post(EVENTS, json=good).status_code == 202
 
 
+@pytest.mark.long
 def test_to_one_subscription_of_a_group(gateway: Client, conn: Connection) -> None:
     conn.execute("select gapless.create_group('mails', 'orders')")
     conn.execute(

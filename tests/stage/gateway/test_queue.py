@@ -113,6 +113,7 @@ def test_a_take_waits_and_holds_no_session(mails: Client) -> None:
     assert sorted(each[0]["payload"] for each in found) == list(range(12))
 
 
+@pytest.mark.long
 def test_what_is_refused(mails: Client, conn: Connection) -> None:
     conn.execute("select gapless.create_group('billing', 'orders')")
     ordered = mails.post("/v1/groups/billing/take", json={"topic": "orders"})

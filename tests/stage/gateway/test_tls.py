@@ -51,6 +51,7 @@ def number(authority: trustme.CA, port: int) -> int:
             return int(secure.getpeercert()["serialNumber"], 16)  # type: ignore[index, arg-type]
 
 
+@pytest.mark.long
 def test_it_speaks_tls(
     open_gateway: Open, orders: Topic, authority: trustme.CA, tmp_path: Path
 ) -> None:

@@ -351,6 +351,7 @@ def test_a_stream_ends_with_its_token(
     assert guarded.get(path, headers=bearer(token)).status_code == 401
 
 
+@pytest.mark.long
 def test_a_stream_ends_with_its_key(
     open_gateway: Open, orders: Topic, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

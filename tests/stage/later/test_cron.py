@@ -47,6 +47,7 @@ def _texts(seed: int) -> Iterator[str]:
         yield " ".join(field(low, high) for low, high in reach)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_as_cronsim_says(server: Connection, seed: int) -> None:
     random = Random(seed + 100)

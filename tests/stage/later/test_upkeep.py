@@ -246,6 +246,7 @@ class TestTold:
             shift(conn, 0)
             assert any("Gone/Away" in text for level, text in _later(dsn) if level == "FAIL")
 
+    @pytest.mark.long
     def test_uninstall_leaves_nothing(self, conn: Connection, topic: Topic) -> None:
         publish(conn, "outbox", 1, deliver_in=10)
         uninstall(conn)

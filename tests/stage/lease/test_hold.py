@@ -97,6 +97,7 @@ def test_a_fence_that_is_older_than_the_one_there_is_refused(cast: Cast) -> None
     assert hold.install(session, old) is None
 
 
+@pytest.mark.long
 def test_the_fence_waits_for_an_open_batch_but_no_plan_does(cast: Cast) -> None:
     """L2: no control statement waits for a worker's transaction."""
     a, b = cast.member("a"), cast.member("b")

@@ -186,6 +186,7 @@ def test_a_member_with_room_watches_for_the_unserved(cast: Cast) -> None:
     assert not a.watch()
 
 
+@pytest.mark.long
 def test_two_groups_planned_at_once_do_not_fill_a_capacity_twice(cast: Cast) -> None:
     a = cast.member("a", capacity=4, groups=("g", "h"))
     one, other = cast.session("one"), cast.session("other")

@@ -81,6 +81,7 @@ def test_a_chunk_has_the_indexes_of_the_others(small: Connection) -> None:
     assert len(indexes) == len(_chunks(small))
 
 
+@pytest.mark.long
 def test_events_past_the_last_chunk_are_kept_sequenced_and_read(
     small: Connection, dsn: str, topic: Topic
 ) -> None:

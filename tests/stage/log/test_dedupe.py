@@ -635,6 +635,7 @@ def test_without_a_key_nothing_of_dedupe_is_touched(conn: Connection[Any], topic
         assert _value(conn, locked) > 0
 
 
+@pytest.mark.long
 def test_a_look_at_keys_is_an_index_look_up_whatever_was_planned(
     conn: Connection[Any], topic: Topic
 ) -> None:

@@ -255,6 +255,7 @@ def _chain(place: Place, events: int) -> str:
     return root
 
 
+@pytest.mark.long
 def test_trace(place: Place) -> None:
     root = _chain(place, 20)
 
@@ -265,6 +266,7 @@ def test_trace(place: Place) -> None:
     _check(place, run, looked_up_max=60)
 
 
+@pytest.mark.long
 def test_chain_state(place: Place) -> None:
     _chain(place, 20)
     told = publish(place.conn, "outbox", 1)

@@ -71,6 +71,7 @@ def test_each_event_has_its_own_fields(conn: Connection, own: Publisher, count: 
     ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("count", [1, 2, MANY])
 def test_the_transaction_id_returned_finds_the_events(
     conn: Connection, own: Publisher, count: int

@@ -84,6 +84,7 @@ def test_it_commits_alone(host: Any, conn: Connection) -> None:
     assert stored(conn) == [1]
 
 
+@pytest.mark.few(2)
 def test_it_is_rolled_back_with_what_was_written_beside_it(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
         await host.publish({"n": 1})
@@ -170,6 +171,7 @@ def test_of_many_some_may_be_for_later(host: Any, conn: Connection) -> None:
     assert waiting(conn) == list(later)
 
 
+@pytest.mark.few(2)
 def test_of_many_none_is_stored_when_one_cannot_be(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
         many = [gapless.NewEvent(payload=n) for n in range(300)]
@@ -199,6 +201,7 @@ def test_a_dedupe_key_is_known(host: Any, conn: Connection) -> None:
     assert stored(conn) == list(range(1, 250))
 
 
+@pytest.mark.few(2)
 def test_what_cannot_be_stored_is_said(host: Any) -> None:
     async def story(host: Host) -> None:
         with pytest.raises(gapless.PublishError, match='"nowhere"'):
@@ -227,6 +230,7 @@ def test_its_cause_is_told_and_untold(host: Any, conn: Connection) -> None:
     assert rows == [("g/outbox/0@1",)] * 3 + [(None,)]
 
 
+@pytest.mark.few(2)
 def test_wait_for(host: Any, conn: Connection) -> None:
     conn.execute("select gapless.create_group('g', 'outbox')")
 

@@ -79,6 +79,7 @@ def test_seek_beyond_the_end(conn: Connection, orders: None) -> None:
         ops.seek(conn, BILLING, Point(offset=12))
 
 
+@pytest.mark.long
 def test_seek_under_a_pause(conn: Connection, orders: None, dsn: str) -> None:
     """Refused while a worker is at it; the pause ends with the seek, and when it gives up."""
     told: list[str] = []

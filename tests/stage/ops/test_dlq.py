@@ -53,6 +53,7 @@ def test_filters(conn: Connection, refused: None) -> None:
         assert caught.value.sqlstate == "GL404"
 
 
+@pytest.mark.long
 def test_show(conn: Connection, refused: None, command: Command) -> None:
     found = ops.show_unit(conn, GroupPlace.parse("billing/orders/0@2"))
     assert (found.unit.place, found.unit.last_offset, found.unit.events) == (FIRST, 2, 2)

@@ -47,6 +47,7 @@ def groups(conn: Connection) -> list[str]:
     return [each.group for each in ops.list_groups(conn)]
 
 
+@pytest.mark.long
 def test_unused_it_goes_with_its_letters_and_is_audited(conn: Connection, dsn: str) -> None:
     @gapless.handler(topic="orders", group="trial")
     def refuse(unit: gapless.Unit, conn: object) -> None:

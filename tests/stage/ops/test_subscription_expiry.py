@@ -99,6 +99,7 @@ def test_last_tenth_is_announced(conn: Connection, command: Command) -> None:
     assert "1 will be dropped unless somebody renews them, the first in 2" in finding.text
 
 
+@pytest.mark.long
 def test_never_is_the_default_and_can_be_said(conn: Connection) -> None:
     assert not subscribe(conn, "ben")
     assert subscribe(conn, "ann")
@@ -140,6 +141,7 @@ def test_who_renews_while_somebody_looks_keeps_it(conn: Connection, dsn: str) ->
     assert names(conn) == ["ann", "ben"]
 
 
+@pytest.mark.long
 def test_a_thousand_go_in_a_look(conn: Connection) -> None:
     make = (
         "select gapless.subscribe('mails', 'orders', 's' || n, '{\"customer\": \"$.c\"}',"

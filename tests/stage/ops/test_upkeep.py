@@ -30,6 +30,7 @@ OLD = "update gapless.chunk_end set newest_ts = newest_ts - interval '8 days'"
 KEEP = {"dead_letter_retention_s": 86_400, "audit_retention_s": 86_400}
 
 
+@pytest.mark.long
 def test_retention(conn: Connection, orders: None, command: Command, dsn: str) -> None:
     small_chunks(conn)
     next_chunk(conn)
@@ -49,6 +50,7 @@ def test_retention(conn: Connection, orders: None, command: Command, dsn: str) -
         ops.drop_chunks(held, **KEEP)
 
 
+@pytest.mark.long
 def test_doctor(conn: Connection, orders: None, dsn: str, command: Command) -> None:
     found = list(ops.diagnose(dsn))
     assert found[0] == ops.Finding(

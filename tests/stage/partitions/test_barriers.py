@@ -81,6 +81,7 @@ def test_nothing_is_read_ahead_over_a_barrier(players: Players) -> None:
     group.assert_all()
 
 
+@pytest.mark.long
 def test_without_a_common_divisor_they_wait_for_all(players: Players) -> None:
     group = begun(players, 7)
     for old in (3, 1, 0, 2):
@@ -172,6 +173,7 @@ def test_a_layout_without_events_of_a_key_hides_nothing(players: Players) -> Non
     group.assert_all()
 
 
+@pytest.mark.long
 def test_several_changes_before_the_first_is_finished(players: Players) -> None:
     group = players.group()
     keys = [f"k{n}" for n in range(30)]
@@ -186,6 +188,7 @@ def test_several_changes_before_the_first_is_finished(players: Players) -> None:
     assert list(group.leases()) == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_the_last_that_passes_wakes_those_that_wait(dsn: str, players: Players) -> None:
     group = begun(players, 8)
     with listener(players, dsn, 8) as ear:
@@ -347,6 +350,7 @@ def test_a_group_that_is_moved_back_meets_the_barriers_again(players: Players) -
     assert list(group.leases()) == [0, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [8, 3])
 def test_dead_letters_before_and_behind_a_barrier(players: Players, partitions: int) -> None:
     group = players.group()

@@ -94,6 +94,7 @@ class TestOneHolder:
         late.execute("rollback")
         assert queue.reserve(conn)[0][3] == "e1"
 
+    @pytest.mark.long
     def test_who_waits_for_the_one_who_takes_over_has_lost(
         self, conn: Connection, open_session: Sessions
     ) -> None:

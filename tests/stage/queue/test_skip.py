@@ -69,6 +69,7 @@ def names(*numbers: int) -> list[str]:
     return [f"e{n}" for n in numbers]
 
 
+@pytest.mark.long
 def test_an_event_in_the_middle_of_a_block(queue: Queue, conn: Connection) -> None:
     """What is before it in the block is given back: a block is taken from its beginning on."""
     assert (error_of(conn), found(conn)) == (None, [])

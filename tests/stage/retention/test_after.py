@@ -67,10 +67,12 @@ def test_a_transaction_that_is_gone_is_not_found(dropped: World, world: World) -
     assert caught.value.sqlstate == "GL404"
 
 
+@pytest.mark.long
 def test_a_replay_begins_there(dropped: World) -> None:
     assert dropped.value("select gapless.create_replay('again', 'orders')") == 3
 
 
+@pytest.mark.long
 def test_times_are_looked_up_in_what_is_there(dropped: World) -> None:
     orders = dropped.value("select topic_id from gapless.topic where name = 'orders'")
     found = [
@@ -109,6 +111,7 @@ def _overrun(world: World) -> None:
     assert world.apply() == 3
 
 
+@pytest.mark.long
 def test_a_group_that_was_overrun_stops_and_says_so(world: World) -> None:
     _overrun(world)
     with pytest.raises(OverrunError, match="offsets 1 to 12 before group billing"):
@@ -121,6 +124,7 @@ def test_a_group_that_was_overrun_stops_and_says_so(world: World) -> None:
     assert world.handled() == [13, 14, 15]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("goal", "handled"), [("earliest", [13, 14, 15]), ("latest", [])])
 def test_a_group_that_was_overrun_may_go_on(world: World, goal: str, handled: list[int]) -> None:
     _overrun(world)
@@ -159,6 +163,7 @@ def test_a_dead_letter_outlives_the_log(world: World) -> None:
     assert world.handled()[-1] == 5
 
 
+@pytest.mark.long
 def test_what_waits_and_what_is_dead_is_never_purged(world: World) -> None:
     world.group()
     world.history(1)
@@ -176,6 +181,7 @@ def test_what_waits_and_what_is_dead_is_never_purged(world: World) -> None:
     )
 
 
+@pytest.mark.long
 def test_an_archive_that_never_ran_is_waited_for(world: World) -> None:
     world.history()
     set_retention(world.conn, "orders", Retention(keep_s=0.000_001, archive="cold"))

@@ -29,6 +29,7 @@ def test_nothing_is_dropped_until_somebody_says_so(world: World) -> None:
     assert world.ends() == [(1, 16), (1, 13)]
 
 
+@pytest.mark.long
 def test_what_is_old_enough_goes_whole_and_frees_its_room(world: World) -> None:
     world.history()
     before = world.chunks()
@@ -110,6 +111,7 @@ def test_events_of_an_id_that_nobody_made_keep_their_chunk(world: World, adopted
     assert world.apply() == 3
 
 
+@pytest.mark.long
 def test_a_group_keeps_what_it_has_not_passed(world: World) -> None:
     world.group()
     world.history()
@@ -133,6 +135,7 @@ def test_a_group_that_is_one_event_behind_keeps_the_chunk(world: World) -> None:
     assert world.apply() == 1
 
 
+@pytest.mark.long
 def test_a_transaction_from_before_a_restore_keeps_its_chunk(world: World, dsn: str) -> None:
     """Its events have ids below all that are done with, and no offsets yet."""
     with psycopg.connect(dsn) as late:
@@ -171,6 +174,7 @@ def test_chunks_go_oldest_first(world: World) -> None:
     assert not any(chunk.goes for chunk in plan)
 
 
+@pytest.mark.long
 def test_the_chunk_in_use_stays(world: World, dsn: str) -> None:
     """An open transaction has ids in the oldest chunk: nobody knows its events yet (I1)."""
     with connect(dsn, role="publisher") as slow:
@@ -216,6 +220,7 @@ def test_a_unit_is_never_cut(world: World, dsn: str) -> None:
     assert rows == [(4,), (5,), (6,)]
 
 
+@pytest.mark.long
 def test_an_open_transaction_that_reads_the_log_stops_no_publisher(world: World, dsn: str) -> None:
     """It has the table locked: the room is freed all the same, the empty tables go later."""
     world.history()

@@ -123,6 +123,7 @@ def test_what_any_version_takes_is_handled(shop: str, conn: Connection) -> None:
     assert testing.drain(shop, bill).dead == 1
 
 
+@pytest.mark.long
 def test_a_letter_is_handled_once_a_schema_takes_it(shop: str, conn: Connection) -> None:
     insert(conn, '{"total": "x"}')
     assert testing.drain(shop, bill).dead == 1

@@ -251,6 +251,7 @@ def _task_sessions(conn: Connection) -> list[int]:
     return [pid for (pid,) in rows]
 
 
+@pytest.mark.long
 def test_reading_needs_few_sessions(dsn: str, conn: Connection, topic: Topic) -> None:
     _publish(dsn, 50)
     sequence(conn)
@@ -277,12 +278,14 @@ def test_a_session_that_was_cut_is_renewed(dsn: str, conn: Connection, topic: To
     assert _read(dsn) == before
 
 
+@pytest.mark.long
 def test_sequencing_is_done_by_the_reader(dsn: str, conn: Connection, topic: Topic) -> None:
     publish(conn, "outbox", {}, key="a")
     assert len(_read(dsn)) == 1
     assert sequence(conn) == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("start", "end", "says"),
     [

@@ -148,6 +148,7 @@ def test_a_handler_that_hangs_costs_its_process_and_then_its_unit(world: World) 
     assert world.conn.execute("select count(*) from gapless.letters").fetchone() == (1,)
 
 
+@pytest.mark.long
 def test_a_session_an_operator_ended_is_no_attempt(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

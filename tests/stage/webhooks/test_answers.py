@@ -71,6 +71,7 @@ def _letters(conn: Connection, state: str) -> list[str]:
     return [row[0] for row in rows]
 
 
+@pytest.mark.long
 def test_a_unit_arrives_once_signed_and_as_it_was_published(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_unit_arrives_once_signed_and_as_it_was_published(
     assert "cookie" not in call.headers
 
 
+@pytest.mark.long
 def test_a_new_one_begins_with_what_is_published_from_then_on(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -131,6 +133,7 @@ def test_what_fails_is_tried_again_with_the_same_id(
     assert (found.lag, found.waiting, found.dead) == (0, 0, 0)
 
 
+@pytest.mark.long
 def test_after_its_last_attempt_a_unit_is_dead(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -303,6 +306,7 @@ def test_a_name_that_changes_its_address_is_called_where_it_was_judged(
     assert server.calls[0].headers["host"].startswith("shop.example:")
 
 
+@pytest.mark.long
 def test_a_proxy_of_the_environment_is_not_used(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,7 @@ def test_another_topic_is_another_webhook(conn: Connection, topic: Topic) -> Non
         pause_webhook(conn, "nobody")
 
 
+@pytest.mark.long
 def test_only_an_operator_adds_and_a_consumer_delivers(
     conn: Connection, topic: Topic, role: Callable[..., str]
 ) -> None:

@@ -23,6 +23,7 @@ from support.shared_webhooks import (
 )
 
 
+@pytest.mark.long
 def test_what_it_got_since_then(conn: Connection, server: Server, deliver: Deliver) -> None:
     for name in ("a", "b"):
         add_shop(conn, server, name, 1)
@@ -42,6 +43,7 @@ def test_what_it_got_since_then(conn: Connection, server: Server, deliver: Deliv
     assert letter_states(conn).count("waiting") == 3
 
 
+@pytest.mark.long
 def test_what_its_group_has_not_come_to_is_sent_once(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:

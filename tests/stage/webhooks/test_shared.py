@@ -151,6 +151,7 @@ def test_gone_rests_until_a_person_resumes_it(
     assert set(numbers_at(server, "gone")) == {1, 2}
 
 
+@pytest.mark.long
 def test_one_that_asks_for_patience_has_it_alone(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -192,6 +193,7 @@ def test_one_that_is_stopped_is_stopped_in_partitions_that_come_later(
     assert numbers_at(server, "a") == [*range(40)]
 
 
+@pytest.mark.long
 def test_who_was_resumed_behind_the_back_of_a_process_loses_nothing(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +214,7 @@ def test_who_was_resumed_behind_the_back_of_a_process_loses_nothing(
     assert (numbers_at(server, "a"), numbers_at(server, "b")) == ([0, 1], [0, 1])
 
 
+@pytest.mark.long
 def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
