@@ -51,7 +51,9 @@ def twice() -> dict[str, set[Path]]:
 
 def changed(node: ast.ClassDef) -> set[str]:
     """Return the attributes that methods other than __init__ assign to."""
-    methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
+    methods = (
+        each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
     return {
         inner.attr
         for method in methods

@@ -38,7 +38,6 @@ class EndpointConnection(asyncio.Protocol):
     """One connection: a request at a time."""
 
     def __init__(self) -> None:
-        self.rested_s = 0.0  # when (time.monotonic) its last request was over
         self._transport: asyncio.Transport | None = None
         self._parser = _parser(self)
         self._answered: asyncio.Future[EndpointAnswer] | None = None
@@ -93,7 +92,6 @@ class EndpointConnection(asyncio.Protocol):
         # Not what answered before it had read all.
         if self._state == "answered" and not self._transport.get_write_buffer_size():
             self._state = "idle"
-            self.rested_s = monotonic()
 
     # -- what the loop says -----------------------------------------------------------------------
 
@@ -191,7 +189,8 @@ class KeptConnections:
         self._port = port
         self._tls = tls
         self._kept = kept
-        self._resting: defaultdict[str, list[EndpointConnection]] = defaultdict(list)
+        # With the moment (time.monotonic) from which on each has rested.
+        self._resting: defaultdict[str, list[tuple[EndpointConnection, float]]] = defaultdict(list)
 
     async def take(self, addresses: Sequence[str]) -> tuple[str, EndpointConnection]:
         """Return a connection to the first of the addresses that has, or lets us have, one.
@@ -209,7 +208,7 @@ class KeptConnections:
         """Keep a connection for another request, if it is good for one."""
         resting = self._resting[address]
         if connection.is_open and len(resting) < self._kept:
-            resting.append(connection)
+            resting.append((connection, monotonic()))
         else:
             connection.close()
 
@@ -221,8 +220,8 @@ class KeptConnections:
     async def _open(self, address: str) -> EndpointConnection:
         resting, stale_s = self._resting[address], monotonic() - KEEP_S
         while resting:
-            connection = resting.pop()
-            if connection.is_open and connection.rested_s > stale_s:
+            connection, rested_s = resting.pop()
+            if connection.is_open and rested_s > stale_s:
                 return connection
             connection.close()
         loop = asyncio.get_running_loop()
@@ -232,6 +231,6 @@ class KeptConnections:
         )
         return made
 
-    def _drop(self, connections: list[EndpointConnection]) -> None:
-        while connections:
-            connections.pop().close()
+    def _drop(self, resting: list[tuple[EndpointConnection, float]]) -> None:
+        while resting:
+            resting.pop()[0].close()
