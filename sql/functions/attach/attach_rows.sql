@@ -31,14 +31,7 @@ begin
         'trigger gapless_attach', tg_table_schema, tg_table_name;
       return null;
     end if;
-    -- Most are called what they were: to ask for the name of each costs half as much as all the rest.
-    if made.table_id is distinct from tg_relid or exists (
-      select from jsonb_each_text(made.column_numbers) n
-      left join pg_attribute a on a.attrelid = tg_relid and a.attnum = n.value::int
-      where a.attname is distinct from case n.key when 'id' then made.id_column else made.map ->> n.key end
-    ) then
-      made := gapless.attached_now(made, tg_relid);
-    end if;
+    made := gapless.attached_now(made, tg_relid);
     execute gapless.attach_statement(made, tg_relid, 'new_rows r', false);
   exception
     when others then

@@ -1,16 +1,23 @@
 -- An attachment with its columns as they are called now; one that is gone is called what it was.
+-- Most are called what they were: to ask for the name of each costs half as much as all that a row's trigger does.
 create or replace function gapless.attached_now(_made gapless.attached, _root oid)
 returns gapless.attached
 language plpgsql
 stable
 as $$
 declare
-  names jsonb := (
-    select jsonb_object_agg(c.what, coalesce(c.now, c.name)) from gapless.attached_columns(_made, _root) c
-  );
+  names jsonb;
 begin
-  _made.id_column := names ->> 'id';
-  _made.map := names - 'id';
+  if _made.table_id = _root and exists (
+    select from jsonb_each_text(_made.column_numbers) n
+    left join pg_attribute a on a.attrelid = _root and a.attnum = n.value::int
+    where a.attname is distinct from case n.key when 'id' then _made.id_column else _made.map ->> n.key end
+  ) then
+    select jsonb_object_agg(c.what, coalesce(c.now, c.name)) into names
+    from gapless.attached_columns(_made, _root) c;
+    _made.id_column := names ->> 'id';
+    _made.map := names - 'id';
+  end if;
   return _made;
 end
 $$;
