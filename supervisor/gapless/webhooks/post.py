@@ -111,11 +111,14 @@ class Poster:
         finally:
             self._connections.give_back(address, connection)
 
+    def _is_resolved(self) -> bool:
+        return bool(self._addresses) and monotonic() <= self._resolved_s + RESOLVED_S
+
     async def _resolve(self) -> list[str]:
-        if self._addresses and monotonic() <= self._resolved_s + RESOLVED_S:
+        if self._is_resolved():
             return self._addresses
         async with self._resolving:
-            if not self._addresses or monotonic() > self._resolved_s + RESOLVED_S:
+            if not self._is_resolved():
                 self._addresses = []
                 found = await resolve(self._target, self._allowed)
                 if not found:
