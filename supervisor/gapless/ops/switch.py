@@ -92,8 +92,11 @@ def hand_back(
     who = {"number": attachment_number(conn, table), "group": group}
     (state,) = row(conn, query("attach", "group_state"), **who)
     if state is None:
-        text = f'group "{group}" stands for no old consumer of {table}: gapless attach lists those'
-        raise RefusedError(f"{text} that do", sqlstate="GL404")
+        raise RefusedError(
+            f'group "{group}" stands for no old consumer of {table}: gapless attach lists those '
+            "that do",
+            sqlstate="GL404",
+        )
     if conn.execute(query("attach", "rest"), who).fetchone() is None:
         return None
     with connect(dsn, role="attach") as second:
