@@ -95,9 +95,13 @@ def _begin_all() -> None:
 def _forget() -> None:
     _started.clear()
     _to_begin.clear()
+    _starting.release()
 
 
-os.register_at_fork(after_in_child=_forget)
+# Each call takes the lock: a child would wait forever for one that another thread held at the fork.
+os.register_at_fork(
+    before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_forget
+)
 
 
 def _loop() -> asyncio.AbstractEventLoop:
