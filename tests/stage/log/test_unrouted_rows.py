@@ -23,7 +23,7 @@ UNSEEN = "insert into gapless.outbox_message_t (topic_id, payload) values (77, '
 # The rows of both ids become the one of further ids.
 SHARED = (
     "with gone as (delete from gapless.unrouted returning *) insert into gapless.unrouted"
-    " select 0, sum(events), min(first_id), max(last_id) + 1, min(since_ts) from gone"
+    " select 0, sum(events), min(first_id), max(last_id) + 1000, min(since_ts) from gone"
 )
 # How runs remember what they saw: by ids up to the floor, or by xids.
 SEEN = {
@@ -98,18 +98,25 @@ def test_what_is_given_up(
     assert audits.fetchall() == [(each, {"events": strays[each][0]}) for each in sorted(discarded)]
 
 
+def test_one_of_further_ids_is_given_up(world: Strays) -> None:
+    world.conn.execute(SHARED)
+    assert world.value("select gapless.discard_unrouted(77)") == 2
+    assert world.strays() == {0: (3, 0, 1006)}
+    assert world.counts() == {78: 3, world.orders: 2}
+
+
 @pytest.mark.parametrize("seen", ["xids", "ids"])
 def test_what_is_counted_of_further_ids(world: Strays, seen: str) -> None:
     world.conn.execute(UNSEEN)
     world.conn.execute(SHARED)
     world.conn.execute(SEEN[seen].format(last=world.last))  # type: ignore[arg-type]
-    everything = {0: (5, 0, 7)}
+    everything = {0: (5, 0, 1006)}
     assert world.strays() == everything
     for nobody in (0, 79, world.orders + 1000):
         assert world.value(f"select gapless.list_unrouted({nobody})") is None
         assert world.strays() == everything
     assert world.value("select gapless.list_unrouted(77)") == 2
-    assert world.strays() == {0: (3, 0, 7), 77: (2, 0, 4)}
+    assert world.strays() == {0: (3, 0, 1006), 77: (2, 0, 4)}
     assert world.value("select gapless.list_unrouted(77)") == 2
     assert world.value("select gapless.list_unrouted(78)") == 3
     assert world.strays() == {77: (2, 0, 4), 78: (3, 2, 6)}
