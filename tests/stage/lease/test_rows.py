@@ -296,6 +296,11 @@ def test_when_a_plan_is_made(world: Leases, name: str) -> None:
     here = f"from gapless.{{}} where group_id = 'billing' and topic_id = {world.topic_id}"
     before = world.value("select generation " + here.format("consumer_group"))
     assert world.value(f"select gapless.sync('billing', {world.topic_id})") is changes
+    locked = world.value(
+        "select exists (select from pg_locks where relation = 'gapless.guard_planning'::regclass"
+        " and pid = pg_backend_pid())"
+    )
+    assert locked == (newer > 0), "where there is nothing to plan nobody is held up"
     assert world.value("select count(*) - count(target) " + here.format("lease")) == unserved
     assert world.value("select generation " + here.format("consumer_group")) == before + newer
     assert [world.all(others.format(table)) for table in ("lease", "consumer_group")] == beside
