@@ -76,7 +76,7 @@ def test_systemd_is_told_what_is_new_and_that_the_loop_turns(
         assert _heard(listener) == ["EXTEND_TIMEOUT_USEC=60000000"]
     manager.turn(me, drains=False)
     assert _heard(listener) == ["READY=1", "WATCHDOG=1"]
-    now[0] += 1.99
+    now[0] += 1.9999995  # not a microsecond earlier
     manager.turn(me, drains=False)
     assert _heard(listener) == []
     now[0] += 0.01
@@ -361,6 +361,13 @@ def test_without_an_attempt_there_is_nothing_to_forgive(monkeypatch: pytest.Monk
 def test_it_is_tried_for_so_long_or_until_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Lost(monkeypatch, errors=9).lose(SHUT_DOWN, patience_s=-1) == (0, 1)
     assert Lost(monkeypatch, errors=9).lose(SHUT_DOWN, stop=lambda: True) == (0, 1)
+
+
+def test_it_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda _least, most: most)  # no jitter
+    waits: list[float] = []
+    assert Lost(monkeypatch, errors=7).lose(SHUT_DOWN, sleep=waits.append) == (1, 8)
+    assert waits == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
 
 
 # -- an owner that was evicted --------------------------------------------------------------------
