@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from stat import S_ISFIFO
+from threading import Timer
 from time import sleep
 from types import SimpleNamespace
 from typing import Any
@@ -45,7 +48,7 @@ def forked() -> Iterator[Callable[[Callable[[Any], None]], Child]]:
 def _code(child: Child) -> int:
     """Wait until it has ended."""
     select([child.process.sentinel], [], [], 30)
-    until(lambda: not child.process.is_alive())
+    assert until(lambda: not child.process.is_alive())
     code = child.reap()
     assert code is not None
     return code
@@ -102,7 +105,7 @@ def test_a_child_has_none_of_its_parents_ends(forked: Any) -> None:
     child.pipe.close()
     select([child.process.sentinel], [], [], 30)
     assert child.process.exitcode in (None, 9)
-    until(lambda: child.process.exitcode == 9)
+    assert until(lambda: child.process.exitcode == 9)
     child.news.close()
 
 
@@ -130,6 +133,7 @@ def test_what_cannot_be_forked_leaves_nothing_open(monkeypatch: pytest.MonkeyPat
     [
         (0, False, "exit code 0"),
         (1, False, "exit code 1"),
+        (-1, False, "signal SIGHUP"),
         (-9, False, "signal SIGKILL (out of memory?)"),
         (-9, True, "signal SIGKILL"),
         (-11, False, "signal SIGSEGV"),
@@ -178,6 +182,32 @@ def test_a_child_keeps_nothing_and_leaves_signals_to_its_supervisor(forked: Any)
         os.close(writer)
 
 
+def _is_gone(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it looks now and then")
+def test_a_child_ends_with_its_supervisor_whatever_it_is_at(forked: Any) -> None:
+    def run(pipe: Any) -> None:
+        supervisor = os.getpid()
+        if os.fork() == 0:
+            settle(_spec(supervisor_pid=supervisor), "test")
+            pipe.send_bytes(str(os.getpid()).encode())
+        sleep(3600)
+
+    child = forked(run)
+    select([child.news], [], [], 30)
+    [[pid]] = child.heard()
+    try:
+        child.kill()
+        assert until(lambda: _is_gone(int(pid)))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
 def test_whose_parent_is_gone_already_ends_at_once(forked: Any) -> None:
     def run(_pipe: Any) -> None:
         settle(_spec(supervisor_pid=1), "test")
@@ -210,6 +240,15 @@ def test_a_child_leaves_with_what_ended_it(
     forked: Any, error: Exception | None, code: ExitCode
 ) -> None:
     assert _code(forked(lambda _pipe: live("child", lambda: _raise(error)))) == code
+
+
+def test_before_it_leaves_it_closes_and_flushes(
+    forked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "flush", lambda: os._exit(50))
+    assert _code(forked(lambda _pipe: leave(ExitCode.DRAINED))) == 50
+    monkeypatch.setattr(life, "close_resources", lambda code: os._exit(40 + code))
+    assert _code(forked(lambda _pipe: live("child", lambda: ExitCode.FENCED))) == 44
 
 
 def test_what_it_has_printed_and_logged_is_not_lost(forked: Any) -> None:
@@ -250,6 +289,11 @@ def test_resources_that_close_keep_nobody(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(life, "is_any_open", lambda: True)
     close_resources(ExitCode.DRAINED)
     assert closed == ["all"]
+    assert until(lambda: not any(_is_watch(each) for each in threading.enumerate()))
+
+
+def _is_watch(thread: threading.Thread) -> bool:
+    return isinstance(thread, Timer) and thread.function is life._leave_open
 
 
 # -- process 1 ------------------------------------------------------------------------------------

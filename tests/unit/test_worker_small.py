@@ -421,8 +421,8 @@ def test_trouble_is_told_when_it_is_new(caplog: pytest.LogCaptureFixture) -> Non
     errors = [GONE, GONE, UsageError("a\n b"), None, UsageError("a\n b"), None]
     beside = Beside([*errors])
     with beside:
-        until(beside.ended.is_set)
-    until(lambda: len(caplog.messages) >= 3)
+        assert until(beside.ended.is_set)
+    assert until(lambda: len(caplog.messages) >= 3)
     assert [each.partition("again: ")[2] for each in caplog.messages] == ["gone", "a b", "a b"]
     assert (beside.looks, beside.names) == (6, {"beside"})
 
@@ -430,7 +430,7 @@ def test_trouble_is_told_when_it_is_new(caplog: pytest.LogCaptureFixture) -> Non
 def test_after_it_nothing_is_looked_at() -> None:
     beside = Beside([None] * 99, then_s=3600)
     with beside:
-        until(lambda: beside.looks == 1)
+        assert until(lambda: beside.looks == 1)
         assert not beside.ended.is_set()
     assert beside.ended.is_set()
     sleep(0)
