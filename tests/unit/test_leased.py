@@ -177,6 +177,8 @@ def test_on_a_machine_that_has_just_started_it_is_ready_at_once(world: World) ->
     """Its clock says less than a second."""
     world.now_s = 0.5
     assert world.step() == ["announce"]
+    world.leased.wake()
+    assert world.due_in_s == 0
     world.is_free = True
     world.step()
     assert world.step() == ["takeover"]
@@ -189,9 +191,9 @@ def test_on_a_machine_that_has_just_started_it_is_ready_at_once(world: World) ->
 
 def test_it_is_ready_again_when_it_is_time(world: World) -> None:
     assert world.step() == ["announce"]
-    world.now_s += READY_S - 0.01
+    world.now_s += READY_S - 0.0001
     assert world.step() == []
-    world.now_s += 0.01
+    world.now_s += 0.0001
     assert world.step() == ["announce"]
 
 
