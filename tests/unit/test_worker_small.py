@@ -455,7 +455,7 @@ def test_handlers_are_followed_and_those_of_the_program_stay(
     follower = Follower(plan)
     assert not follower.look(_ANY)
     a, b, another_a, intruder = ("a", 1), ("b", 1), ("a", 2), ("own", 1)
-    there[:] = [a, b, intruder]
+    there[:] = [intruder, a, b]
     news = follower.look(_ANY)
     assert (news.came, str(news)) == ({("a", "t"), ("b", "t")}, "came: a/t, b/t")
     assert plan.handlers["own", "t"] is own
@@ -472,6 +472,12 @@ def test_handlers_are_followed_and_those_of_the_program_stay(
     assert follower.look(_ANY) == SourceNews(gone={("a", "t")})
     there[:] = [a]
     assert follower.look(_ANY) == SourceNews(came={("a", "t")})
+
+
+@pytest.mark.parametrize("what", ["came", "gone", "replaced"])
+def test_any_change_is_news(what: str) -> None:
+    assert not SourceNews()
+    assert SourceNews(**{what: {("g", "t")}})
 
 
 def test_without_a_source_nothing_comes() -> None:
