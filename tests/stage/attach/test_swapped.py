@@ -63,7 +63,7 @@ def test_another_one_is_named_and_takes_its_place(box: Connection) -> None:
 
 def test_to_mend_it_is_refused_and_notes_nothing_wrong(box: Connection) -> None:
     for _ in range(2):
-        with pytest.raises(RefusedError, match='column "customer" of public.box is gone'):
+        with pytest.raises(RefusedError, match=r'column "customer" of public\.box is gone'):
             mend_attachment(box, "public.box")
     box.execute(ROW)
     assert everything(box) == [1, 2]
@@ -84,5 +84,5 @@ def test_nor_is_another_one_taken_for_the_id(conn: Connection, topic: Topic) -> 
     with pytest.raises(RefusedError, match="is gone that gave its rows their order"):
         mend_attachment(conn, "public.box")
     conn.execute("create unique index on public.box (id)")
-    with pytest.raises(RefusedError, match="is attached already, .*remove public.box ends that"):
+    with pytest.raises(RefusedError, match=r"is attached already, .*remove public\.box ends that"):
         attach(conn, replace(WISH, id="id", map={"payload": "body", "key": "body"}))
