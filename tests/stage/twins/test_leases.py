@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from support.twins import Twins
@@ -39,3 +41,58 @@ def test_an_offset_without_a_lease(twins: Twins) -> None:
     assert twins.conn.execute(CHECK).fetchall() == [("S6", None, "a lease without an offset")]
     twins.conn.execute("update gapless.topic set partitions = 1 where name = 'orders'")
     assert twins.conn.execute(CHECK).fetchall() == []
+
+
+# Of three partitions, whose they are planned to be; what is wrong with that, of members with room for twelve.
+LOADS: dict[str, list[tuple[str, str, str]]] = {
+    "aab": [],
+    "aaa": [("P1", "billing/orders", "a has 3, b has 0")],
+    "aac": [
+        ("P1", "billing/orders", "a has 2, b has 0"),
+        ("P1", "billing/orders/2", "planned for somebody the plan does not know"),
+    ],
+}
+
+
+def plan(twins: Twins, members: dict[str, UUID], load: str) -> None:
+    """Plan billing on orders for a and b. a has mail of it, too; all else is nobody's."""
+    twins.conn.execute(
+        "update gapless.lease set target = case when group_id = 'mail' and topic_id = %s then %s::uuid end",
+        [twins.topic_ids["orders"], members["a"]],
+    )
+    for partition, name in enumerate(load):
+        here = twins.here(partition=partition)
+        twins.conn.execute(f"update gapless.lease set target = %s where {here}", [members[name]])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_plan_is_level(twins: Twins, load: str) -> None:
+    members = {name: UUID(int=n) for n, name in enumerate("abc", 1)}
+    for name, member_id in members.items():
+        twins.conn.execute(
+            "insert into gapless.member (member_id, name, ttl, expires_at, backend_pid, capacity)"
+            " values (%s, %s, '1 hour', 'infinity', 0, 12)",
+            [member_id, name],
+        )
+    topic_id = twins.topic_ids["orders"]
+    for name in "ab":
+        twins.conn.execute(
+            "insert into gapless.member_group (member_id, group_id, topic_id) values (%s, 'billing', %s)",
+            [members[name], topic_id],
+        )
+    twins.conn.execute(
+        "update gapless.consumer_group set planned_for = gapless.live_members(group_id, topic_id)"
+        " where group_id = 'billing' and topic_id = %s",
+        [topic_id],
+    )
+    plan(twins, members, load)
+    assert twins.conn.execute(CHECK).fetchall() == LOADS[load]
+    twins.conn.execute(
+        "update gapless.lease set target = %s where topic_id <> %s", [members["b"], topic_id]
+    )
+    found = twins.conn.execute(CHECK).fetchall()
+    assert found == [row for row in LOADS[load] if "b has 0" not in row[2]], "b is full"
+    twins.conn.execute("update gapless.member set capacity = 99")
+    assert twins.conn.execute(CHECK).fetchall() == LOADS[load]
+    twins.conn.execute("delete from gapless.member_group where member_id = %s", [members["b"]])
+    assert twins.conn.execute(CHECK).fetchall() == [], "it is not planned for those of now"
