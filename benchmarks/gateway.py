@@ -1,6 +1,7 @@
 """The gateway beside publish() without it, and beside a small server of HTTP; events to a stream.
 
-The small server needs asyncpg and starlette; where they are not, its values are dashes.
+The small server needs asyncpg and starlette, logs of others their servers and clients; where they
+are not, their values are dashes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from benchmarks.figure import Figure, Target, alternate, quantile
 from benchmarks.fill import make_topic
 from benchmarks.queries import query
 from benchmarks.rivals import http_queue
+from benchmarks.rivals.brokers import BROKERS
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
 from gapless import NewEvent, handler, publish
@@ -120,6 +122,10 @@ def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Targ
         if http_queue.CAN_RUN:
             _, rival = stack.enter_context(_rival(setup, "queue", notifies=False))
             runs[RIVAL] = partial(_rate, seconds, batch, partial(_over_http, rival, batch))
+        for each in BROKERS:
+            if each.missing is None:
+                port = stack.enter_context(each.running())
+                runs[each.name] = partial(each.rate, port, CLIENTS, seconds, batch, PAYLOAD)
         results = alternate(setup.rounds, runs)
     return [
         Figure(
@@ -127,10 +133,14 @@ def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Targ
             unit="events/s",
             ours=results["ours"],
             baseline=results.get(against, ()),
-            against=against,
+            against=f"{against} ({missing})" if missing else against,
             target=bound,
         )
-        for against, bound in ((DIRECT, target), (RIVAL, None))
+        for against, bound, missing in (
+            (DIRECT, target, None),
+            (RIVAL, None, None),
+            *((each.name, None, each.missing) for each in BROKERS),
+        )
     ]
 
 

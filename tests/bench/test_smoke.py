@@ -20,6 +20,7 @@ from benchmarks.__main__ import NAMES, benchmark
 from benchmarks.bare import COMMITTED
 from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
 from benchmarks.rivals import find
+from benchmarks.rivals.brokers import BROKERS
 from benchmarks.server import Setup, pgbench_path
 
 from gapless.errors import UsageError
@@ -47,6 +48,7 @@ RIVALS = {
     "conditions": {conditions.IN_JSONPATH, conditions.NONE},
     "compaction": {compaction.UPSERT},
     "attach": {attach.AT_ONCE, attach.NOTHING},
+    "gateway": {each.name for each in BROKERS if each.missing is None},
     "groups": {counters.NAME, counters.WELL, COMMITTED},
     "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},
     "latency": {*map(counters.polled, counters.RESTS_MS), relay.AS_MANY, latency.NOTIFY},

@@ -121,9 +121,13 @@ def _resume(conn: Conn, args: Args) -> int:
         argument(read_since),
         required=True,
     ),
+    flag("--dry-run", "only say how much that is"),
 )
 def _replay(conn: Conn, args: Args) -> int:
-    units = ops.replay_webhook(conn, args.name, args.since)
+    units = ops.replay_webhook(conn, args.name, args.since, dry_run=args.dry_run)
+    if args.dry_run:
+        text = f"{args.name} would be sent {units} units again"
+        return answer(args, text, name=args.name, units=units, dry_run=True)
     return answer(args, f"{args.name} is sent {units} units again", name=args.name, units=units)
 
 

@@ -130,11 +130,17 @@ async def resume_webhook(gateway: Gateway, request: Request) -> Response:
 
 
 async def replay_webhook(gateway: Gateway, request: Request) -> Response:
-    """Send one that shares a group again what it got."""
-    since = read_since((await fields_in(request, "since")).text("since"))
+    """Send one that shares a group again what it got or, with dry_run, say how much that is."""
+    fields = await fields_in(request, "since dry_run")
+    since, dry_run = read_since(fields.text("since")), fields.truth("dry_run")
     name = text_in(request.path_params, "name")
-    units = await done_by(gateway, request, lambda conn: ops.replay_webhook(conn, name, since))
-    return said({"name": name, "units": units})
+
+    def replay(conn: Connection[Any]) -> int:
+        return ops.replay_webhook(conn, name, since, dry_run=dry_run)
+
+    if dry_run:
+        return said({"name": name, "units": await gateway.sessions.run(replay), "dry_run": True})
+    return said({"name": name, "units": await done_by(gateway, request, replay)})
 
 
 async def _change_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.util import find_spec
@@ -176,17 +177,21 @@ def resume_webhook(conn: Connection[Any], name: str) -> bool:
     return bool(row(conn, query("webhooks", "resume"), name=name)[0])
 
 
-def replay_webhook(conn: Connection[Any], name: str, since: datetime | timedelta) -> int:
+def replay_webhook(
+    conn: Connection[Any], name: str, since: datetime | timedelta, *, dry_run: bool = False
+) -> int:
     """Send one that shares a group again what it got; return how many units, each set aside for it.
 
     since: a time, or an age (a timedelta, of seconds or more): what was published then or later.
+    dry_run: only say how many; it is done and rolled back, so that it takes as long.
     Messages keep their ids.
     RefusedError: there is none, it has a group of its own (seek() moves that), more than 100 000
     events are since then, or some are gone.
     """
     is_age = isinstance(since, timedelta)
     said = {"since": None if is_age else since, "age": since if is_age else None}
-    return int(row(conn, query("webhooks", "replay"), name=name, **said)[0])
+    with conn.transaction(force_rollback=True) if dry_run else nullcontext():
+        return int(row(conn, query("webhooks", "replay"), name=name, **said)[0])
 
 
 def remove_webhook(conn: Connection[Any], name: str, *, wait_s: float = REMOVE_S_MAX) -> bool:

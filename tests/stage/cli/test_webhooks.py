@@ -57,6 +57,8 @@ def test_one_that_shares_a_group(gapless, topic: Topic, conn: Connection) -> Non
     assert gapless("webhooks", "resume", "shop").out == "resumed shop\n"
     again = gapless("webhooks", "replay", "shop", "--since", "2h", "--json").json
     assert again == {"name": "shop", "units": 0}
+    asked = gapless("webhooks", "replay", "shop", "--since", "2h", "--dry-run").out
+    assert asked == "shop would be sent 0 units again\n"
     assert "a time" in gapless("webhooks", "replay", "shop", "--since", "soon").complaint()
     assert gapless("webhooks", "remove", "shop").out == "removed shop\n"
 

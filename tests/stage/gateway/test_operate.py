@@ -101,14 +101,17 @@ def test_a_webhook_is_sent_again_what_it_got(operated: Client, conn: Connection)
     # Its group has not come to it, so it gets it anyway.
     assert operated.post(path, json={"since": "2h"}).json() == {"name": "shared", "units": 0}
     ops.seek(conn, ops.GroupPlace(group="webhooks-orders"), ops.Point.parse("latest"))
+    waiting = "select count(*) from gapless.dead_letter where state = 'waiting'"
+    asked = operated.post(path, json={"since": "2h", "dry_run": True})
+    assert asked.json() == {"name": "shared", "units": 1, "dry_run": True}
+    assert conn.execute(waiting).fetchone() == (0,)
     assert operated.post(path, json={"since": "2h"}).json() == {"name": "shared", "units": 1}
     since = "2000-01-01T00:00Z"
     assert operated.post(path, json={"since": since}).json() == {"name": "shared", "units": 1}
-    waiting = conn.execute("select count(*) from gapless.dead_letter where state = 'waiting'")
-    assert waiting.fetchone() == (1,)
+    assert conn.execute(waiting).fetchone() == (1,)
     problem(operated.post("/v1/webhooks/own/replay", json={"since": "2h"}), 409)
     problem(operated.post("/v1/webhooks/nobody/replay", json={"since": "2h"}), 404)
-    for wrong in ({}, {"since": "soon"}, {"since": 7}, {"since": "2h", "to": "1h"}):
+    for wrong in ({}, {"since": "soon"}, {"since": 7}, {"since": "2h", "dry_run": "1"}):
         problem(operated.post(path, json=wrong), 400)
 
 

@@ -19,6 +19,7 @@ from gapless.log.topics import Topic
 from gapless.testing import drain
 from stage.gateway.conftest import Client, Open
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -52,7 +53,7 @@ def page(browser: Any, gateway: Client) -> Iterator[Any]:
     """The page at `/`. Nothing hostile ran, and the policy of its content was never broken."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     made = context.new_page()
-    made.set_default_timeout(60_000)
+    made.set_default_timeout(120_000)
     problems: list[str] = []
     asked: list[str] = []
     made.on("pageerror", lambda error: problems.append(str(error)))
@@ -219,16 +220,30 @@ def test_a_webhook_is_sent_again_what_it_got(page: Any, conn: Connection, orders
     assert page.locator("button:has-text('Replay')").count() == 0
     ops.add_webhook(conn, "ann", "orders", "https://a.example/", secrets=secrets, shared=True)
     go(page, "#/", "orders")
-    go(page, "#/webhooks", "ann")
+    assert "nobody delivers" in go(page, "#/webhooks", "ann")
+    publish(conn, "orders", {"n": 1}, key="k")
+    sequence(conn)
+    ops.seek(conn, ops.GroupPlace(group="webhooks-orders"), ops.Point.parse("latest"))
+    waiting = "select count(*) from gapless.dead_letter where state = 'waiting'"
     page.click("button:has-text('Replay')")
     assert "It alone is called" in page.inner_text("dialog")
-    page.click("dialog button[value=no]")
-    page.click("button:has-text('Replay')")
-    page.click("dialog button[value=yes]")
-    shows(page, "0 units are sent again")
+    for answer in ("no", "yes"):  # to what the preview says
+        if answer == "yes":
+            page.click("button:has-text('Replay')")
+        page.click("dialog button:has-text('Preview')")
+        shows(page, "1 unit since 2h would be sent again", "dialog")
+        assert conn.execute(waiting).fetchone() == (0,)
+        page.click(f"dialog button[value={answer}]")
+    shows(page, "1 unit sent again", "#toast")
+    assert conn.execute(waiting).fetchone() == (1,)
 
 
-def test_a_phone_needs_no_sideways_scrolling(page: Any, dead: ops.GroupPlace) -> None:
+def test_a_phone_needs_no_sideways_scrolling(
+    page: Any, dead: ops.GroupPlace, conn: Connection
+) -> None:
+    url = "https://a.example/a-path/that/takes-more/than-a-phone-has"
+    ops.add_webhook(conn, "ann", "orders", url, secrets=["env:HOOK"], shared=True)
+    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
     page.set_viewport_size({"width": 400, "height": 800})
     for where, wanted in [
         ("#/", "dead letter"),
@@ -237,9 +252,18 @@ def test_a_phone_needs_no_sideways_scrolling(page: Any, dead: ops.GroupPlace) ->
         ("#/groups/billing/orders", "Partitions"),
         ("#/topics/orders", "Search"),
         ("#/retention", "in use"),
+        ("#/webhooks", "ann"),
+        ("#/later", "nightly"),
     ]:
         go(page, where, wanted)
+        if "groups" in where:
+            page.click("button:text-is('Seek …')")
+            page.fill("input[name=to]", "earliest")
+            page.click("button:has-text('Preview')")
+            page.wait_for_selector("td[data-title='handled again']")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 400, where
+        lines = "[...document.querySelectorAll('main button')].map(each => each.offsetHeight / 30)"
+        assert all(each < 1.5 for each in page.evaluate(lines)), where  # words are not broken
 
 
 def test_the_keyboard_and_the_theme(page: Any, dead: ops.GroupPlace) -> None:
@@ -255,6 +279,38 @@ def test_the_keyboard_and_the_theme(page: Any, dead: ops.GroupPlace) -> None:
     before = page.evaluate("document.documentElement.dataset.theme")
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") != before
+
+
+def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
+    def focused(what: str) -> str:
+        return str(page.evaluate(f"document.activeElement.{what}"))
+
+    go(page, "#/topics", "orders")
+    page.evaluate("document.querySelector('main h1').id = 'old'")
+    page.focus("main a:text-is('orders')")
+    page.wait_for_selector("#old", state="detached")  # it is drawn anew
+    assert focused("textContent") == "orders"
+    page.keyboard.press("Enter")
+    shows(page, "Search")
+    assert focused("id") == "main"
+    assert page.title() == "orders · Topics · gapless"
+    page.focus(".jump")
+    page.keyboard.press("Enter")
+    assert focused("id") == "main"
+    goes_to(page, "#/topics/orders")
+    go(page, "#/groups/billing/orders", "Partitions")
+    page.focus("button:text-is('Resume')")
+    page.keyboard.press("Enter")
+    page.click("dialog button[value=yes]")
+    shows(page, "resumed", "#toast")
+    assert focused("textContent") == "Resume"
+    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
+    go(page, "#/later", "nightly")
+    page.focus("button:text-is('Pause')")
+    page.keyboard.press("Enter")
+    page.click("dialog button[value=yes]")
+    page.wait_for_selector("main span:text-is('paused')")
+    assert focused("textContent") == "Resume"  # in its place
 
 
 def test_the_page_says_that_the_gateway_is_away(page: Any, gateway: Client) -> None:

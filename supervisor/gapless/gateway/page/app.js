@@ -51,18 +51,11 @@ function show() {
       break;
     }
     shown.update = page({ main, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
-    if (status) update();
+    if (status) shown.update(status);
+    document.title = [...parts, document.querySelector("nav [aria-current]")?.textContent, "gapless"].filter(Boolean).join(" · ");
     return;
   }
   fill(main, el("p", { class: "empty" }, "There is no such page: "), el("a", { href: "#/" }, "to the overview"));
-}
-
-/** Hand a look to the page; the row that has the focus keeps it. */
-function update() {
-  const chosen = document.activeElement?.dataset?.href;
-  shown.update(status);
-  if (chosen && document.activeElement === document.body)
-    [...main.querySelectorAll("[data-href]")].find((row) => row.dataset.href === chosen)?.focus({ preventScroll: true });
 }
 
 let looking = 0;
@@ -75,7 +68,7 @@ async function look() {
       status = withRates(found, status);
       connection.textContent = `${found.database.name} · ${new Date(found.taken_at).toLocaleTimeString()}`;
       connection.className = "quiet";
-      update();
+      shown.update(status);
     } catch (error) {
       connection.textContent = error instanceof Refused ? error.message : "the gateway does not answer";
       connection.className = "bad";
@@ -128,7 +121,11 @@ const theme = (wanted) => {
 theme(localStorage.getItem("gapless-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
 document.getElementById("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 document.getElementById("sign-in").addEventListener("click", async () => (await signIn()) && look());
-addEventListener("hashchange", show);
+document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
+addEventListener("hashchange", () => {
+  show();
+  if (document.activeElement === document.body) main.focus({ preventScroll: true }); // what had it is gone
+});
 addEventListener("look", look);
 document.addEventListener("visibilitychange", () => document.hidden || look());
 

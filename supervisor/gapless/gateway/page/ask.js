@@ -46,20 +46,21 @@ function input(field) {
   return el("input", { ...common, type: field.type || "text", value: field.value || "", required: field.required });
 }
 
-/** A button that asks, does, tells, and looks again. */
-export function action(title, { question, text, fields, danger, yes, done }, change) {
+/** A button that asks, does, tells, and looks again. With a preview (given => text) it asks again with what that says. */
+export function action(title, { question, text, fields, danger, yes = title, done, preview }, change) {
   const button = el("button", { type: "button", class: danger ? "danger" : null, onclick: async () => {
-    const given = await ask(question, { text: typeof text === "function" ? await text() : text, fields, danger, yes: yes || title });
-    if (given === null) return;
-    button.disabled = true;
+    const given = await ask(question, { text, fields, danger, yes: preview ? "Preview" : yes });
+    if (given === null || button.ariaDisabled) return;
+    button.ariaDisabled = "true"; // one that is disabled loses the focus
     try {
+      if (preview && (await ask(question, { text: await preview(given), danger, yes })) === null) return;
       const answer = await change(given);
       tell(typeof done === "function" ? done(answer) : done);
       dispatchEvent(new Event("look"));
     } catch (error) {
       tell(error.message, true);
     } finally {
-      button.disabled = false;
+      button.ariaDisabled = null;
     }
   } }, title);
   return button;

@@ -22,29 +22,44 @@ function fill(made, attributes, children) {
   return made;
 }
 
-/** Show these in an element, instead of what it shows. */
+/** Show these in an element, instead of what it shows; what had the focus has it again, or what is where it was. */
 export function show(element, ...children) {
+  const at = focusable(element).indexOf(document.activeElement);
+  const chosen = at >= 0 && identity(document.activeElement);
   element.replaceChildren(...there(children));
+  if (at < 0) return;
+  const now = focusable(element);
+  (now.find((each) => identity(each) === chosen) || now[at])?.focus({ preventScroll: true });
+}
+
+const focusable = (element) => [...element.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")];
+
+/** What an element is after it was drawn anew: its row, by where that leads or by its first cell, and its words. */
+function identity(element) {
+  const row = element.closest("tr");
+  const words = element === row ? "" : element.name || element.textContent;
+  return [row && (row.dataset.href || row.cells[0].textContent), element.tagName, words].join("\n");
 }
 
 const there = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 
-/** A table: columns are {title, of: row => node or text, kind: "number" | "text", hide: on narrow screens}. */
-export function table(columns, rows, { empty, href, mark } = {}) {
+/** A table: columns are {title, of: row => node or text, kind: "number" | "time" | "text", hide: on narrow screens}; dense: a table there too. */
+export function table(columns, rows, { empty, href, mark, dense } = {}) {
   if (rows.length === 0) return el("p", { class: "empty" }, empty || "nothing");
-  const head = el("tr", {}, columns.map((column) => el("th", { class: cell(column), scope: "col" }, column.title)));
-  const body = rows.map((row) => {
-    const cells = columns.map((column) =>
-      el("td", { class: cell(column), "data-title": column.title }, column.of(row) ?? "–"),
-    );
-    return el("tr", { class: mark && mark(row), "data-href": href && href(row), tabindex: href ? "0" : null }, cells);
-  });
-  return el("table", {}, el("thead", {}, head), el("tbody", {}, body));
+  const body = rows.map((row) =>
+    el("tr", { class: mark && mark(row), "data-href": href && href(row), tabindex: href ? "0" : null }, cells(columns, row)));
+  return el("table", { class: dense ? null : "cards" }, head(columns), el("tbody", {}, body));
 }
 
-function cell(column) {
-  return [column.kind || "text", column.hide && "wide"].filter(Boolean).join(" ");
-}
+/** The titles of columns. */
+export const head = (columns) =>
+  el("thead", {}, el("tr", {}, columns.map((column) => el("th", { class: kind(column), scope: "col" }, column.title))));
+
+/** The cells of a row. */
+export const cells = (columns, row) =>
+  columns.map((column) => el("td", { class: kind(column), "data-title": column.title }, column.of(row) ?? "–"));
+
+const kind = (column) => [column.kind || "text", column.hide && "wide"].filter(Boolean).join(" ");
 
 /** A heading with what belongs to it. */
 export function section(title, ...children) {

@@ -17,7 +17,7 @@ export function group({ main, parts: [groupName, topic] }) {
     const chart = plot(looks, { width: 600, height: 100 });
     chart.classList.add("large");
     const seconds = looks.length > 1 ? (looks[looks.length - 1].at - looks[0].at) / 1000 : 0;
-    live.replaceChildren(
+    show(live,
       facts([
         ["lag", `${count(found.lag)}${found.lag ? `, oldest ${age(found.lag_s)}` : ""}`],
         ["events / s", rate(found.handled_per_s)],
@@ -74,9 +74,9 @@ function seekForm(at, scope) {
     const wanted = { ...scope({ partition: partition.value }), to: to.value };
     try {
       const plan = await post(`${at}/seek`, wanted);
-      show(result, moves(plan), action("Seek", {
+      show(result, moves(plan), el("div", { class: "buttons" }, action("Seek", {
         question: "Move the group?", text: "What it passes is not handled; what it goes back to is handled again. Pause it first: while it works, nothing is moved.", danger: true, done: "moved",
-      }, () => post(`${at}/seek`, { ...wanted, apply: true })));
+      }, () => post(`${at}/seek`, { ...wanted, apply: true }))));
     } catch (error) {
       tell(error.message, true);
     }

@@ -3,7 +3,7 @@
 import { get, path, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, section, show, table } from "../dom.js";
-import { bytes, count } from "../words.js";
+import { bytes, count, plural } from "../words.js";
 
 const when = (text) => (text ? new Date(text).toLocaleString() : null);
 
@@ -51,13 +51,20 @@ export function later(page) {
   ]);
 }
 
+function state(webhook) {
+  const say = (level, text) => el("span", { class: level }, text);
+  if (webhook.paused) return say("warn", webhook.pause_reason ? `paused: ${webhook.pause_reason}` : "paused");
+  if (!webhook.is_run) return say("warn", "nobody delivers: gapless run --webhooks");
+  return webhook.circuit_open_since ? say("bad", "its requests fail: tried again by itself") : say("good", "delivers");
+}
+
 export function webhooks(page) {
   reading(page, "Webhooks", [
     ["Endpoints", "/v1/webhooks", (webhooks) => table([
       { title: "name", of: (each) => each.name },
       { title: "topic", of: (each) => each.topic },
       { title: "address", of: (each) => each.url },
-      { title: "state", of: (each) => el("span", { class: each.paused ? "warn" : "good" }, each.paused ? `paused${each.pause_reason ? `: ${each.pause_reason}` : ""}` : each.circuit_open_since ? "its requests fail: tried again by itself" : each.is_run ? "delivers" : "nobody delivers: gapless run --webhooks") },
+      { title: "state", of: state },
       { title: "lag", kind: "number", of: (each) => count(each.lag) },
       { title: "dead", kind: "number", of: (each) => count(each.dead) },
       { title: "last error", hide: true, of: (each) => each.last_error },
@@ -72,7 +79,8 @@ export function webhooks(page) {
             text: "It alone is called, with the ids that its messages had. 100 000 events at most.",
             fields: [{ name: "since", title: "since: a time, or an age (15m, 12h, 7d)", value: "2h", required: true }],
             yes: "Send again",
-            done: (said) => `${count(said.units)} units are sent again`,
+            preview: async (given) => `${plural((await post(`${at}/replay`, { ...given, dry_run: true })).units, "unit")} since ${given.since} would be sent again.`,
+            done: (said) => `${plural(said.units, "unit")} sent again`,
           }, (given) => post(`${at}/replay`, given)));
       } },
     ], webhooks, { empty: "No webhook: gapless webhooks add." })],

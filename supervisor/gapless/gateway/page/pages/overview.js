@@ -49,7 +49,7 @@ function groups(status) {
     { title: "waiting", kind: "number", hide: true, of: (group) => count(group.waiting + group.parked) },
   ];
   const rows = [...status.groups].sort(byNeed);
-  return section("Groups", table(columns, rows, { href, mark: (group) => (group.stopped ? "stopped" : null), empty: "No group yet: a handler makes one when gapless run starts." }));
+  return section("Groups", table(columns, rows, { href, dense: true, mark: (group) => (group.stopped ? "stopped" : null), empty: "No group yet: a handler makes one when gapless run starts." }));
 }
 
 const href = (group) => `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(group.topic)}`;
@@ -72,7 +72,7 @@ function lately({ dead_letters: letters, evictions }) {
     ...evictions.map((each) => ({ at: each.at, what: `supervisor ${each.member} was given up`, why: each.reason })),
   ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
   const columns = [
-    { title: "at", of: (line) => new Date(line.at).toLocaleTimeString() },
+    { title: "at", kind: "time", of: (line) => new Date(line.at).toLocaleTimeString() },
     { title: "what", of: (line) => line.what },
     { title: "why", of: (line) => line.why },
   ];

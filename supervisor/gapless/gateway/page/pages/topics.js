@@ -1,7 +1,7 @@
 // Topics: where their partitions end, what is published now, and a search.
 
 import { get, path, stream } from "../api.js";
-import { el, section, show, table } from "../dom.js";
+import { cells, el, head, section, show, table } from "../dom.js";
 import { count, name, plural } from "../words.js";
 
 const TAIL_ROWS = 200;
@@ -15,7 +15,7 @@ export function topics({ main }) {
   ];
   return (status) => {
     const rows = [...status.topics].sort((a, b) => a.topic.localeCompare(b.topic));
-    show(main, el("h1", {}, "Topics"), table(columns, rows, { href, empty: "No topic yet: gapless topics create NAME." }));
+    show(main, el("h1", {}, "Topics"), table(columns, rows, { href, dense: true, empty: "No topic yet: gapless topics create NAME." }));
   };
 }
 
@@ -29,7 +29,7 @@ export function topic({ main, parts: [topic], signal }) {
     const found = status.topics.find((each) => each.topic === topic);
     if (!found) return show(live, el("p", { class: "empty" }, "There is no such topic."));
     const readers = status.groups.filter((group) => group.topic === topic);
-    live.replaceChildren(
+    show(live,
       el("p", {}, `${plural(found.events, "event")} in ${plural(found.partition_count, "partition")}; read by `,
         readers.length ? readers.map((group, i) => [i ? ", " : "", el("a", { href: `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(topic)}` }, group.group)]) : "nobody"),
       el("p", { class: "quiet" }, "log ends: ", found.partitions.map((each) => `${each.partition}: ${count(each.log_end_offset)}`).join("  ")));
@@ -41,7 +41,7 @@ const COLUMNS = [
   { title: "offset", kind: "number", of: (event) => event.offset },
   { title: "key", of: (event) => event.key },
   { title: "type", of: (event) => event.event_type },
-  { title: "published", hide: true, of: (event) => event.created_ts && new Date(event.created_ts).toLocaleTimeString() },
+  { title: "published", kind: "time", hide: true, of: (event) => event.created_ts && new Date(event.created_ts).toLocaleTimeString() },
   { title: "payload", of: (event) => payload(event) },
 ];
 
@@ -65,7 +65,7 @@ function search(topic, results, signal) {
     show(results, el("p", { class: "quiet" }, "searching …"));
     try {
       const found = await get(path("topics", topic, "search"), { ...given, limit: 100 }, signal);
-      results.replaceChildren(
+      show(results,
         el("p", { class: "quiet" }, found.is_complete ? plural(found.events.length, "event") : `the newest ${plural(found.events.length, "event")} of those looked at; narrow the time to see others`),
         table(COLUMNS, found.events, { empty: "no such event" }));
     } catch (error) {
@@ -80,7 +80,7 @@ function tail(topic, signal) {
   const types = el("input", { name: "types", placeholder: "order.*", autocomplete: "off" });
   const start = el("button", { type: "submit", class: "main" }, "Watch");
   const body = el("tbody");
-  const rows = el("table", {}, el("thead", {}, el("tr", {}, COLUMNS.map((column) => el("th", { class: `${column.kind || "text"} ${column.hide ? "wide" : ""}` }, column.title)))), body);
+  const rows = el("table", { class: "cards" }, head(COLUMNS), body);
   let watching = null;
   signal.addEventListener("abort", () => watching?.abort());
   const form = el("form", {}, el("label", {}, "types", types), start, state);
@@ -97,9 +97,7 @@ function tail(topic, signal) {
     start.textContent = "Stop";
     body.replaceChildren();
     stream(path("topics", topic, "stream"), { types: types.value }, (event) => {
-      const found = JSON.parse(event.data);
-      const cells = COLUMNS.map((column) => el("td", { class: `${column.kind || "text"} ${column.hide ? "wide" : ""}` }, column.of(found) ?? "–"));
-      body.prepend(el("tr", { class: "new" }, cells));
+      body.prepend(el("tr", { class: "new" }, cells(COLUMNS, JSON.parse(event.data))));
       while (body.rows.length > TAIL_ROWS) body.lastChild.remove();
     }, (text) => (state.textContent = text), watching.signal);
   });
