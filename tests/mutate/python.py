@@ -73,10 +73,13 @@ def _by_cosmic_ray(
     from cosmic_ray.plugins import get_operator
 
     nodes = list(ast_nodes(get_ast(text)))
+    lines = text.splitlines()
     for name in operators:
         operator = get_operator(name)()
         positions = (span for node in nodes for span in operator.mutation_positions(node))
         for nth, (begin, _) in enumerate(positions):
+            if lines[begin[0] - 1].startswith("*,", begin[1]):
+                continue  # of a signature: arguments by name alone, no product
             yield name.removeprefix("core/"), begin, partial(mutate_code, text, operator, nth)
 
 

@@ -223,10 +223,11 @@ def test_edits_of_python() -> None:
         "    if x == 1 and y:\n"
         "        raise ValueError\n"
         "    return x < 3\n"
+        "def g(*, z: int) -> None: ...\n"
     )
     pytest.importorskip("cosmic_ray", reason="bin/mutate installs it")
     lines = Counter(mutant.line for mutant in python.mutants("f.py", text))
-    assert set(lines) == {2, 5, 6, 7}, "no constant, annotation, log line or failpoint"
+    assert set(lines) == {2, 5, 6, 7}, "no constant, annotation, log line, failpoint or mark"
     now = {mutant.now for mutant in python.mutants("f.py", text) if mutant.line == 7}
     assert now == {"return x <= 3", "return x >= 3", "return x < 4", "return x < 2"}
 

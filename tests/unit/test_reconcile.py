@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from uuid import UUID, uuid4
 
 import pytest
@@ -174,3 +175,18 @@ def test_a_member_that_leaves_waits_for_its_successors_but_not_for_ever() -> Non
     assert world.did == []
     world.settle(leaving_now=True)
     assert world.did == ["drain"]
+
+
+def test_each_worker_is_looked_at_whatever_becomes_of_the_others() -> None:
+    """One that drains already, one that stays, one that is to end; in whatever order."""
+    places = [replace(P, partition_id=number) for number in range(3)]
+    workers = [
+        Running(partition=places[0], draining=True),
+        Running(partition=places[1]),
+        Running(partition=places[2]),
+    ]
+    leases = [lease(ME, ME, 1), lease(PEER, PEER, 2)]
+    for order in permutations(workers):
+        running = {each.partition: each for each in order}
+        [action] = reconcile(ME, leases, running, set())
+        assert (action.kind, action.partition) == ("drain", places[2])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.worker import session_loop as module
 from gapless.worker.forgive import InHand
 from gapless.worker.session_loop import Host, Opening, session_loop
 
@@ -80,6 +81,13 @@ def test_what_is_due_has_turns_until_it_ends_and_nothing_waits_meanwhile() -> No
     assert desk.story == ["a continues", "a a", "wait", "b b"]
 
 
+def test_what_is_due_this_very_moment_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "monotonic", lambda: 1000.0)
+    desk = Desk([Served("a", 1, 1000.0)])
+    assert session_loop(desk, OPENING) == "all is done"
+    assert desk.story == ["a a"]
+
+
 def test_nothing_to_serve_is_the_end() -> None:
     assert session_loop(Desk([]), OPENING) == "all is done"
 
@@ -87,6 +95,13 @@ def test_nothing_to_serve_is_the_end() -> None:
 def test_a_lost_session_is_raised_after_a_look_at_what_was_in_hand() -> None:
     """Nobody can connect within the patience: then the attempt counts, and the loss is told."""
     desk = Desk([Served("a", 1, 0.0, loses_session=True)])
+    attempts: list[str] = []
+
+    def attempt() -> Connection:
+        attempts.append("connect")
+        return nowhere()
+
     with pytest.raises(psycopg.OperationalError, match=r"^gone$"):
-        session_loop(desk, OPENING)
+        session_loop(desk, replace(OPENING, connect=attempt))
     assert desk.story == ["what was in hand is asked for"]
+    assert attempts, "it would have been forgiven"

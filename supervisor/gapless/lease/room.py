@@ -109,10 +109,12 @@ def _explain(demand: Demand) -> str:
         "s take" if demand.partitions != 1 else " takes"
     )
     workers = f"{demand.workers} worker" + ("s" if demand.workers != 1 else "")
-    supervisors = f"{demand.supervisors} supervisor" + ("s" if demand.supervisors != 1 else "")
+    supervisors = f"{demand.supervisors} supervisor" + (
+        "s take" if demand.supervisors != 1 else " takes"
+    )
     return (
         f"{partitions} {workers} with a session each, and "
-        f"{supervisors} take {demand.own}, for control, sequencer and metrics: "
+        f"{supervisors} {demand.own}, for control, sequencer and metrics: "
         f"{demand.workers} + {demand.own} = {demand.needed} "
         f"sessions, but the server admits {demand.admitted} (max_connections "
         f"{demand.max_connections} less {demand.reserved} reserved); raise max_connections, or let "

@@ -35,7 +35,7 @@ log = logging.getLogger("gapless.worker")
 CAREFUL_BATCH = 64
 # A lock let go of is notified; a killed owner's is found so often, and ever less.
 LOCK_POLL_S = 0.02
-LOCK_POLL_S_MAX = 0.25
+LOCK_POLL_S_MAX = 0.25  # as often as it says that it is ready
 INSTALL_WAIT_MS = 25
 
 
@@ -86,7 +86,7 @@ class Waiting:
             is_overdue = now - service.began_s > service.shared.spec.zombie_after_s
             if is_overdue and self._zombie.end():
                 self._lock_poll_s = LOCK_POLL_S
-        service.due_s = now + min(self._lock_poll_s, hold.READY_EVERY_MS / 1000)
+        service.due_s = now + self._lock_poll_s
         self._lock_poll_s = min(self._lock_poll_s * 1.5, LOCK_POLL_S_MAX)
         return self
 

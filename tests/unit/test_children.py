@@ -1,0 +1,475 @@
+"""What a supervisor does with its children: when it forks, drains, kills and forgets them.
+
+With children that live and end as a test wants, and a clock that stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+from gapless.settings import Settings
+from gapless.telemetry.meter import Meters
+from gapless.worker import children as module
+from gapless.worker import retries
+from gapless.worker.child import explain_exit
+from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
+from gapless.worker.pool import ServedQueue
+from gapless.worker.spec import ExitCode
+
+ME = UUID(int=1)
+OWN_FD = 900
+
+
+@dataclass
+class Process:
+    """A child that runs until `code` says how it ended."""
+
+    name: str
+    slot: int
+    close_fds: tuple[int, ...]
+    code: int | None = None
+    age_s: float = 0.0
+    killed: bool = False
+    why: str = ""
+    draining: bool = False
+    orders: list[tuple[object, ...]] = field(default_factory=list)
+    said: list[list[str]] = field(default_factory=list)
+
+    @property
+    def news(self) -> Any:
+        return SimpleNamespace(fileno=lambda: self.slot)
+
+    def descriptors(self) -> list[int]:
+        return [self.slot]
+
+    def order(self, *words: object) -> None:
+        self.orders.append(words)
+
+    def heard(self) -> Iterator[list[str]]:
+        said, self.said = self.said, []
+        yield from said
+
+    def drain(self) -> None:
+        self.draining = True
+
+    def kill(self, why: str = "") -> None:
+        self.killed, self.why = True, why
+
+    def reap(self) -> int | None:
+        return self.code
+
+    def explain(self, code: int) -> str:
+        return explain_exit(code)
+
+
+class Home:
+    """Children, those that were forked, and the clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions_per_worker: int) -> None:
+        self.now_s = 1000.0
+        self.forked: list[Process] = []
+        self.refuses = False
+        for each in (module, retries):
+            monkeypatch.setattr(each, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(module.Child, "fork", self._fork)
+        monkeypatch.setattr(module, "run_worker", self._is_child)
+        monkeypatch.setattr(module, "run_sequencer", self._is_child)
+        self.counts_with: list[object] = []
+        monkeypatch.setattr(module.meter, "use", self.counts_with.append)
+        settings = Settings(partitions_per_worker=partitions_per_worker)
+        self.settings = settings
+        self.meters = Meters(8)
+        self.children = Children("", settings, 1, lambda: [OWN_FD], self.meters)
+        self.board = self.children._board
+        self.specs: list[Any] = []
+
+    def _is_child(self, spec: Any, _pipe: object, _board: object) -> None:
+        self.specs.append(spec)
+
+    def _fork(self, name: str, slot: int, run: Callable[[Any], None]) -> Process:
+        if self.refuses:
+            raise OSError("too many")
+        run("pipe")
+        process = Process(name, slot, self.specs[-1].close_fds)
+        self.forked.append(process)
+        return process
+
+    def start(self, number: int = 0) -> None:
+        self.children.start(lease(number), ME, _ANY, _ANY)
+
+    def end(self, process: Process, code: int) -> None:
+        process.code = code
+        self.children.watch()
+
+    def wait_s(self) -> float | None:
+        due_s = self.children.next_restart_s()
+        return None if due_s is None else round(due_s - self.now_s, 6)
+
+
+_ANY: Any = None
+
+
+def lease(number: int) -> Lease:
+    return Lease(
+        group_id="g", topic="t", topic_id=1, partition_id=number, lease_no=100 + number, group_no=1,
+        target=ME, owner=None,
+    )  # fmt: skip
+
+
+def place(number: int) -> Partition:
+    return lease(number).partition
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Home:
+    return Home(monkeypatch, 1)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Home:
+    return Home(monkeypatch, 3)
+
+
+def test_a_worker_is_forked_for_a_partition_and_keeps_nothing_of_the_others(home: Home) -> None:
+    assert home.children.is_empty()
+    home.start(0)
+    home.start(1)
+    first, second = home.forked
+    assert [each.name for each in home.forked] == ["worker g/t/0", "worker g/t/1"]
+    assert first.close_fds == (OWN_FD,)
+    assert second.close_fds == (OWN_FD, first.slot)
+    assert home.children.filenos() == home.children.descriptors() == [first.slot, second.slot]
+    assert set(home.children.running()) == {place(0), place(1)}
+    assert not home.children.is_empty()
+    assert home.board.silence_ms(second.slot) > 0, "its silence is counted from its start"
+    spec = home.specs[0]
+    assert (spec.wait_period_s, spec.zombie_after_s) == (
+        home.settings.wait_period_ms / 1000, home.settings.zombie_after_ms / 1000,
+    )  # fmt: skip
+
+
+def test_each_child_counts_with_a_meter_of_its_own(home: Home) -> None:
+    home.start(0)
+    home.children.keep_sequencer()
+    assert len(home.counts_with) == 2
+    assert None not in home.counts_with
+
+
+def test_there_is_a_place_for_each_of_thousands(home: Home) -> None:
+    free = home.children._free_slots
+    assert sorted(free) == list(range(module.SLOTS))
+    for slot in (free[0], free[-1]):
+        home.board.clear(slot)
+
+
+def test_nothing_has_ended_at_first_and_queues_are_watched_too(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not home.children.has_ended()
+    watched: list[str] = []
+    monkeypatch.setattr(home.children.pools, "watch", lambda: watched.append("queues"))
+    home.children.watch()
+    assert watched == ["queues"]
+
+
+def test_one_with_room_takes_one_more(shared: Home) -> None:
+    for number in range(4):
+        shared.start(number)
+    assert [each.orders for each in shared.forked] == [
+        [("serve", 101, 1), ("serve", 102, 2)], [],
+    ]  # fmt: skip
+    shared.children.drain(place(1))
+    assert shared.forked[0].orders[-1] == ("drop", 101)
+
+
+def test_who_dies_again_and_again_waits_ever_longer(home: Home) -> None:
+    waits = []
+    for _ in range(3):
+        home.start()
+        assert home.wait_s() is None
+        home.end(home.forked[-1], ExitCode.CRASHED)
+        waits.append(home.wait_s())
+        assert home.children.has_ended()
+        assert not home.children.has_ended(), "told once"
+        if waits[-1]:
+            home.start()
+            home.now_s += waits[-1] - 0.01
+            home.start()
+            home.now_s += 0.01
+        assert home.children.is_empty()
+    assert waits == [None, 0.2, 0.4]
+    assert [reading.events for reading in home.meters.read() if reading.events.get("restart")]
+
+
+@pytest.mark.parametrize("how", ["is old", "has completed something"])
+def test_who_had_got_on_is_forked_again_at_once(home: Home, how: str) -> None:
+    for _ in range(3):
+        home.start()
+        child = home.forked[-1]
+        if how == "is old":
+            child.age_s = STEADY_AFTER_S + 0.1
+        else:
+            home.board.complete(child.slot)
+        home.end(child, ExitCode.CRASHED)
+        assert home.wait_s() is None
+
+
+def test_just_so_old_is_not_old(home: Home) -> None:
+    for _ in range(2):
+        home.start()
+        home.forked[-1].age_s = STEADY_AFTER_S
+        home.end(home.forked[-1], ExitCode.CRASHED)
+    assert home.wait_s() == 0.2
+
+
+def test_who_ends_as_asked_is_forked_again_at_once(home: Home) -> None:
+    for _ in range(3):
+        home.start()
+        home.children.drain(place(0))
+        home.end(home.forked[-1], ExitCode.DRAINED)
+        assert home.children.has_ended()
+        assert home.wait_s() is None
+
+
+def test_the_slots_of_those_that_ended_are_used_again(home: Home) -> None:
+    home.children._free_slots[:] = [6, 5]
+    home.start(0)
+    home.start(1)
+    home.start(2)
+    assert [each.slot for each in home.forked] == [5, 6], "no slot, no child"
+    home.end(home.forked[0], ExitCode.DRAINED)
+    home.start(2)
+    assert home.forked[2].slot == 5
+
+
+def test_what_cannot_be_forked_is_tried_again(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    home.refuses = True
+    slots = len(home.children._free_slots)
+    home.start()
+    home.start()
+    assert home.wait_s() == 0.2
+    assert home.children.is_empty()
+    assert len(home.children._free_slots) == slots
+    assert len(caplog.messages) == 2
+    home.start()
+    assert len(caplog.messages) == 2, "not yet"
+
+
+SILENCE_MS = (Settings().connect_timeout_s + SILENCE_S_MAX) * 1000
+
+
+@pytest.mark.parametrize(
+    ("work_ms", "silence_ms", "why"),
+    [
+        (Settings().max_processing_ms, 0, ""),
+        (Settings().max_processing_ms + 1, 0, "it took longer than"),
+        (0, SILENCE_MS, ""),
+        (0, SILENCE_MS + 1, "it was stopped, or hung"),
+    ],
+)
+def test_a_worker_that_is_stuck_or_silent_is_killed_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch, work_ms: float, silence_ms: float, why: str
+) -> None:
+    home.start()
+    [child] = home.forked
+    monkeypatch.setattr(home.board, "work_ms", lambda _slot: work_ms)
+    monkeypatch.setattr(home.board, "silence_ms", lambda _slot: silence_ms)
+    home.children.watch()
+    assert child.killed == bool(why)
+    assert child.why.startswith(why)
+    child.killed, child.why = True, "before"
+    home.children.watch()
+    assert child.why == "before"
+
+
+def test_a_run_of_the_sequencer_may_take_long(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.children.keep_sequencer()
+    [child] = home.forked
+    monkeypatch.setattr(home.board, "silence_ms", lambda _slot: 0)
+    for work_s, is_killed in ((SEQUENCING_S_MAX, False), (SEQUENCING_S_MAX + 0.1, True)):
+        monkeypatch.setattr(home.board, "work_ms", lambda _slot, s=work_s: s * 1000)
+        home.children.watch()
+        assert child.killed == is_killed
+
+
+def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    keep = home.children.keep_sequencer
+    keep()
+    keep()
+    assert [each.name for each in home.forked] == ["sequencer"]
+    assert home.specs[0].pause_s == home.settings.sequencer_pause_ms / 1000
+    assert home.specs[0].wait_period_s == home.settings.wait_period_ms / 1000
+    home.end(home.forked[0], ExitCode.DRAINED)
+    assert len(caplog.messages) == 1
+    assert home.wait_s() is None, "the first time at once"
+    keep()
+    home.end(home.forked[1], ExitCode.CRASHED)
+    assert home.wait_s() == 0.2
+    keep()
+    assert len(home.forked) == 2
+    home.now_s += 0.2
+    keep()
+    assert len(home.forked) == 3
+    home.children.drain_sequencer()
+    home.end(home.forked[2], ExitCode.CRASHED)
+    assert len(caplog.messages) == 3
+    home.now_s += 1
+    keep()
+    home.children.drain_sequencer()
+    assert home.forked[3].draining
+    home.end(home.forked[3], ExitCode.DRAINED)
+    assert len(caplog.messages) == 3, "as asked"
+    assert home.wait_s() is None
+    home.children.drain_sequencer()  # there is none
+    assert home.children.is_empty()
+
+
+def test_all_are_drained_or_killed(home: Home) -> None:
+    home.start()
+    home.children.keep_sequencer()
+    home.children.drain_all()
+    assert [each.draining for each in home.forked] == [True, True]
+    home.forked[0].killed = True
+    assert not home.children.is_killed()
+    home.children.kill_all()
+    assert home.children.is_killed()
+    assert home.children.descriptors() == [each.slot for each in home.forked]
+
+
+def _dies_at(home: Home, number: int) -> Process:
+    """Let a worker of 0, 1 and 2 die at work on one; fork it again, alone."""
+    for each in range(3):
+        home.start(each)
+    home.board.begin(home.forked[0].slot, 100 + number)
+    home.end(home.forked[0], -9)
+    for each in range(3):
+        home.start(each)
+    return home.forked[1 + number]
+
+
+def test_a_partition_at_which_a_worker_died_is_served_alone(
+    shared: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    solo = _dies_at(shared, 0)
+    assert [line for line in caplog.messages if "at work on g/t/0" in line]
+    assert [each.name for each in shared.forked[1:]] == ["worker g/t/0", "worker g/t/1,2"]
+    assert solo.orders == []
+    assert [spec.former_end for spec in shared.specs] == [
+        "", "signal SIGKILL (out of memory?)", "",
+    ]  # fmt: skip
+
+
+def test_it_is_served_with_the_others_again_once_it_has_been_quiet(shared: Home) -> None:
+    solo = _dies_at(shared, 0)
+    solo.age_s = STEADY_AFTER_S - 0.1
+    shared.children.watch()
+    assert solo.orders == []
+    solo.age_s = STEADY_AFTER_S
+    shared.children.watch()
+    assert solo.orders == [("drop", 100)]
+    shared.children.watch()
+    assert solo.orders == [("drop", 100)], "told once"
+    shared.end(solo, ExitCode.DRAINED)
+    shared.start(0)
+    assert shared.forked[2].orders[-1] == ("serve", 100, 0)
+
+
+def test_with_nobody_else_it_stays_where_it_is_and_takes_others(shared: Home) -> None:
+    shared.start(0)
+    shared.board.begin(shared.forked[0].slot, 100)
+    shared.end(shared.forked[0], -9)
+    shared.start(0)
+    solo = shared.forked[1]
+    solo.age_s = STEADY_AFTER_S
+    shared.children.watch()
+    assert solo.orders == []
+    shared.start(1)
+    assert solo.orders == [("serve", 101, 1)]
+
+
+def test_the_end_of_a_service_is_heard_while_its_worker_continues(
+    shared: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared.start(0)
+    shared.start(1)
+    [child] = shared.forked
+    for _ in range(2):
+        child.said = [["ended", "101", str(int(ExitCode.FENCED))]]
+        shared.children.watch()
+        assert set(shared.children.running()) == {place(0)}
+        assert shared.children.has_ended()
+        shared.start(1)
+    assert shared.wait_s() == 0.2, "the second time in a row"
+    assert caplog.messages == ["worker g/t/1 ended: exit code 4"] * 2
+    shared.now_s += 1
+    shared.start(1)
+    shared.children.drain(place(1))
+    child.said = [["ended", "101", "0"]]
+    shared.children.watch()
+    assert len(caplog.messages) == 2, "as asked"
+
+
+def test_drained_whole_or_in_part_a_partition_is_draining(shared: Home) -> None:
+    for number in range(4):
+        shared.start(number)
+    assert not any(each.draining for each in shared.children.running().values())
+    shared.children.drain(place(1))
+    shared.forked[1].drain()
+    draining = {each for each, running in shared.children.running().items() if running.draining}
+    assert draining == {place(1), place(3)}
+
+
+def test_a_crash_while_draining_is_a_failure(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    home.start()
+    home.children.drain(place(0))
+    home.end(home.forked[0], ExitCode.CRASHED)
+    assert caplog.messages == ["worker g/t/0 ended: exit code 1"]
+
+
+def test_a_worker_is_called_after_what_it_serves_now(shared: Home) -> None:
+    for number in range(3):
+        shared.start(number)
+    [child] = shared.forked
+    assert child.name == "worker g/t/0,1,2"
+    child.said = [["ended", "101", "0"]]
+    shared.children.watch()
+    assert child.name == "worker g/t/0,2"
+    child.said = [["ended", "177", "0"]]  # of none that it has
+    shared.children.watch()
+    assert set(shared.children.running()) == {place(0), place(2)}
+
+
+def test_the_end_of_a_queues_worker_counts_as_any(home: Home) -> None:
+    queue = ServedQueue("q", "t")
+    waits = []
+    for _ in range(3):
+        home.now_s += 9
+        child = home.children.fork(queue, "queue worker", lambda *_: home.specs.append(_NO_SPEC))
+        assert child is not None
+        home.children.failed(queue, child)
+        assert home.children.has_ended()
+        waits.append(home.wait_s())
+    assert waits == [None, 0.2, 0.4]
+
+
+def test_the_next_worker_of_a_group_goes_on_counting_in_the_same_row(home: Home) -> None:
+    for _ in range(3):
+        home.start()
+        home.children.drain(place(0))
+        home.end(home.forked[-1], ExitCode.DRAINED)
+    assert len(list(home.meters.read())) == 1
+    home.children.keep_sequencer()
+    assert len(list(home.meters.read())) == 2
+
+
+_NO_SPEC = SimpleNamespace(close_fds=())

@@ -1,0 +1,460 @@
+"""How a supervisor stays a member: beats, looks, is cut off, comes back, and leaves.
+
+With a database that answers as a test wants, and a clock that stands still.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from gapless.errors import ConnectError
+from gapless.lease.room import Own
+from gapless.log.schedules import TOPIC
+from gapless.settings import Settings
+from gapless.worker import control as module
+from gapless.worker.control import Control
+from gapless.worker.follow import SourceNews
+from gapless.worker.plan import Plan
+
+BEAT_S, LOOK_S, TTL_S = 2.0, 0.5, 10.0
+
+
+class Session:
+    """A connection of psycopg, as far as a control session looks at it."""
+
+    def __init__(self) -> None:
+        self.closed = self.broken = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def fileno(self) -> int:
+        return 42
+
+
+class Peer:
+    """A member that writes down what it does; the answers are the database's."""
+
+    def __init__(self, desk: Desk, capacity: int | None) -> None:
+        self.desk, self.capacity = desk, capacity
+        self.member_id = uuid4()
+        self._do("join")
+
+    def _do(self, what: str, *said: object) -> None:
+        if self.desk.error is not None:
+            raise self.desk.error
+        self.desk.story.append((what, *said) if said else what)
+
+    def beat(self) -> bool:
+        self._do("beat")
+        return self.desk.is_known
+
+    def reattach(self, _conn: object) -> bool:
+        self._do("reattach")
+        return self.desk.is_known
+
+    def watch(self) -> bool:
+        self._do("look")
+        return self.desk.is_planless
+
+    def evict(self) -> None:
+        self._do("evict")
+
+    def sync(self) -> None:
+        self._do("sync")
+
+    def drain(self) -> None:
+        self._do("drain")
+
+    def leave(self) -> None:
+        self._do("leave")
+
+    def end_squatters(self) -> None:
+        self._do("end_squatters")
+
+    def change(self, wanted: object) -> None:
+        self._do("change", wanted)
+
+
+class Desk:
+    """A control session, the database it talks to, and the clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+        self.now_s = 1000.0
+        self.story: list[object] = []
+        self.error: Exception | None = None
+        self.is_there = self.is_known = True
+        self.is_planless = False
+        self.sessions: list[Session] = []
+        self.news = SourceNews()
+        self.looks = 0
+        for name in ("require_schema", "apply_schedules", "require_topics"):
+            monkeypatch.setattr(module, name, self._checks(name))
+        monkeypatch.setattr(module, "require_room", self._require_room)
+        monkeypatch.setattr(module, "missing_grant", lambda _conn: "grant is missing")
+        monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(module, "connect", self._connect)
+        monkeypatch.setattr(module, "Member", lambda *_, capacity, **__: Peer(self, capacity))
+        every = {"heartbeat_ms": 2000, "presence_poll_ms": 500, "member_ttl_ms": 10_000}
+        plan = Plan(settings=Settings(**every | settings), dsn="", handlers={}, terms={})
+        self.control = Control(plan)
+        self.control._follower = SimpleNamespace(look=self._look)  # type: ignore[assignment]
+        self.control._cut_off = SimpleNamespace(  # type: ignore[assignment]
+            failed=lambda _error: 0.5, ended=lambda: self.story.append("back"), is_revoked=False
+        )
+
+    def _checks(self, name: str) -> Any:
+        return lambda *_: self.story.append(name)
+
+    def _require_room(self, _conn: object, pairs: object, own: object, **_: object) -> None:
+        self.story.append("require_room")
+        self.pairs, self.own = pairs, own
+
+    def _look(self, _conn: object) -> SourceNews:
+        self.looks += 1
+        news, self.news = self.news, SourceNews()
+        return news
+
+    def _connect(self, *_: object, **__: object) -> Session:
+        if not self.is_there:
+            raise ConnectError("nobody answers")
+        self.sessions.append(Session())
+        return self.sessions[-1]
+
+    def joined(self) -> Control:
+        self.control.join()
+        self.tend()
+        self.control.changed()
+        return self.control
+
+    def tend(self, after_s: float = 0.0) -> tuple[str, list[object]]:
+        """Tend after so long; return what became of it, and what was done."""
+        self.now_s += after_s
+        self.story.clear()
+        return self.control.tend(), self.story[:]
+
+    def lose(self) -> None:
+        """Let the session break at the next beat, which is due, and nobody answer from then on."""
+        self.error, self.is_there = psycopg.OperationalError("gone"), False
+        assert self.tend(BEAT_S) == ("cut", [])
+        self.error = None
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(monkeypatch)
+
+
+def test_it_joins_after_all_that_would_forbid_it(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    control = desk.control
+    assert (control.is_member, control.member_id, control.filenos(), control.heard()) == (
+        False, None, [], [],
+    )  # fmt: skip
+    assert not control.changed()
+    control.join()
+    assert desk.story == [
+        "require_schema", "apply_schedules", "require_topics", "require_room", "join", "sync",
+    ]  # fmt: skip
+    assert (control.is_member, control.filenos()) == (True, [42])
+    assert isinstance(control.member_id, UUID)
+    assert (control.changed(), control.changed()) == (True, False)
+    assert "supervisor: grant is missing" in caplog.messages
+
+
+def test_who_cannot_join_keeps_no_session(desk: Desk) -> None:
+    desk.error = ConnectError("full")
+    with pytest.raises(ConnectError):
+        desk.control.join()
+    assert desk.sessions[0].closed
+    assert not desk.control.is_member
+
+
+def test_it_beats_and_looks_each_when_it_is_due(desk: Desk) -> None:
+    desk.control.join()
+    beat = ["beat", "end_squatters"]
+    assert desk.tend() == ("joined", [*beat, "look"])
+    assert desk.tend(LOOK_S - 0.01) == ("joined", [])
+    assert desk.tend(0.01) == ("joined", ["look"])
+    assert desk.control.due_s == desk.now_s + LOOK_S
+    assert desk.tend(BEAT_S) == ("joined", [*beat, "look"])
+    assert desk.tend(BEAT_S - 0.001) == ("joined", ["look"])
+
+
+def test_when_somebody_is_gone_it_plans_anew(desk: Desk) -> None:
+    control = desk.joined()
+    assert desk.tend(LOOK_S) == ("joined", ["look"])
+    assert not control.changed()
+    desk.is_planless = True
+    assert desk.tend(LOOK_S) == ("joined", ["look", "evict", "sync"])
+    assert control.changed()
+
+
+def test_who_was_evicted_is_lost_and_joins_as_another(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    control = desk.joined()
+    before = control.member_id
+    desk.is_known = False
+    assert desk.tend(BEAT_S) == ("lost", ["beat", "join", "sync", "back"])
+    assert control.member_id not in (None, before)
+    assert control.changed()
+    assert [each for each in caplog.messages if "was evicted" in each]
+    desk.is_known = True
+    assert desk.tend()[0] == "joined", "told once"
+
+
+def test_cut_off_it_comes_back_as_the_same_member(desk: Desk) -> None:
+    control = desk.joined()
+    before = control.member_id
+    desk.lose()
+    assert (control.is_member, control.member_id, control.filenos()) == (False, None, [])
+    assert desk.sessions[0].closed
+    assert control.due_s == desk.now_s + 0.5
+    desk.is_there = True
+    assert desk.tend(0.49) == ("cut", []), "not before it is time"
+    assert desk.tend(0.01) == ("joined", ["reattach", "back"])
+    assert control.member_id == before
+    assert control.changed()
+
+
+def test_a_silence_begins_with_the_last_beat(desk: Desk) -> None:
+    desk.joined()
+    for _ in range(9):
+        assert desk.tend(BEAT_S)[0] == "joined"
+    desk.lose()
+    assert desk.tend(BEAT_S)[0] == "cut"
+
+
+def test_or_with_the_moment_it_joined(desk: Desk) -> None:
+    desk.joined()
+    desk.is_known = False
+    desk.now_s += TTL_S * 2
+    assert desk.tend()[0] == "lost"
+    desk.is_known = True
+    desk.error, desk.is_there = psycopg.OperationalError("gone"), False
+    assert desk.tend(BEAT_S) == ("cut", [])
+    assert desk.tend(BEAT_S) == ("cut", [])
+
+
+def test_evicted_and_cut_off_it_comes_back_as_another(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control = desk.joined()
+    desk.is_known = False
+
+    def fails(*_: object, **__: object) -> None:
+        desk.story.append("fails")
+        raise psycopg.OperationalError("gone")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(module, "Member", fails)
+        assert desk.tend(BEAT_S) == ("lost", ["beat", "fails"])
+    assert not control.is_member
+    assert desk.tend(1) == ("lost", ["join", "sync", "back"])
+
+
+def test_while_nobody_answers_it_tries_again_and_again(desk: Desk) -> None:
+    control = desk.joined()
+    desk.lose()
+    for _ in range(3):
+        assert desk.tend(0.5) == ("cut", [])
+        assert control.due_s == desk.now_s + 0.5
+
+
+def test_cut_off_for_longer_than_the_ttl_its_workers_are_lost_once(desk: Desk) -> None:
+    desk.joined()
+    desk.lose()
+    desk.now_s += TTL_S - BEAT_S
+    assert desk.tend()[0] == "cut"
+    assert desk.tend(0.005)[0] == "lost"
+    assert desk.tend(60)[0] == "cut"
+    desk.is_there, desk.is_known = True, False
+    assert desk.tend(1) == ("lost", ["reattach", "join", "sync", "back"])
+
+
+def test_back_it_counts_its_silence_from_anew(desk: Desk) -> None:
+    desk.joined()
+    desk.lose()
+    desk.is_there = True
+    assert desk.tend(TTL_S / 2)[0] == "joined"
+    desk.lose()
+    assert desk.tend(TTL_S / 2)[0] == "cut"
+
+
+def test_an_attempt_to_come_back_that_fails_keeps_no_session(desk: Desk) -> None:
+    desk.joined()
+    desk.lose()
+    desk.is_there, desk.error = True, psycopg.errors.LockNotAvailable("busy")
+    assert desk.tend(1)[0] == "cut"
+    assert all(each.closed for each in desk.sessions)
+    assert len(desk.sessions) == 2
+    assert desk.control.due_s == desk.now_s + 0.5, "nor does it try again at once"
+
+
+REVOKED = psycopg.errors.InsufficientPrivilege("no")
+
+
+@pytest.mark.parametrize(
+    ("error", "exits", "passes"),
+    [
+        (psycopg.errors.SerializationFailure("busy"), False, True),
+        (psycopg.errors.UndefinedTable("gone"), False, False),
+        (REVOKED, False, True),
+        (REVOKED, True, False),
+    ],
+)
+def test_what_passes_costs_the_session_and_the_rest_ends_it(
+    monkeypatch: pytest.MonkeyPatch, error: psycopg.Error, exits: bool, passes: bool
+) -> None:
+    desk = Desk(monkeypatch, exit_on_revoked=exits)
+    desk.joined()
+    desk.error = error
+    if passes:
+        assert desk.tend(BEAT_S)[0] == "cut"
+        assert desk.sessions[0].closed
+        return
+    with pytest.raises(type(error)):
+        desk.tend(BEAT_S)
+
+
+@pytest.mark.parametrize("how", ["broken", "closed"])
+def test_whatever_comes_of_a_broken_session_passes(desk: Desk, how: str) -> None:
+    control = desk.joined()
+    desk.error = psycopg.errors.UndefinedTable("nonsense")
+    setattr(desk.sessions[0], how, True)
+    assert desk.tend(BEAT_S)[0] == "cut"
+    control.note_error(psycopg.errors.UndefinedTable("nonsense"))  # there is none
+
+
+def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
+    control = desk.joined()
+    desk.story.clear()
+    control.drain()
+    assert desk.story == ["drain"]
+    assert desk.tend() == ("joined", ["beat", "end_squatters"]), "its peers are to know"
+    desk.lose()
+    desk.is_there = True
+    assert desk.tend(1)[1] == ["reattach", "drain", "back"]
+    desk.is_known = False
+    assert desk.tend(BEAT_S)[1] == ["beat", "join", "drain", "sync", "back"]
+
+
+def test_asked_to_drain_while_it_is_cut_off_it_does_so_when_it_is_back(desk: Desk) -> None:
+    control = desk.joined()
+    desk.lose()
+    control.drain()
+    desk.is_there = True
+    assert desk.tend(1)[1] == ["reattach", "drain", "back"]
+
+
+def test_a_session_that_breaks_as_it_drains_is_given_up(desk: Desk) -> None:
+    control = desk.joined()
+    desk.error = psycopg.OperationalError("gone")
+    control.drain()
+    assert not control.is_member
+
+
+@pytest.mark.parametrize(
+    "case",  # is there, its name, partitions are asked for -> is made, or checked
+    [
+        (True, "t", True, True),  # another number of partitions is refused there
+        (True, "t", False, False),
+        (True, TOPIC, True, False),
+        (False, "t", False, True),
+        (False, TOPIC, False, True),
+    ],
+)
+def test_a_topic_is_made_or_checked_or_taken_as_it_is(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    case: tuple[bool, str, bool, bool],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    is_there, name, asks_partitions, made = case
+    caplog.set_level(logging.INFO, "gapless")
+    found = SimpleNamespace(name=name)
+    monkeypatch.setattr(module, "find_topic", lambda *_: found if is_there else None)
+    monkeypatch.setattr(module, "create_topic", lambda *_, **__: ("made", True))
+    desk.control._plan = replace(desk.control._plan, asks_partitions=asks_partitions)
+    conn: Any = None
+    assert desk.control._topic(conn, name) == ("made" if made else found)
+    assert len(caplog.messages) == int(made)
+
+
+def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gapless")
+    desk.control.join()
+    assert caplog.messages[-1].startswith("supervisor: joined no group yet as ")
+    any_handler: Any = None
+    for group, mode in (("g", "ordered"), ("q", "queue")):
+        terms: Any = SimpleNamespace(mode=mode, workers=3, topic="t")
+        desk.control._plan.terms[group, "t"] = terms
+        desk.control._plan.handlers[group, "t"] = any_handler
+    monkeypatch.setattr(desk.control, "_wanted", lambda _conn: [])
+    desk.control.join()
+    assert desk.pairs == [("g", "t")]
+    assert desk.own == Own(2, 3)
+    assert caplog.messages[-1].startswith("supervisor: joined g/t, q/t as ")
+
+
+def test_what_is_measured_takes_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(monkeypatch, metrics="127.0.0.1:0")
+    desk.control.join()
+    assert desk.own == Own(3, 0)
+
+
+def test_handlers_are_looked_for_before_it_joins(desk: Desk) -> None:
+    desk.control.join()
+    assert desk.looks == 2
+    desk.tend()
+    assert desk.looks == 3
+
+
+def test_it_follows_handlers_that_come_and_go_unless_it_drains(desk: Desk) -> None:
+    control = desk.joined()
+    desk.news = SourceNews(came={("g", "t")}, replaced={("h", "t")})
+    assert desk.tend(BEAT_S)[1] == ["beat", "end_squatters", ("change", []), "look"]
+    assert control.changed()
+    assert (control.replaced(), control.replaced()) == ({("h", "t")}, set())
+    control.drain()
+    desk.news = SourceNews(came={("g", "t")})
+    assert ("change", []) not in desk.tend(BEAT_S)[1]
+
+
+def test_it_says_goodbye_if_it_can(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    control = desk.joined()
+    desk.story.clear()
+    control.leave()
+    assert desk.story == ["leave"]
+    assert desk.sessions[0].closed
+    assert not control.is_member
+    control.leave()
+    assert desk.story == ["leave"], "said once"
+    control.join()
+    desk.error = psycopg.OperationalError("gone")
+    control.leave()
+    assert desk.sessions[1].closed
+    assert [each for each in caplog.messages if "goodbye" in each]
+
+
+def test_deaths_are_told_when_there_are_any_and_a_session(desk: Desk) -> None:
+    told: list[object] = []
+    pools: Any = SimpleNamespace(deaths=["one"], note_deaths=told.append)
+    desk.control.note_deaths(pools)
+    assert told == []
+    desk.joined().note_deaths(pools)
+    assert told == [desk.sessions[0]]
+    pools.deaths = []
+    desk.control.note_deaths(pools)
+    assert len(told) == 1

@@ -1,0 +1,540 @@
+"""What the sequencer does turn by turn: when it sequences, rests, dozes, sleeps, and makes chunks.
+
+With a clock that stands still and a database that answers as a test wants.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import psycopg
+import pytest
+
+from gapless.errors import UsageError
+from gapless.worker import sequencer as module
+from gapless.worker.board import Board
+from gapless.worker.sequencer import _Candidate, _Turn
+from gapless.worker.spec import ExitCode
+
+PIPE = 77
+SLOT = 1
+
+
+class World:
+    """The clock, the database and what was done there; `found` is what the next runs find."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 1000.0
+        self.story: list[object] = []
+        self.found: list[int | Exception] = []
+        self.run_s = 0.0  # of one run
+        self.may_sleep = False
+        self.is_woken = False
+        self.chunks: list[int | Exception] = []
+        self.strays = 0
+        self.is_later_due = False
+        self.later: list[int] = []
+        self.board = Board(2)
+        self.board.clear(SLOT)
+        for name in (
+            "sequence", "try_sleep", "wake_up", "heard", "wait", "readable", "create_chunks",
+            "count_unrouted",
+        ):  # fmt: skip
+            monkeypatch.setattr(module, name, getattr(self, name))
+        monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(module, "has_to_poll", lambda _conn: False)
+        monkeypatch.setattr(module, "Promoter", lambda: self)
+
+    def turn(self, pause_s: float = 0.0, wait_period_s: float = 0.4) -> _Turn:
+        spec: Any = SimpleNamespace(slot=SLOT, pause_s=pause_s, wait_period_s=wait_period_s)
+        pipe: Any = SimpleNamespace(fileno=lambda: PIPE)
+        conn: Any = "conn"
+        return _Turn(conn, spec, pipe, self.board)
+
+    def told(self) -> list[object]:
+        told, self.story = self.story, []
+        return told
+
+    def _work(self) -> bool:
+        return self.board.work_ms(SLOT) > 0
+
+    def sequence(self, _conn: object) -> int:
+        assert self._work(), "a run that hangs is killed: the board says that it works"
+        self.story.append("sequence")
+        self.now_s += self.run_s
+        found = self.found.pop(0) if self.found else 0
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def try_sleep(self, _conn: object) -> bool:
+        self.story.append("try_sleep")
+        return self.may_sleep
+
+    def wake_up(self, _conn: object) -> None:
+        self.story.append("wake_up")
+
+    def heard(self, _conn: object) -> None:
+        self.story.append("heard")
+
+    def wait(self, _conn: object, timeout_s: float, *others: int) -> bool:
+        assert others == (PIPE,)
+        assert not self._work()
+        self.story.append(("wait", timeout_s))
+        return self.is_woken
+
+    def readable(self, timeout_s: float, *fds: int) -> None:
+        assert fds == (PIPE,)
+        assert not self._work(), "at rest"
+        self.story.append(round(timeout_s, 6))
+
+    def create_chunks(self, _conn: object) -> int:
+        assert self._work()
+        self.story.append("chunks")
+        made = self.chunks.pop(0) if self.chunks else 0
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    def count_unrouted(self, _conn: object) -> int:
+        return self.strays
+
+    # -- events for later -------------------------------------------------------------------------
+
+    def is_due(self) -> bool:
+        return self.is_later_due
+
+    def promote(self, _conn: object) -> int:
+        self.story.append("promote")
+        return self.later.pop(0) if self.later else 0
+
+    def rest_s(self, seconds: float) -> float:
+        return seconds
+
+    def wait_s(self, seconds: float) -> float:
+        return seconds
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("events", "run_s", "rest_s"),
+    [
+        (1, 0.001, 0.001), (1, 0.1, 0.004), (6, 0.003, 0.003), (7, 0.001, 0.003), (7, 0.1, 0.004),
+        (50, 0.1, 0.004), (51, 0.001, 0.008), (51, 0.1, 0.02), (10_000, 0.002, 0.016),
+    ],
+)  # fmt: skip
+def test_the_more_events_it_found_and_the_longer_that_took_the_longer_it_rests(
+    world: World, events: int, run_s: float, rest_s: float
+) -> None:
+    world.found, world.run_s = [events], run_s
+    world.turn().take()
+    assert world.told() == ["chunks", "sequence", rest_s]
+    assert world.board.completed(SLOT) == 1
+
+
+def test_it_rests_as_long_as_it_is_told_to_at_least(world: World) -> None:
+    world.found, world.run_s = [1], 0.001
+    world.turn(pause_s=0.3).take()
+    assert world.told()[-1] == 0.3
+
+
+def test_beside_a_publisher_that_believes_it_awake_it_dozes_ever_longer(world: World) -> None:
+    turn = world.turn()
+    turn.take()
+    assert world.told() == ["chunks", "sequence", "try_sleep", 0.0005]
+    for doze_s in (0.001, 0.002, 0.004, 0.005, 0.005):
+        turn.take()
+        assert world.told() == ["sequence", "try_sleep", doze_s]
+    assert world.board.completed(SLOT) == 0
+    world.found = [3]
+    turn.take()
+    assert world.told()[0] == "sequence"
+    turn.take()
+    assert world.told()[-1] == 0.0005, "from anew"
+    turn.take()
+    world.may_sleep = True
+    turn.take()
+    world.told()
+    world.may_sleep = False
+    turn.take()
+    assert world.told()[-1] == 0.0005, "after a sleep as well"
+
+
+def test_before_it_sleeps_it_looks_once_more_and_afterwards_it_is_awake(world: World) -> None:
+    world.may_sleep = True
+    turn = world.turn()
+    turn.take()
+    asleep = ["heard", "sequence", "promote", ("wait", 0.4), "wake_up"]
+    assert world.told() == ["chunks", "sequence", "try_sleep", *asleep]
+    world.found, world.run_s = [0, 5], 0.002
+    turn.take()
+    assert world.told() == [
+        "sequence", "try_sleep", "heard", "sequence", "promote", "wake_up", 0.002,
+    ], "what came just before is not waited for"  # fmt: skip
+    assert world.board.completed(SLOT) == 1
+
+
+def test_woken_it_sequences_before_anything_else(world: World) -> None:
+    world.may_sleep = world.is_woken = True
+    world.found, world.run_s = [0, 0, 9], 0.001
+    turn = world.turn()
+    turn.take()
+    assert world.told()[-4:] == ["sequence", "promote", "wake_up", 0.003], "a run of 1 ms, not 3"
+    assert world.board.completed(SLOT) == 1
+
+
+def test_who_cannot_sequence_in_its_sleep_is_awake_afterwards(world: World) -> None:
+    world.may_sleep = True
+    world.found = [0, psycopg.OperationalError("gone")]
+    with pytest.raises(psycopg.OperationalError):
+        world.turn().take()
+    assert world.told()[-1] == "wake_up"
+    assert world.board.work_ms(SLOT) == 0
+    assert world.board.silence_ms(SLOT) > 0
+
+
+@pytest.mark.parametrize(("wait_period_s", "sleep_s"), [(0.4, 0.4), (1.0, 1.0), (60.0, 1.0)])
+def test_it_sleeps_as_long_as_it_is_told_to_and_a_second_at_most(
+    world: World, wait_period_s: float, sleep_s: float
+) -> None:
+    world.may_sleep = True
+    world.turn(wait_period_s=wait_period_s).take()
+    assert ("wait", sleep_s) in world.told()
+
+
+def test_where_nobody_notifies_it_looks_often(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "has_to_poll", lambda _conn: True)
+    world.may_sleep = True
+    world.turn().take()
+    assert ("wait", module.POLL_S) in world.told()
+
+
+def test_what_is_due_later_comes_after_what_waited(world: World) -> None:
+    world.is_later_due = True
+    world.found, world.later, world.run_s = [4, 3], [1], 0.001
+    world.turn().take()
+    assert world.told() == ["chunks", "sequence", "promote", "sequence", 0.004]
+    world.found, world.later = [4], [0]
+    world.turn().take()
+    assert world.told()[1:3] == ["sequence", "promote"]
+
+
+def test_chunks_are_made_now_and_then_and_after_many_events(world: World) -> None:
+    turn = world.turn()
+
+    def makes_chunks() -> bool:
+        turn.take()
+        return "chunks" in world.told()
+
+    assert makes_chunks()
+    world.now_s += module.CHUNKS_EVERY_S - 0.01
+    assert not makes_chunks()
+    world.now_s += 0.01
+    assert makes_chunks()
+    world.found = [module.CHUNKS_EVERY_EVENTS - 1, 1]
+    assert [makes_chunks() for _ in range(4)] == [False, False, True, False]
+
+
+def test_in_anybodys_way_it_makes_chunks_a_second_later(world: World) -> None:
+    turn = world.turn()
+    world.chunks = [psycopg.errors.LockNotAvailable("somebody reads")]
+    turn.take()
+    assert world.told()[:2] == ["chunks", "sequence"], "offsets do not wait for it"
+    world.now_s += 0.9
+    turn.take()
+    assert "chunks" not in world.told()
+    world.now_s += 0.1
+    turn.take()
+    assert "chunks" in world.told()
+
+
+def test_chunks_that_cannot_be_made_end_it(world: World) -> None:
+    world.chunks = [psycopg.errors.UndefinedTable("gone")]
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        world.turn().take()
+    assert world.board.work_ms(SLOT) == 0
+
+
+def test_events_without_a_topic_are_told_of_when_they_are_more(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = world.turn()
+    told = []
+    for strays in (0, 2, 2, 1, 2, 3):
+        world.strays = strays
+        caplog.clear()
+        turn.take()
+        told.append(len([each for each in caplog.records if "nobody made" in each.message]))
+        world.now_s += module.CHUNKS_EVERY_S
+    assert told == [0, 1, 0, 0, 1, 1]
+
+
+def test_chunks_that_were_made_are_told_of(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gapless")
+    turn = world.turn()
+    world.chunks = [0, 2]
+    turn.take()
+    assert caplog.messages == []
+    world.now_s += module.CHUNKS_EVERY_S
+    turn.take()
+    assert caplog.messages == ["sequencer: made 2 chunks"]
+
+
+def test_a_single_event_without_a_topic_is_told_of(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.strays = 1
+    world.turn().take()
+    assert len(caplog.messages) == 1
+
+
+def test_events_are_counted_from_the_start(world: World) -> None:
+    turn = world.turn()
+    turn.take()
+    world.told()
+    world.found = [module.CHUNKS_EVERY_EVENTS]
+    turn.take()
+    turn.take()
+    assert "chunks" in world.told()
+
+
+class Standing:
+    """The active sequencer, as a candidate sees it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 1000.0
+        self.run: int | None = None
+        self.looks = self.sequenced = 0
+        self.broken: list[int] = []
+        self.may_break = self.does_break = True
+        monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(module, "stands_still", self._stands_still)
+        monkeypatch.setattr(module, "break_role", self._break_role)
+        monkeypatch.setattr(module, "missing_grant", lambda _conn: "a grant is missing")
+        monkeypatch.setattr(module, "sequence", self._sequence)
+
+    def _stands_still(self, _conn: object) -> int | None:
+        self.looks += 1
+        return self.run
+
+    def _break_role(self, _conn: object, run: int) -> bool:
+        if not self.may_break:
+            raise psycopg.errors.InsufficientPrivilege("no")
+        self.broken.append(run)
+        return self.does_break
+
+    def _sequence(self, _conn: object) -> int:
+        self.sequenced += 1
+        return 0
+
+    def watch(self, candidate: _Candidate, seconds: float) -> None:
+        """Let it look, every 0.25 s as its loop does."""
+        for _ in range(int(seconds * 4)):
+            candidate.look()
+            self.now_s += 0.25
+
+
+@pytest.fixture
+def standing(monkeypatch: pytest.MonkeyPatch) -> Standing:
+    return Standing(monkeypatch)
+
+
+@pytest.fixture
+def candidate() -> _Candidate:
+    conn: Any = "conn"
+    return _Candidate(conn)
+
+
+def test_one_that_does_nothing_is_ended_and_then_given_time(
+    standing: Standing, candidate: _Candidate, caplog: pytest.LogCaptureFixture
+) -> None:
+    standing.run = 7
+    standing.watch(candidate, 2.0)
+    assert standing.looks == 4, "every half second"
+    assert standing.broken == []
+    standing.watch(candidate, 0.25)
+    assert standing.broken == [7]
+    assert len(caplog.messages) == 1
+    standing.watch(candidate, 2.0)
+    assert standing.broken == [7], "from anew"
+    standing.watch(candidate, 0.75)
+    assert standing.broken == [7, 7]
+
+
+def test_so_long_and_no_shorter(standing: Standing, candidate: _Candidate) -> None:
+    standing.run = 7
+    candidate.look()
+    standing.now_s += module.STANDSTILL_S_MAX
+    candidate.look()
+    assert standing.broken == []
+    standing.now_s += module.LOOK_EVERY_S
+    candidate.look()
+    assert standing.broken == [7]
+
+
+def test_one_that_gets_on_or_has_nothing_to_do_is_left_alone(
+    standing: Standing, candidate: _Candidate
+) -> None:
+    for run in (1, 2, 3):
+        standing.run = run
+        standing.watch(candidate, 2.0)
+    for _ in range(3):
+        standing.run = 4
+        standing.watch(candidate, 1.5)
+        standing.run = None
+        standing.watch(candidate, 3.0)
+    assert standing.broken == []
+
+
+def test_what_was_ended_by_itself_is_not_told_of(
+    standing: Standing, candidate: _Candidate, caplog: pytest.LogCaptureFixture
+) -> None:
+    standing.run, standing.does_break = 7, False
+    standing.watch(candidate, 3.0)
+    assert standing.broken == [7]
+    assert caplog.messages == []
+
+
+def test_one_that_may_not_be_ended_is_stood_in_for(
+    standing: Standing, candidate: _Candidate, caplog: pytest.LogCaptureFixture
+) -> None:
+    standing.run, standing.may_break = 7, False
+    standing.watch(candidate, 3.0)
+    assert standing.sequenced == 1
+    assert caplog.messages == ["sequencer: the active one does nothing: a grant is missing"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, ExitCode.DRAINED),
+        (psycopg.OperationalError("gone"), ExitCode.CONNECTION_LOST),
+        (UsageError("no"), ExitCode.CONNECTION_LOST),
+        (psycopg.errors.UndefinedTable("gone"), ExitCode.CRASHED),
+        (ZeroDivisionError(), ExitCode.CRASHED),
+    ],
+)
+def test_it_leaves_with_what_ended_it(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception | None,
+    code: ExitCode,
+) -> None:
+    class LeftError(BaseException):
+        pass
+
+    def run(*_: object) -> ExitCode:
+        if error is not None:
+            raise error
+        return ExitCode.DRAINED
+
+    def leave(with_: ExitCode) -> NoReturn:
+        raise LeftError(with_)
+
+    settled: list[object] = []
+    monkeypatch.setattr(module, "settle", lambda *said: settled.append(said))
+    monkeypatch.setattr(module, "_run", run)
+    monkeypatch.setattr(module, "leave", leave)
+    nothing: Any = "nothing"
+    with pytest.raises(LeftError) as left:
+        module.run_sequencer(nothing, nothing, nothing)
+    assert left.value.args == (code,)
+    assert settled == [("nothing", "sequencer")]
+    in_full = [each for each in caplog.records if each.exc_info and each.levelname == "ERROR"]
+    assert bool(in_full) == isinstance(error, ZeroDivisionError), "else one line for people"
+
+
+class Life:
+    """From the first connection to the last word; `ends` is what ends it, after so many turns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, ends: str, turns: int, roles: int) -> None:
+        self.story: list[object] = []
+        self.ends, self.turns, self.roles = ends, turns, roles
+        monkeypatch.setattr(module, "connect", lambda *_, **__: "conn")
+        monkeypatch.setattr(module, "listen", lambda _conn, name: self.story.append(name))
+        monkeypatch.setattr(module, "try_role", self._try_role)
+        monkeypatch.setattr(module, "wait", lambda _conn, *said: self._turned(("wait", *said)))
+        monkeypatch.setattr(module, "is_orphan", lambda _spec: self._is_over("orphan"))
+        monkeypatch.setattr(module, "give_role", lambda _conn: self.story.append("give_role"))
+        monkeypatch.setattr(_Candidate, "look", lambda _: self.story.append("look"))
+        for name in ("Housekeeper", "Compactor"):
+            monkeypatch.setattr(module, name, lambda _spec: nullcontext())
+        turn = SimpleNamespace(take=lambda: self._turned("take"))
+        monkeypatch.setattr(module, "_Turn", lambda *_: turn)
+
+    def _try_role(self, _conn: object) -> bool:
+        self.story.append("try_role")
+        self.roles -= 1
+        return self.roles < 0
+
+    def _turned(self, what: object) -> None:
+        self.story.append(what)
+        self.turns -= 1
+        assert self.turns > -5, "it does not end"
+
+    def _is_over(self, why: str) -> bool:
+        return self.turns <= 0 and why == self.ends
+
+    def run(self) -> list[object]:
+        spec: Any = SimpleNamespace(slot=SLOT, dsn="", connect_timeout_s=1)
+        pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
+        board = Board(2)
+        assert module._run(spec, pipe, board) == ExitCode.DRAINED
+        self.story.append("alive" if board.silence_ms(SLOT) else "silent")
+        return self.story
+
+
+ENDS = pytest.mark.parametrize("ends", ["told", "orphan"])
+
+
+@ENDS
+def test_a_candidate_looks_and_waits_until_it_is_to_end(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    a_try = ["try_role", ("wait", module.ROLE_POLL_S, PIPE)]
+    assert Life(monkeypatch, ends, 3, roles=9).run() == [
+        module.ROLE_CHANNEL, *a_try, "look", *a_try, "look", *a_try, "alive",
+    ]  # fmt: skip
+
+
+@ENDS
+def test_the_active_one_takes_turns_until_it_is_to_end_and_gives_its_role_back(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    assert Life(monkeypatch, ends, 2, roles=0).run() == [
+        module.ROLE_CHANNEL, "try_role", module.WAKE_CHANNEL, "take", "take", "give_role", "silent",
+    ]  # fmt: skip
+
+
+def test_it_measures_how_long_runs_take_that_found_something(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took: list[object] = []
+    meter = SimpleNamespace(took=lambda what, took_s: took.append((what, round(took_s, 6))))
+    monkeypatch.setattr(module, "current", lambda: meter)
+    world.run_s, world.found = 0.25, [0, 3]
+    turn = world.turn()
+    turn.take()
+    assert took == []
+    turn.take()
+    assert took == [("sequence", 0.25)]
+
+
+def test_a_machine_that_has_just_started_is_no_reason_to_wait(
+    world: World, standing: Standing, candidate: _Candidate
+) -> None:
+    """Its clock says less than a second."""
+    standing.now_s = 0.5
+    candidate.look()
+    assert standing.looks == 1
+    world.turn()._chunks()
+    assert world.told() == ["chunks"]

@@ -1,0 +1,452 @@
+"""What a supervisor's loop does with signals, leases and notifications, turn by turn.
+
+With a control session and children that only write down what they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from gapless.errors import ConnectError
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+from gapless.settings import Settings
+from gapless.worker import supervisor as module
+from gapless.worker.plan import Plan
+from gapless.worker.reconcile import Running
+from gapless.worker.supervisor import MANY_PARTITIONS, Supervisor
+
+ME, PEER = UUID(int=1), UUID(int=2)
+
+
+def lease(number: int, target: UUID | None = ME, owner: UUID | None = ME) -> Lease:
+    return Lease(
+        group_id="g", topic="t", topic_id=1, partition_id=number, lease_no=100 + number, group_no=1,
+        target=target, owner=owner,
+    )  # fmt: skip
+
+
+def place(number: int) -> Partition:
+    return lease(number).partition
+
+
+class Told:
+    """Writes down in a story by which names it is called, and with what."""
+
+    def __init__(self, prefix: str, story: list[object], **has: Any) -> None:
+        self._prefix, self._story = prefix, story
+        self.__dict__.update(has)
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*said: object, **more: object) -> None:
+            self._story.append((f"{self._prefix}.{name}", *said, *more.values()))
+
+        return call
+
+
+class Bell:
+    """Signals: says how many requests to stop came."""
+
+    def __init__(self, take: Callable[[], int]) -> None:
+        self.take = take
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+    def filenos(self) -> list[int]:
+        return [1]
+
+    def private_fds(self) -> list[int]:
+        return [2]
+
+
+class Desk:
+    """A supervisor and all that it talks to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+        self.now_s = 1000.0
+        self.story: list[object] = []
+        self.stops = 0
+        self.payloads: list[list[str]] = []
+        self.leases: list[Lease] = []
+        self.served: dict[Partition, Running] = {}
+        self.has_peers = True
+        self.changed = self.has_ended = False
+        self.replaced: set[tuple[str, str]] = set()
+        self.waits: list[float] = []
+        key = ("g", "t")
+        plan = Plan(
+            settings=Settings(**settings), dsn="", handlers={key: _ANY}, terms={key: _TERMS}
+        )
+        monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(module, "readable", lambda s, *_: self.waits.append(round(s, 6)))
+        monkeypatch.setattr(module, "SignalQueue", lambda: Bell(self._take))
+        monkeypatch.setattr(
+            module, "ServiceManager", lambda: Told("manager", self.outside, filenos=lambda: [4])
+        )
+        self.outside: list[object] = []  # what is told to those who look on
+        observer = Told("observer", self.outside, filenos=lambda: [3])
+        self.it = Supervisor(plan, observer)
+        self.member = Told(
+            "member", self.story, member_id=ME, leases=self._leases,
+            has_peers=lambda: self.has_peers,
+        )  # fmt: skip
+        self.control = Told(
+            "control", self.story, member=self.member, is_member=True, member_id=ME,
+            due_s=self.now_s + 60, tend=lambda: "joined", filenos=list, heard=self._heard,
+            changed=lambda: self._once("changed"), replaced=lambda: self.replaced,
+        )  # fmt: skip
+        self.pools = Told(
+            "pools", self.story, deaths=[], children=[Told("queue worker", self.story)]
+        )
+        self.children = Told(
+            "children", self.story, pools=self.pools, running=lambda: self.served,
+            has_ended=lambda: self._once("has_ended"), next_restart_s=lambda: None, filenos=list,
+            is_empty=lambda: not self.served, is_killed=lambda: False, descriptors=list,
+        )  # fmt: skip
+        self.it._control, self.it._children = self.control, self.children  # type: ignore[assignment]
+        self.it._exporter = Told("exporter", self.outside, filenos=lambda: [5])  # type: ignore[assignment]
+
+    def _leases(self) -> list[Lease]:
+        self.story.append("leases")
+        return self.leases
+
+    def _heard(self) -> list[str]:
+        return self.payloads.pop(0) if self.payloads else []
+
+    def _take(self) -> int:
+        stops, self.stops = self.stops, 0
+        return stops
+
+    def _once(self, name: str) -> bool:
+        value = bool(getattr(self, name))
+        setattr(self, name, False)
+        return value
+
+    def turn(self) -> list[object]:
+        """Take a turn; return what was asked for, but for what every turn asks."""
+        self.story.clear()
+        self.it._turn()
+        usual = {"children.watch", "control.note_deaths", "pools.keep", "children.keep_sequencer"}
+        return [each for each in self.story if not (isinstance(each, tuple) and each[0] in usual)]
+
+    def asked(self, name: str) -> bool:
+        return any(isinstance(each, tuple) and each[0] == name for each in self.story)
+
+
+_ANY: Any = None
+_TERMS: Any = SimpleNamespace(mode="ordered", topic="t")
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(monkeypatch)
+
+
+def test_it_has_workers_for_what_is_to_be_its_own_and_gives_up_what_nobody_serves(
+    desk: Desk,
+) -> None:
+    desk.leases = [lease(0), lease(1, owner=PEER), lease(2, owner=ME)]
+    desk.served = {place(2): Running(partition=place(2))}
+    assert desk.turn() == [
+        "leases",
+        ("member.disown", place(0)),
+        ("children.start", lease(0), ME, _ANY, _TERMS),
+        ("children.start", lease(1, owner=PEER), ME, _ANY, _TERMS),
+    ]
+    assert desk.asked("children.watch")
+    assert desk.asked("control.note_deaths")
+    assert desk.asked("pools.keep")
+    assert desk.asked("children.keep_sequencer")
+
+
+@pytest.mark.parametrize("why", ["changed", "has_ended", "heard"])
+def test_it_looks_at_its_leases_when_they_may_have_changed(desk: Desk, why: str) -> None:
+    assert desk.turn() == ["leases"]
+    assert desk.turn() == []
+    if why == "heard":
+        desk.payloads = [["plan"]]
+    else:
+        setattr(desk, why, True)
+    assert desk.turn() == ["leases"]
+    assert desk.turn() == []
+
+
+def test_what_is_heard_with_the_answers_is_not_waited_for(desk: Desk) -> None:
+    desk.turn()
+    desk.payloads = [[], ["plan"]]
+    assert desk.turn() == []
+    desk.waits.clear()
+    assert desk.turn() == ["leases"]
+    assert desk.waits == [0]
+
+
+@pytest.mark.parametrize(
+    ("payload", "drains"),
+    [
+        ("ready 100", True),
+        ("ready 101", False),
+        ("steady 100", False),
+        ("ready -100", False),
+        ("ready " + "0" * 16 + "100", False),  # as long as none is
+        ("ready " + "0" * 15 + "100", True),
+        ("ready", False),
+    ],
+)
+def test_a_partition_is_handed_over_when_its_next_worker_is_ready(
+    desk: Desk, payload: str, drains: bool
+) -> None:
+    desk.leases = [lease(0, target=PEER)]
+    desk.served = {place(0): Running(partition=place(0))}
+    assert desk.turn() == ["leases"]
+    desk.payloads = [[payload]]
+    desk.turn()
+    assert desk.asked("children.drain") == drains
+
+
+def test_what_was_ready_for_an_older_plan_is_forgotten(desk: Desk) -> None:
+    desk.served = {place(0): Running(partition=place(0))}
+    desk.leases, desk.payloads = [lease(0)], [["ready 100"]]
+    assert desk.turn() == ["leases"]
+    desk.leases, desk.changed = [lease(0, target=PEER)], True
+    assert desk.turn() == ["leases"]
+
+
+def test_the_first_request_to_stop_drains_and_the_second_kills(desk: Desk) -> None:
+    desk.leases = [lease(0, target=PEER)]
+    desk.served = {place(0): Running(partition=place(0))}
+    desk.turn()
+    desk.stops = 1
+    assert desk.turn() == [
+        ("children.drain_sequencer",), ("queue worker.drain",), ("control.drain",), "leases",
+    ]  # fmt: skip
+    assert not desk.asked("children.keep_sequencer")
+    assert not desk.asked("pools.keep")
+    assert desk.turn() == [], "drains are told once"
+    desk.stops = 1
+    assert desk.turn() == [("children.kill_all",)]
+
+
+def test_two_requests_at_once_kill(desk: Desk) -> None:
+    desk.stops = 2
+    assert ("children.kill_all",) in desk.turn()
+
+
+def test_who_has_not_drained_in_time_is_killed(desk: Desk) -> None:
+    desk.turn()
+    desk.stops = 1
+    desk.turn()
+    desk.now_s += desk.it._settings.drain_timeout_ms / 1000
+    desk.turn()
+    assert not desk.asked("children.kill_all")
+    desk.now_s += 0.01
+    desk.turn()
+    assert desk.asked("children.kill_all")
+    desk.children.is_killed = lambda: True
+    desk.turn()
+    assert not desk.asked("children.kill_all"), "once"
+
+
+def test_leaving_it_gives_successors_time_unless_there_are_none(desk: Desk) -> None:
+    desk.leases = [lease(0, target=PEER)]
+    desk.served = {place(0): Running(partition=place(0))}
+    desk.stops = 1
+    desk.turn()
+    assert not desk.asked("children.drain")
+    desk.now_s += module.SUCCESSOR_WAIT_S
+    desk.turn()
+    assert not desk.asked("children.drain")
+    desk.has_peers = False
+    desk.turn()
+    assert desk.asked("children.drain")
+    desk.has_peers = True
+    desk.now_s += 0.01
+    desk.turn()
+    assert desk.asked("children.drain"), "the time is over"
+
+
+def test_leaving_it_starts_nobody(desk: Desk) -> None:
+    desk.stops = 1
+    desk.leases = [lease(0, owner=PEER)]
+    desk.turn()
+    assert not desk.asked("children.start")
+
+
+def test_who_may_be_taken_for_dead_ends_all(desk: Desk) -> None:
+    desk.control.tend, desk.control.is_member = (lambda: "lost"), False
+    assert desk.turn() == [("children.kill_all",)]
+
+
+def test_cut_off_it_leaves_its_workers_alone_unless_it_is_to_stop(desk: Desk) -> None:
+    desk.control.tend, desk.control.is_member = (lambda: "cut"), False
+    assert desk.turn() == []
+    desk.stops = 1
+    desk.turn()
+    assert desk.asked("children.drain_all")
+
+
+def test_trouble_with_the_database_is_the_control_sessions(desk: Desk) -> None:
+    error = psycopg.OperationalError("gone")
+
+    def leases() -> list[Lease]:
+        raise error
+
+    desk.member.leases = leases
+    assert desk.turn() == [("control.note_error", error)]
+    desk.member.leases = desk._leases
+    assert desk.turn() == ["leases"], "what was to be looked at still is"
+
+
+def test_a_server_that_is_gone_is_no_end_either(desk: Desk) -> None:
+    error = ConnectError("gone")
+
+    def replaced() -> set[tuple[str, str]]:
+        raise error
+
+    desk.control.replaced = replaced
+    assert desk.turn() == ["leases", ("control.note_error", error)]
+
+
+def test_at_each_turn_those_who_look_on_are_told(desk: Desk) -> None:
+    desk.turn()
+    told = [("observer.tick",), ("exporter.turn", ME, False), ("manager.turn", ME, False)]
+    assert desk.outside == told
+    desk.outside.clear()
+    desk.it._rest(0.0)
+    assert desk.outside == told
+    desk.stops = 1
+    desk.turn()
+    assert desk.outside[-2:] == [("exporter.turn", ME, True), ("manager.turn", ME, True)]
+
+
+def test_a_child_keeps_no_descriptor_of_its_supervisor(desk: Desk) -> None:
+    desk.control.filenos, desk.children.descriptors = (lambda: [6]), lambda: [7]
+    assert desk.it._private_fds() == [1, 2, 6, 4, 3, 5]
+    assert desk.it._fds_of_others() == [1, 2, 6, 4, 3, 7]
+
+
+def test_with_another_handler_come_other_workers(desk: Desk) -> None:
+    other = replace(place(1), topic="other", topic_id=2)
+    desk.served = {each: Running(partition=each) for each in (place(0), other)}
+    desk.leases = [lease(0), replace(lease(1), topic="other", topic_id=2)]
+    assert desk.turn() == ["leases"]
+    desk.replaced = {("g", "t")}
+    assert desk.turn() == [("children.drain", place(0))]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "per_worker", "lines"),
+    [(MANY_PARTITIONS, 1, 0), (MANY_PARTITIONS + 1, 1, 1), (MANY_PARTITIONS + 1, 2, 0)],
+)
+def test_many_processes_are_a_hint_worth_once(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    partitions: int,
+    per_worker: int,
+    lines: int,
+) -> None:
+    desk = Desk(monkeypatch, partitions_per_worker=per_worker)
+    desk.leases = [lease(each) for each in range(partitions)]
+    desk.leases += [lease(each, target=PEER) for each in range(partitions, 99)]
+    for _ in range(2):
+        desk.changed = True
+        desk.turn()
+    assert len([each for each in caplog.messages if "partitionsPerWorker" in each]) == lines
+
+
+def test_it_sleeps_until_the_next_thing_is_due(desk: Desk) -> None:
+    def waits() -> float:
+        desk.waits.clear()
+        desk.it._wait()
+        return desk.waits[0]
+
+    assert waits() == 0, "there is something to look at"
+    desk.control.is_member = False
+    assert waits() == module.TICK_S
+    desk.control.is_member = True
+    desk.turn()
+    assert waits() == module.TICK_S
+    desk.control.due_s = desk.now_s + 0.1
+    assert waits() == 0.1
+    desk.children.next_restart_s = lambda: desk.now_s + 0.05
+    assert waits() == 0.05
+    desk.pools.deaths = ["one"]
+    desk.it._stopping_since_s = desk.now_s
+    assert waits() == module.DEATH_LOOK_S == module.STOPPING_TICK_S
+    desk.pools.deaths = []
+    assert waits() == module.STOPPING_TICK_S
+    desk.it._stopping_since_s, desk.pools.deaths = None, ["one"]
+    assert waits() == module.DEATH_LOOK_S
+    desk.control.due_s = desk.now_s - 5
+    assert waits() == 0
+
+
+class Home(Desk):
+    """A supervisor that runs; it is told to stop after so many turns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, joins: bool = True) -> None:
+        super().__init__(monkeypatch)
+        self.turns = 0
+        monkeypatch.setattr(
+            module, "join_when_there", lambda *_: self.story.append("join") or joins
+        )
+
+    def _take(self) -> int:
+        self.turns += 1
+        assert self.turns < 9, "it does not end"
+        return int(self.turns == 2)
+
+
+ENDING = [("children.kill_all",)]
+
+
+def test_it_runs_until_it_is_told_to_stop_and_all_have_drained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = Home(monkeypatch)
+    assert home.it.run() == 0
+    assert home.outside[:2] == [("exporter.turn", ME, False), ("manager.turn", ME, False)]
+    assert home.outside[-2:] == [("exporter.end",), ("manager.close",)]
+    assert home.turns == 2
+    assert home.story[0] == "join"
+    assert home.story[-2:] == [("control.leave",), *ENDING]
+
+
+def test_it_does_not_leave_as_long_as_a_worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(monkeypatch)
+    ends = iter([False, False, True])
+    home.children.is_empty = lambda: next(ends)
+    assert home.it.run() == 0
+    assert home.turns == 4
+
+
+def test_told_to_stop_before_it_has_joined_it_only_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(monkeypatch, joins=False)
+    assert home.it.run() == 0
+    assert home.story == ["join", ("control.leave",), *ENDING]
+
+
+def test_whatever_ends_it_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(monkeypatch)
+
+    def tend() -> str:
+        raise psycopg.errors.UndefinedTable("gone")
+
+    home.control.tend = tend
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        home.it.run()
+    assert home.story[-1:] == ENDING
+
+
+def test_before_the_database_is_there_it_rests_unless_told_to_stop(desk: Desk) -> None:
+    assert desk.it._rest(0.3)
+    assert desk.it._rest(-1.0)
+    assert desk.waits == [0.3, 0.0]
+    desk.stops = 1
+    assert not desk.it._rest(0.3)

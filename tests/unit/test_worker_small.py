@@ -1,0 +1,485 @@
+"""What workers and supervisors wait for, forgive, follow, and say in their logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from socket import AF_UNIX, SOCK_DGRAM, socket
+from threading import current_thread
+from time import sleep
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg.pq import TransactionStatus
+
+from gapless.errors import ConnectError, SchemaError, UnreachableError, UsageError
+from gapless.settings import Settings
+from gapless.worker import cut_off, follow, forgive, session_loop, start, systemd, zombie
+from gapless.worker.cut_off import CutOff
+from gapless.worker.follow import Follower, SourceNews
+from gapless.worker.forgive import Loss
+from gapless.worker.session_loop import GUARD_MORE_MS, Host, Opening, is_sound
+from gapless.worker.side_thread import SideThread
+from gapless.worker.start import join_when_there
+from gapless.worker.systemd import ServiceManager
+from gapless.worker.zombie import Zombie
+from support.servers import until
+
+_ANY: Any = None
+
+
+# -- systemd --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[socket]:
+    """Listen as systemd does."""
+    with socket(AF_UNIX, SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(0)
+        yield listener
+
+
+def _heard(listener: socket) -> list[str]:
+    heard = []
+    while True:
+        try:
+            heard.append(listener.recv(4096).decode().partition("\n")[0])
+        except BlockingIOError:
+            return heard
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now_s = [1000.0]
+    monkeypatch.setattr(systemd, "monotonic", lambda: now_s[0])
+    return now_s
+
+
+def test_systemd_is_told_what_is_new_and_that_the_loop_turns(
+    listener: socket, now: list[float]
+) -> None:
+    environment = {
+        "NOTIFY_SOCKET": listener.getsockname(), "WATCHDOG_PID": str(os.getpid()),
+        "WATCHDOG_USEC": "4000000", "OTHER": "x",
+    }  # fmt: skip
+    manager = ServiceManager(environment)
+    assert environment == {"OTHER": "x"}, "what handlers start does not speak for us"
+    me = UUID(int=1)
+    assert len(manager.filenos()) == 1
+    for _ in range(2):
+        manager.turn(None, drains=False)
+        assert _heard(listener) == ["EXTEND_TIMEOUT_USEC=60000000"]
+    manager.turn(me, drains=False)
+    assert _heard(listener) == ["READY=1", "WATCHDOG=1"]
+    now[0] += 1.9999995  # not a microsecond earlier
+    manager.turn(me, drains=False)
+    assert _heard(listener) == []
+    now[0] += 0.01
+    manager.turn(me, drains=False)
+    assert _heard(listener) == ["WATCHDOG=1"]
+    manager.turn(None, drains=False)
+    manager.turn(me, drains=False)
+    manager.turn(me, drains=True)
+    assert _heard(listener) == ["STATUS=not a member of its groups, or not connected", "READY=1",
+        "STOPPING=1"]  # fmt: skip
+    manager.close()
+    manager.close()
+    manager.turn(me, drains=False)
+    assert (manager.filenos(), _heard(listener)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("usec", "pid", "beats"), [("4000000", "", 1), ("4000000", "1", 0), ("", "", 0), ("x", "", 0)]
+)
+def test_the_watchdog_is_told_by_whom_it_watches(
+    listener: socket, now: list[float], usec: str, pid: str, beats: int
+) -> None:
+    manager = ServiceManager(
+        {"NOTIFY_SOCKET": listener.getsockname(), "WATCHDOG_PID": pid, "WATCHDOG_USEC": usec}
+    )
+    manager.turn(UUID(int=1), drains=False)
+    assert _heard(listener).count("WATCHDOG=1") == beats
+    manager.close()
+
+
+def test_without_systemd_nothing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    manager = ServiceManager({})
+    manager.turn(UUID(int=1), drains=True)
+    assert (manager.filenos(), caplog.messages) == ([], [])
+    ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "nobody")}).turn(None, drains=True)
+    assert len(caplog.messages) == 1
+
+
+def test_a_service_manager_that_is_gone_or_reads_late_keeps_nobody(listener: socket) -> None:
+    manager = ServiceManager({"NOTIFY_SOCKET": listener.getsockname()})
+    for at in range(2000):
+        manager.turn(UUID(int=1) if at % 2 else None, drains=at % 3 == 0)
+    listener.close()
+    manager.turn(None, drains=True)
+    manager.close()
+
+
+def test_an_address_may_be_abstract() -> None:
+    with socket(AF_UNIX, SOCK_DGRAM) as listener:
+        listener.bind("")  # the kernel chooses one
+        listener.settimeout(0)
+        manager = ServiceManager({"NOTIFY_SOCKET": "@" + listener.getsockname()[1:].decode()})
+        manager.turn(None, drains=True)
+        assert _heard(listener) == ["STOPPING=1"]
+        manager.close()
+
+
+# -- at the start ---------------------------------------------------------------------------------
+
+
+class Joining:
+    """A control session that joins after so many failures; a clock that rests move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> None:
+        self.errors, self.now_s, self.rests = errors, 1000.0, 0
+        monkeypatch.setattr(start, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(start.Retries, "failed", _fail)
+
+    def join(self) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def rest(self, seconds: float) -> bool:
+        assert seconds == 0.25
+        self.now_s += seconds
+        self.rests += 1
+        return self.rests < 50
+
+    def run(self, limit_s: int = 0) -> bool:
+        plan: Any = SimpleNamespace(settings=SimpleNamespace(start_timeout_s=limit_s), dsn="")
+        control: Any = self
+        return join_when_there(control, plan, self.rest)
+
+
+def _fail(retries: Any) -> float:
+    """Count a failure; wait as long for each."""
+    retries.failures += 1
+    return 0.25
+
+
+AWAY = UnreachableError("away")
+STARTING = psycopg.errors.CannotConnectNow("starting")
+
+
+def test_while_the_database_is_away_it_waits_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    joining = Joining(monkeypatch, [AWAY, STARTING, AWAY])
+    assert joining.run()
+    assert joining.rests == 3
+    assert caplog.messages == ["supervisor: away: trying again until it is there"]
+
+
+def test_told_to_stop_it_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    joining = Joining(monkeypatch, [AWAY] * 99)
+    assert not joining.run()
+    assert joining.rests == 50
+
+
+def test_it_waits_as_long_as_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    joining = Joining(monkeypatch, [AWAY] * 99)
+    with pytest.raises(UnreachableError, match=r"^away \(waited 1 s: startTimeoutS\)$"):
+        joining.run(1)
+    assert joining.rests == 3
+    assert caplog.messages == ["supervisor: away: trying again for 1 s"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectError("full"),
+        SchemaError("old"),
+        UsageError("no"),
+        psycopg.errors.UndefinedTable("x"),
+    ],
+)
+def test_what_waiting_does_not_mend_ends_it(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    joining = Joining(monkeypatch, [error])
+    with pytest.raises(type(error)):
+        joining.run()
+    assert joining.rests == 0
+
+
+# -- cut off --------------------------------------------------------------------------------------
+
+GONE = psycopg.OperationalError("gone")
+REVOKED = psycopg.errors.InsufficientPrivilege("no")
+
+
+def test_cut_off_it_says_so_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cut_off.Retries, "failed", _fail)
+    cut = CutOff()
+    lines = []
+    for _ in range(21):
+        assert cut.failed(GONE) == 0.25
+        lines.append(len(caplog.messages))
+    assert (lines[0], lines[19], lines[20]) == (1, 1, 2)
+    cut.ended()
+    assert len(caplog.messages) == 2
+    cut.failed(GONE)
+    assert len(caplog.messages) == 3, "from anew"
+
+
+def test_a_grant_that_was_revoked_is_told_of_once_and_so_is_its_return(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cut = CutOff()
+    for _ in range(2):
+        assert not cut.is_revoked
+        for _ in range(3):
+            cut.failed(REVOKED)
+            assert cut.is_revoked
+        cut.ended()
+        cut.ended()
+    assert [each.levelname for each in caplog.records] == ["ERROR", "WARNING"] * 2
+
+
+# -- a session ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("closed", "status", "sound"),
+    [
+        (False, TransactionStatus.IDLE, True),
+        (True, TransactionStatus.IDLE, False),
+        (False, TransactionStatus.INERROR, False),
+    ],
+)
+def test_a_turn_can_begin_on_a_session_in_no_transaction(
+    closed: bool, status: TransactionStatus, sound: bool
+) -> None:
+    conn: Any = SimpleNamespace(closed=closed, info=SimpleNamespace(transaction_status=status))
+    assert is_sound(conn) == sound
+
+
+@pytest.mark.parametrize(("timeout_ms", "told"), [(None, []), (0, [0]), (500, [500])])
+def test_a_session_is_guarded(
+    monkeypatch: pytest.MonkeyPatch, timeout_ms: int | None, told: list[int]
+) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(session_loop, "query", lambda _noun, name: name)
+    conn: Any = SimpleNamespace(execute=asked.__setitem__)
+    opening = Opening(
+        connect=lambda: conn, max_processing_ms=1000, patience_s=0, statement_timeout_ms=timeout_ms
+    )
+    assert opening.open() is conn
+    assert asked.pop("guard_worker") == {"max_processing_ms": 1000 + GUARD_MORE_MS}
+    assert [each["timeout_ms"] for each in asked.values()] == told
+
+
+def test_a_host_that_says_nothing_else_naps_and_never_hurries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Quiet(Host[Any, Any]): ...
+
+    naps: list[float] = []
+    monkeypatch.setattr(session_loop, "sleep", naps.append)
+    quiet: Any = Quiet()
+    quiet.nap(0.5)
+    assert (naps, quiet.hurries()) == ([0.5], False)
+
+
+# -- what was in hand -----------------------------------------------------------------------------
+
+
+class Lost:
+    """What was in hand when a session was lost, and the sessions that come after it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: int = 0) -> None:
+        self.has_attempt = True
+        self.forgiven = self.connects = self.closed = 0
+        self.errors, self.restarted = errors, False
+        self.ages: list[float] = []
+        monkeypatch.setattr(forgive, "monotonic", lambda: 1007.0)
+
+    def forgive(self, _conn: object) -> None:
+        self.forgiven += 1
+
+    def connect(self) -> Any:
+        self.connects += 1
+        if self.errors:
+            self.errors -= 1
+            raise ConnectError("away") if self.errors % 2 else GONE
+        return self
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def execute(self, _query: object, params: dict[str, float]) -> Any:
+        self.ages.append(params["age_s"])
+        return SimpleNamespace(fetchone=lambda: (self.restarted,))
+
+    def lose(self, error: psycopg.Error, draw: int = 1, **said: Any) -> tuple[int, int]:
+        loss = Loss(error=error, began_s=1000.0, draw=draw)
+        every: dict[str, Any] = {"patience_s": 60, "sleep": lambda _s: None} | said
+        forgive.forgive(self, loss, self.connect, **every)
+        return self.forgiven, self.connects
+
+
+SHUT_DOWN = psycopg.errors.AdminShutdown("ended")
+
+
+def test_who_was_not_to_blame_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Lost(monkeypatch, errors=3)
+    assert lost.lose(SHUT_DOWN) == (1, 4)
+    assert (lost.closed, lost.ages) == (1, [7.0])
+    assert Lost(monkeypatch).lose(GONE) == (0, 1), "for no known reason"
+    restarted = Lost(monkeypatch)
+    restarted.restarted = True
+    assert restarted.lose(GONE) == (1, 1)
+
+
+@pytest.mark.parametrize(("draw", "forgiven"), [(4, 1), (5, 0), (6, 1), (10, 0)])
+def test_one_loss_of_five_counts_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, draw: int, forgiven: int
+) -> None:
+    assert Lost(monkeypatch).lose(SHUT_DOWN, draw)[0] == forgiven
+
+
+def test_without_an_attempt_there_is_nothing_to_forgive(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Lost(monkeypatch)
+    lost.has_attempt = False
+    assert lost.lose(SHUT_DOWN) == (0, 0)
+
+
+def test_it_is_tried_for_so_long_or_until_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Lost(monkeypatch, errors=9).lose(SHUT_DOWN, patience_s=-1) == (0, 1)
+    assert Lost(monkeypatch, errors=9).lose(SHUT_DOWN, stop=lambda: True) == (0, 1)
+
+
+def test_it_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda _least, most: most)  # no jitter
+    waits: list[float] = []
+    assert Lost(monkeypatch, errors=7).lose(SHUT_DOWN, sleep=waits.append) == (1, 8)
+    assert waits == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+
+# -- an owner that was evicted --------------------------------------------------------------------
+
+
+def test_a_zombie_is_ended_and_what_hinders_that_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends: list[int | Exception] = [0, 1, 2, REVOKED, REVOKED]
+
+    def break_zombie(*_: object) -> int:
+        end = ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(zombie.hold, "break_zombie", break_zombie)
+    monkeypatch.setattr(zombie, "missing_grant", lambda _conn: "a grant is missing")
+    it = Zombie(_ANY, _ANY)
+    assert [it.end() for _ in range(5)] == [False, True, True, False, False]
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].endswith("a grant is missing")
+    monkeypatch.setattr(zombie, "missing_grant", lambda _conn: None)
+    ends.append(REVOKED)
+    assert not Zombie(_ANY, _ANY).end()
+    assert caplog.messages[1].endswith("holds it: no")
+
+
+# -- a thread beside ------------------------------------------------------------------------------
+
+
+class Beside(SideThread):
+    """Looks, and fails as a test wants; ends after the last."""
+
+    def __init__(self, errors: list[Exception | None], then_s: float = 0.0) -> None:
+        super().__init__("beside", "beside", first_s=0.0, then_s=then_s, retry_s=0.0)
+        self.errors, self.looks, self.names = errors, 0, set[str]()
+
+    def look(self) -> None:
+        self.looks += 1
+        self.names.add(current_thread().name)
+        assert current_thread().daemon
+        error = self.errors.pop(0)
+        if not self.errors:
+            self.ended.set()
+        if error is not None:
+            raise error
+
+
+def test_trouble_is_told_when_it_is_new(caplog: pytest.LogCaptureFixture) -> None:
+    errors = [GONE, GONE, UsageError("a\n b"), None, UsageError("a\n b"), None]
+    beside = Beside([*errors])
+    with beside:
+        assert until(beside.ended.is_set)
+    assert until(lambda: len(caplog.messages) >= 3)
+    assert [each.partition("again: ")[2] for each in caplog.messages] == ["gone", "a b", "a b"]
+    assert (beside.looks, beside.names) == (6, {"beside"})
+
+
+def test_after_it_nothing_is_looked_at() -> None:
+    beside = Beside([None] * 99, then_s=3600)
+    with beside:
+        assert until(lambda: beside.looks == 1)
+        assert not beside.ended.is_set()
+    assert beside.ended.is_set()
+    sleep(0)
+    assert beside.looks == 1
+
+
+# -- handlers that come and go --------------------------------------------------------------------
+
+
+def test_handlers_are_followed_and_those_of_the_program_stay(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    there: list[Any] = []
+    monkeypatch.setattr(
+        follow, "agree", lambda handler, _: SimpleNamespace(group_id=handler[0], topic="t")
+    )
+    source = SimpleNamespace(handlers=lambda _conn: there)
+    own: Any = ("own", 0)
+    plan: Any = SimpleNamespace(
+        source=source, settings=Settings(), handlers={("own", "t"): own}, terms={("own", "t"): own}
+    )
+    follower = Follower(plan)
+    assert not follower.look(_ANY)
+    a, b, another_a, intruder = ("a", 1), ("b", 1), ("a", 2), ("own", 1)
+    there[:] = [intruder, a, b]
+    news = follower.look(_ANY)
+    assert (news.came, str(news)) == ({("a", "t"), ("b", "t")}, "came: a/t, b/t")
+    assert plan.handlers["own", "t"] is own
+    assert len(caplog.messages) == 1
+    assert not follower.look(_ANY)
+    assert len(caplog.messages) == 1, "refused once"
+    there[:] = [another_a]
+    news = follower.look(_ANY)
+    assert bool(news)
+    assert str(news) == "gone: b/t; changed: a/t"
+    assert set(plan.handlers) == set(plan.terms) == {("own", "t"), ("a", "t")}
+    assert plan.handlers["a", "t"] is another_a
+    there[:] = []
+    assert follower.look(_ANY) == SourceNews(gone={("a", "t")})
+    there[:] = [a]
+    assert follower.look(_ANY) == SourceNews(came={("a", "t")})
+
+
+@pytest.mark.parametrize("what", ["came", "gone", "replaced"])
+def test_any_change_is_news(what: str) -> None:
+    assert not SourceNews()
+    assert SourceNews(**{what: {("g", "t")}})
+
+
+def test_without_a_source_nothing_comes() -> None:
+    plan: Any = SimpleNamespace(source=None)
+    assert not Follower(plan).look(_ANY)
