@@ -17,7 +17,7 @@ from mutate.mutant import ROOT
 NAMING_MAX = 12  # files of tests; what more of them name says nothing about them
 
 _SET = "stage/control/test_settings_alone.py"
-_PLACES = f"stage/control/test_bystanders.py {_SET}"
+_PLACES = f"stage/control/test_bystanders.py stage/twins {_SET}"
 _LETTERS = (
     f"{_PLACES} unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
     " stage/consume/test_deaths.py stage/consume/test_policies.py"
@@ -78,7 +78,7 @@ _WAIT = (
     "stage/control/test_wait.py stage/control/test_wait_through.py stage/cli/test_publish.py"
     " stage/consume/test_chain.py"
 )
-_TRACE = "stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
+_TRACE = "stage/twins/test_forest.py stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
 _CONTROL = (
     f"{_PLACES} stage/control/test_seek.py stage/control/test_pause.py stage/cli/test_control.py"
     " stage/consume/test_go_on.py stage/retention stage/worker/test_control.py"
@@ -96,7 +96,7 @@ _PLAN = (
 _REPLAY = "stage/cli/test_replay.py stage/retention"
 _PLACE = f"{_READ} stage/control stage/retention stage/cli/test_publish.py"
 
-_QUEUE = "stage/queue stage/queue_py"
+_QUEUE = "stage/queue stage/twins stage/queue_py"
 _SUBSCRIPTION = (
     "stage/consume/test_conditions.py stage/consume/test_condition_kills.py"
     " stage/consume/test_subscriptions.py stage/cli/test_subscriptions.py"
@@ -207,7 +207,7 @@ TABLE = {
     **_files(
         "consume",
         "skip_hole torn_unit",
-        f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
+        f"stage/twins stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
     ),
     "sql/functions/consume/skip_overrun.sql": f"stage/retention {_STEP}",
     "sql/functions/consume/stop_*.sql": _CONTROL,
