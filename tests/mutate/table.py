@@ -158,7 +158,8 @@ TABLE = {
     "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
     " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
-    "*/gapless/consume/read/*": f"unit/test_reading_units.py {_STEP} {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
+    "*/gapless/consume/read/*": f"unit/test_reading_units.py unit/test_joining_segments.py {_STEP}"
+    f" {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",
     "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} stage/consume/test_wire.py"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",

@@ -12,9 +12,11 @@ import pytest
 
 from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.read import units as read
+from gapless.consume.read.claim import Claim
 from gapless.consume.read.units import (
     FETCH_EVENTS,
     at_once,
+    load_units,
     read_apart,
     read_units,
     under_settings,
@@ -96,6 +98,16 @@ def test_neighbours_are_read_together(shelf: Shelf) -> None:
         assert [len(ids) for ids in shelf.asked] == together(sizes)
 
     every(check, all_sizes(), str)
+
+
+def test_what_was_read_with_the_claim_is_not_read_again(shelf: Shelf) -> None:
+    spans = spans_of((1, 2))
+    claimed = Claim(outcome="claimed", spans=spans)
+    assert [unit.span for unit in load_units(NOBODY, HERE, claimed, TERMS)] == list(spans)
+    assert shelf.asked == [[100, 101, 102]]
+    with_rows = replace(claimed, rows=[row(id_) for id_ in spans.ids])
+    assert [unit.span for unit in load_units(NOBODY, HERE, with_rows, TERMS)] == list(spans)
+    assert len(shelf.asked) == 1
 
 
 def test_units_apart_are_read_together_each_with_its_attempt(shelf: Shelf) -> None:
