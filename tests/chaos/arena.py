@@ -46,8 +46,8 @@ class Arena:
     def note(self, kind: str, target: object, *, crash: bool = False) -> None:
         self.writer.write(Fault(kind=kind, target=str(target), crash=crash))
 
-    def note_end(self, kind: str, target: object) -> None:
-        self.writer.write(Fault(kind=kind, target=str(target), phase="end"))
+    def note_end(self, kind: str, target: object, *, crash: bool = False) -> None:
+        self.writer.write(Fault(kind=kind, target=str(target), phase="end", crash=crash))
 
     def pick(self) -> Process | None:
         """One of the supervisors that nothing lasting is done to."""

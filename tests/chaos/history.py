@@ -146,7 +146,10 @@ class Handling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault begins or ends. crash: the server loses what was not on disk (xids come again)."""
+    """A fault begins or ends. crash: the server loses what was not on disk (xids come again).
+
+    A crash may come at any time between the beginning and the end of its fault.
+    """
 
     kind: str
     target: str

@@ -91,7 +91,7 @@ def restart_immediate(arena: Arena) -> Iterator[float]:
     arena.scene.cluster.stop("immediate")
     time.sleep(arena.random.uniform(0, 1.0))  # not by yield: other faults need the server
     arena.scene.cluster.start()
-    arena.note_end("restart_immediate", "server")
+    arena.note_end("restart_immediate", "server", crash=True)
     yield 0
 
 
@@ -121,9 +121,11 @@ def promote_standby(arena: Arena) -> Iterator[float]:
     time.sleep(arena.random.uniform(*FOLLOWED_S))
     old.stop("immediate")
     promote(standby)
+    arena.note_end(
+        "promote_standby", "server", crash=True
+    )  # what the old one began until now is gone
     scene.move_to(standby)
     shutil.rmtree(old.data_dir)
-    arena.note_end("promote_standby", "server")
     yield 0
 
 

@@ -55,7 +55,7 @@ def resolve(
                 begun[record.attempt] = record
             case Outcome():
                 ended[record.attempt] = record
-            case Fault(crash=True, phase="begin"):
+            case Fault(crash=True):
                 crashes.append(record.at_ns)
     unknown = [
         each.xid for id_, each in begun.items() if id_ not in ended or ended[id_].ended == "info"
