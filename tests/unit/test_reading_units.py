@@ -113,12 +113,12 @@ def test_what_was_read_with_the_claim_is_not_read_again(shelf: Shelf) -> None:
 def test_units_apart_are_read_together_each_with_its_attempt(shelf: Shelf) -> None:
     def check(sizes: Sizes) -> None:
         shelf.asked.clear()
-        spans = list(spans_of(sizes))[::2]
+        spans = list(spans_of(sizes))
         attempts = {span.first_offset: n for n, span in enumerate(spans, 1)}
         units = list(apart(spans, attempts))
         assert [unit.span for unit in units] == spans
         assert [unit.attempt for unit in units] == list(attempts.values())
-        assert [len(ids) for ids in shelf.asked] == together(sizes[::2])
+        assert [len(ids) for ids in shelf.asked] == together(sizes)
 
     every(check, all_sizes(), str)
 
@@ -133,6 +133,10 @@ def test_units_apart_with_a_hole_are_read_up_to_it(shelf: Shelf) -> None:
         next(units)
     assert (raised.value.first_offset, raised.value.whole) == (FIRST + 1, 0)
     assert shelf.asked == [[100, 101, 102], [100], [101]]
+    shelf.asked.clear()
+    with pytest.raises(HoleError):
+        next(apart(spans[1:2], {FIRST + 1: 1}))
+    assert shelf.asked == [[101]], "one alone is not read twice"
 
 
 def apart(spans: Sequence[Span], attempts: dict[int, int]) -> Iterator[Any]:
