@@ -97,10 +97,10 @@ def test_which_timeline_gave_an_offset(
 
 
 def test_a_claim_that_ends_amid_a_unit_is_a_hole_behind_the_last_whole_one() -> None:
-    for last, whole in ((3, 2), (7, 6), (9, 8)):
+    for first, last, whole in ((1, 3, 2), (2, 3, 1), (1, 7, 6), (1, 9, 8)):
         with pytest.raises(HoleError, match=f"offset {last} ends no unit") as raised:
-            _join(segments(Asked(1, last, END, 0)), last, END)
-        assert (raised.value.first_offset, raised.value.whole) == (1, whole)
+            _join(segments(Asked(first, last, END, 0)), last, END)
+        assert (raised.value.first_offset, raised.value.whole) == (first, whole)
     with pytest.raises(HoleError, match="2 ids for the offsets 1 to 5"):
         _join(segments(Asked(1, 2, 2, 0)), 5, 5)
 
