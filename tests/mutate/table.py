@@ -122,10 +122,12 @@ TABLE = {
     "*/gapless/consume/queue/*": "unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
     "*/gapless/consume/read/[cm]*s.py": _SUBSCRIPTION,
     "*/gapless/consume/user/schedule.py": _LATER,
+    "*/gapless/consume/user/watch.py": "unit/test_watch.py unit/test_meter.py"
+    " stage/observe/test_metrics.py stage/observe/test_traces.py",
     "*/gapless/consume/user/guard.py": _SCHEMAS,
     "*/gapless/consume/user/awaited.py": "stage/consume/test_async.py stage/consume/test_handler.py",
     "*/gapless/consume/user/check.py": "stage/consume/test_handler.py stage/consume/test_terms.py unit",
-    "*/gapless/consume/kept.py": _SUBSCRIPTION,
+    "*/gapless/consume/kept.py": f"unit/test_kept.py {_SUBSCRIPTION}",
     "*/gapless/worker/roster.py": "unit/test_roster.py unit/test_children.py stage/worker",
     "*/gapless/worker/exporter/*": "stage/observe",
     "*/gapless/worker/console.py": "unit/test_console_stop.py stage/test_run_console.py",
@@ -148,7 +150,8 @@ TABLE = {
     "*/gapless/consume/aside/retry.py": f"{_LETTERS} stage/consume/test_transient.py {_DELIVER}",
     "*/gapless/consume/aside/parking.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/verdict/crash.py": f"{_STEP} {_DELIVER}",
-    "*/gapless/consume/user/handler.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
+    "*/gapless/consume/user/handler.py": "unit/test_handler_options.py stage/consume/test_handler.py"
+    " stage/consume/test_terms.py unit/test_py_queue_options.py"
     f" unit/test_policy.py {_LETTERS} {_DELIVER}",
     "*/gapless/consume/user/load.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
     " stage/cli/test_bad_input.py stage/cli/test_run_topics.py stage/cli/test_main.py"
@@ -158,7 +161,8 @@ TABLE = {
     "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
     " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
-    "*/gapless/consume/read/*": f"{_STEP} {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
+    "*/gapless/consume/read/*": f"unit/test_reading_units.py unit/test_joining_segments.py {_STEP}"
+    f" {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",
     "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} stage/consume/test_wire.py"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",
