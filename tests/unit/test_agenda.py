@@ -24,10 +24,10 @@ def log_turn(agenda: Agenda, now_s: float, *, idle: bool = False, waits: bool = 
     agenda.log_taken(now_s, idle=idle, waits=waits, is_end=False)
 
 
-def aside_turn(agenda: Agenda, now_s: float, *, waits: bool = False, yields: bool = False) -> int:
+def aside_turn(agenda: Agenda, now_s: float, *, yields: bool = False) -> int:
     assert agenda.is_aside_next(now_s)
     first_offset = agenda.take_aside()
-    agenda.aside_taken(now_s, waits=waits, yields=yields)
+    agenda.aside_taken(now_s, yields=yields)
     return first_offset
 
 
@@ -140,3 +140,39 @@ def test_a_stream_is_let_gather() -> None:
     assert pace.rest_s(SEVERAL_EVENTS - 1, 1.0) == 0.0
     pace.is_at_end = False
     assert pace.rest_s(100, 1.0) == 0.0
+
+
+def test_a_clock_that_has_just_begun_keeps_nothing_back() -> None:
+    agenda = Agenda()
+    agenda.looked(0.0, [7], None)
+    assert agenda.is_aside_next(0.0)
+    assert not agenda.pace.is_woken(0.0)
+    assert agenda.pace.doze_s(1.0, idle=True) == 1.0, "no turn has come to the end of the log"
+    assert not agenda.pace.is_woken(0.5)
+
+
+def test_what_is_called_beside_the_log_is_taken_at_once_and_once() -> None:
+    agenda = Agenda()
+    agenda.looked(NOW, [7, 9], None)
+    assert agenda.take_due(NOW) == [7, 9]
+    assert not agenda.due
+    assert not agenda.wants_look(NOW + LOOK_BUSY_S - 0.001)
+    assert agenda.wants_look(NOW + LOOK_BUSY_S), "there may be more than one look finds"
+    agenda.looked(NOW, [], None)
+    assert agenda.take_due(NOW) == []
+    assert not agenda.wants_look(NOW + LOOK_S - 0.001), "there was nothing"
+
+
+def test_the_pace_is_told_whether_the_log_has_come_to_its_end() -> None:
+    agenda = Agenda()
+    agenda.log_taken(NOW, idle=False, waits=False, is_end=True)
+    assert agenda.pace.doze_s(1.0, idle=False) == DOZE_S
+    agenda.log_taken(NOW, idle=False, waits=False, is_end=False)
+    assert agenda.pace.doze_s(1.0, idle=False) == 0.0
+
+
+def test_of_a_long_sleep_early_is_sooner_than_nearly_all_of_it() -> None:
+    pace = Pace()
+    pace.sleep(NOW, 2.0)
+    assert pace.is_woken(NOW + 2 * EARLY - 0.001)
+    assert not pace.is_woken(NOW + 2 * EARLY)

@@ -51,6 +51,87 @@ def test_in_order_for_each_key_and_none_forgotten(
     assert window.take() is None
 
 
+def _full(*keys: str) -> Window:
+    """A window over units of two events each, from offset 11 on, with these keys."""
+    window = Window()
+    spans = [Span(11 + 2 * n, [n, n]) for n in range(len(keys))]
+    window.extend(spans, {span.first_offset: {key.encode() for key in unit}
+                          for span, unit in zip(spans, keys, strict=True)})  # fmt: skip
+    return window
+
+
+def _taken(window: Window) -> list[int]:
+    """Take all that may be."""
+    taken: list[int] = []
+    while (span := window.take()) is not None:
+        taken.append(span.first_offset)
+    return taken
+
+
+def test_an_empty_one() -> None:
+    window = Window()
+    assert (window.events, window.begin, window.end, window.open) == (0, 0, 0, 0)
+    assert window.first_ready is None
+    assert window.take() is None
+    assert window.unfinished() == []
+    assert window.prefix() == (0, 0)
+
+
+def test_what_it_spans_and_what_is_open() -> None:
+    window = _full("a", "b", "a")
+    assert (window.events, window.begin, window.end, window.open) == (6, 11, 17, 3)
+    assert window.first_ready == 11
+    assert window.span(13) == Span(13, [1, 1])
+    assert _taken(window) == [11, 13]
+    assert (window.first_ready, window.open) == (None, 1)
+    window.finish([13])
+    assert [span.first_offset for span in window.unfinished()] == [11, 15]
+    assert window.prefix() == (0, 11)
+    assert window.prefix([11]) == (2, 15)
+    assert window.prefix([11, 15]) == (3, 17)
+    window.finish([11])
+    assert window.first_ready == 15
+    assert window.prefix() == (2, 15)
+    window.pass_(2)
+    assert (window.events, window.begin, window.open) == (2, 15, 1)
+    assert [span.first_offset for span in window.unfinished()] == [15]
+
+
+def test_one_of_several_keys_waits_for_all_of_them() -> None:
+    window = _full("a", "b", "ab", "b")
+    assert _taken(window) == [11, 13]
+    window.finish([11])
+    assert _taken(window) == [], "the other key is in hand yet"
+    window.untake(13)
+    assert window.open == 3
+    assert _taken(window) == [13]
+    window.finish([13])
+    assert _taken(window) == [15]
+    window.finish([15])
+    assert _taken(window) == [17]
+    window.finish([17])
+    window.pass_(window.prefix()[0])
+    assert window.events == 0
+
+
+def test_what_was_finished_before_keeps_nothing_waiting() -> None:
+    window = Window()
+    window.extend([Span(1, [1]), Span(2, [2])], {1: {b"a"}, 2: {b"a"}}, {1})
+    assert window.open == 1
+    assert _taken(window) == [2]
+    assert window.prefix() == (1, 2)
+    window.pass_(1)
+    window.extend([Span(3, [3])], {3: {b"a"}}, {1})
+    window.finish([2])
+    assert _taken(window) == [3]
+    # Of what is passed nothing is remembered.
+    window.finish([3])
+    window.pass_(2)
+    window.extend([Span(3, [3])], {3: {b"a"}})
+    assert _taken(window) == [3]
+    assert window.prefix() == (0, 3)
+
+
 def _passed(done: set[int], read: int) -> int:
     """The offset after the finished ones at the begin."""
     return next((n for n in range(read) if n * 2 + 1 not in done), read) * 2 + 1

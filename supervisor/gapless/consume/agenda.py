@@ -76,14 +76,13 @@ class Agenda:
         self._log_is_next = not self._log_was_idle
         return self._due[0]
 
-    def aside_taken(self, now_s: float, *, waits: bool, yields: bool) -> None:
-        """Note that it had its turn. waits: it waits again. yields: the log comes first a while."""
+    def aside_taken(self, now_s: float, *, yields: bool) -> None:
+        """Note that it had its turn. yields: the log comes first a while."""
         self._due.popleft()
         self._log_was_idle &= bool(self._due)
         if yields and not self._log_was_idle:
             self._log_until_s = now_s + LETTERS_EVERY_S
-        within_s = 0.0 if waits or not self._due else LOOK_BUSY_S
-        self._look_at_s = min(self._look_at_s, now_s + within_s)
+        self._look_at_s = min(self._look_at_s, now_s)  # once no other is known to be due
 
     def log_taken(self, now_s: float, *, idle: bool, waits: bool, is_end: bool) -> None:
         """Note that the log had its turn.

@@ -252,7 +252,7 @@ class Driver:
         outcome = retry_aside(self._job, self._aside)
         self._has_attempt = False
         yields = self._outside is not None
-        self._agenda.aside_taken(monotonic(), waits=outcome == "waiting", yields=yields)
+        self._agenda.aside_taken(monotonic(), yields=yields)
         if outcome == "fenced":
             return Step(outcome="fenced")
         return Step(
