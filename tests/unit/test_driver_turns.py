@@ -246,6 +246,17 @@ def test_what_is_due_and_the_log_take_turns(world: World) -> None:
     assert driver.turn() == FENCED
 
 
+def test_what_the_log_set_aside_just_now_is_looked_for_at_once(world: World) -> None:
+    driver = world.driver()
+    world.steps = [Step(outcome="done", events=9, waiting=1), DONE]
+    driver.turn()
+    world.told()
+    driver.turn()
+    assert world.told() == ["look", ("step", None)]
+    driver.turn()
+    assert world.told() == [("step", None)]
+
+
 def test_what_was_set_aside_and_loses_its_session_is_forgiven_until_the_log_has_a_turn(
     world: World,
 ) -> None:
