@@ -206,6 +206,25 @@ def test_the_first_partition_that_has_anything_is_next(world: World) -> None:
     assert not driver.has_attempt
 
 
+def test_a_clock_that_has_just_begun_keeps_nothing_back(world: World) -> None:
+    world.now_s = 0.5
+    driver = world.driver()
+    assert driver.wait_s(IDLE) == 0.0
+    driver.turn()
+    assert world.told() == LOOKED
+    for look_again in (driver.wake, lambda: driver.hear(["another"])):
+        look_again()
+        driver.turn()
+        assert world.told() == LOOKED
+    driver.hear(["gapless_p_1_0"])
+    world.steps = [(IDLE, "moved")]
+    driver.turn()
+    world.told()
+    world.aside, world.reserved = {"orders": (True, None)}, {"orders": ["a"]}
+    assert driver.turn().handled == 1, "after a move it looks again, and what is due is due"
+    assert world.told() == [*LOOKED, ("reserve", "orders"), ("aside", "a")]
+
+
 def test_while_there_is_work_it_looks_more_often(world: World) -> None:
     driver = world.driver()
     world.open["mails"] = {0: 1}
@@ -216,6 +235,7 @@ def test_while_there_is_work_it_looks_more_often(world: World) -> None:
     world.now_s += 0.001
     driver.turn()
     assert world.told() == [*LOOKED, ("sweep", "mails/0"), _take("mails/0")]
+    assert [place.claims for place in driver.places] == [0, 0, 1], "since that look"
     quick = world.driver(wait_period_s=0.5)
     quick.turn()
     assert quick.wait_s(IDLE) == 0.5
@@ -263,6 +283,7 @@ def _hinted(world: World, hint: int | None = 9, **known: Any) -> tuple[QueueDriv
         (9, 4, "claimed", True, 9, False),  # a full one: there may be more
         (9, 3, "claimed", True, None, False),  # from the floor on, too, before it rests
         (None, 3, "claimed", False, None, False),
+        (None, 1, "claimed", False, None, False),
         (None, 4, "claimed", True, None, False),
         (None, 0, "claimed", True, None, False),  # all of it was tried again, and is not told
         (9, 0, "claimed", True, 9, False),

@@ -219,7 +219,6 @@ class QueueDriver:
             raise
         if outcome == "moved":
             self._look_at_s = 0.0
-            place.open = 0
         elif outcome == "noted":
             self._due.add(place.partition.topic)
         is_end = outcome != "claimed" or (0 < done.events < size)
