@@ -106,7 +106,7 @@ class World:
     def look_outside(self, job: Job, first: int, through: object) -> Any:
         assert through == self.elsewhere
         said = self.claims.get(first, "claimed")
-        claimed = ClaimedLetter(said, "7", first, 0, False, None)  # noqa: FBT003 - its fields
+        claimed = ClaimedLetter(said, "7", first, 0, False, None)
         return claimed, first if said == "claimed" else None
 
     def end_outside(self, job: Job, first: int, claimed: ClaimedLetter, end: Any) -> Any:

@@ -6,7 +6,7 @@ What was read ahead, and how calls end, is as a test wants; what a note says is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -89,9 +89,10 @@ class World:
         self.unreadable: dict[int, Exception] = {}
         self.verdicts: list[Any] = []
         self.made = 0
+        self.committed = False
         for name in ("run", "set_aside", "settle_parked", "read_apart"):
             monkeypatch.setattr(module, name, getattr(self, name))
-        monkeypatch.setattr(module, "transaction", lambda _conn: nullcontext())
+        monkeypatch.setattr(module, "transaction", self._transaction)
         monkeypatch.setattr(module, "Calls", self._calls)
         monkeypatch.setattr(module, "Lookahead", lambda: Ahead(self))
         monkeypatch.setattr(module.spans, "verdict", lambda *told: self.verdicts.append(told))
@@ -120,6 +121,13 @@ class World:
     def told(self) -> list[Any]:
         told, self.story = self.story, []
         return told
+
+    @contextmanager
+    def _transaction(self, conn: object) -> Iterator[None]:
+        assert conn is CONN
+        self.committed = False
+        yield
+        self.committed = True
 
     # -- Calls ------------------------------------------------------------------------------------
 
@@ -158,6 +166,10 @@ class World:
     # -- what is written down ---------------------------------------------------------------------
 
     def run(self, conn: object, name: str, params: dict[str, Any]) -> list[Any]:
+        if name == "forget_deliveries":
+            assert params is OURS.params
+            self.story.append(name)
+            return []
         assert (conn, name) == (CONN, "note_deliveries")
         assert params.items() >= OURS.params.items()
         self.notes.append({k: v for k, v in params.items() if k not in OURS.params})
@@ -231,6 +243,7 @@ def test_what_begins_is_written_down_before(world: World) -> None:
     world.read("a", "b", "a")
     world.attempts = {13: 4}
     assert outside.turn(world.job) == Step(outcome="done", next_offset=11)
+    assert world.committed
     assert world.note() == _noted(11, [], [], [11, 13], 11)
     assert world.told() == ["look", ("call", 11, 1), ("call", 13, 4)]
     assert outside.going_on
@@ -266,6 +279,29 @@ def test_what_others_finished_is_passed(world: World) -> None:
     assert world.note() == _noted(11, [], [], [], 15)
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_others_finished_is_reason_enough_for_a_note(world: World, *, waits: bool) -> None:
+    outside = world.outside(waits=waits)
+    world.read("a", finished=[11])
+    assert outside.turn(world.job) == Step(outcome="done", events=2, units=1, next_offset=13)
+    assert world.told() == ["look"], "and nobody waits"
+
+
+def test_that_calls_were_begun_is_forgotten_in_a_transaction(world: World) -> None:
+    module.forget_deliveries(CONN, OURS)
+    assert world.told() == ["forget_deliveries"]
+    assert world.committed
+
+
+def test_who_is_no_suspect_has_killed_nobody(world: World) -> None:
+    outside = world.outside()
+    strict = replace(world.job.terms, policy=Policy(crashes_max=1))
+    world.job = replace(world.job, terms=strict)
+    world.read("a")
+    outside.turn(world.job)
+    assert world.told()[-1] == ("call", 11, 1)
+
+
 def test_to_rest_begins_nothing_and_notes_what_ended(world: World) -> None:
     outside = _going_on(world, "a", "b", "a")
     assert outside.turn(world.job, rests=True) == IDLE
@@ -296,6 +332,7 @@ def test_who_moved_the_offset_ends_it_all(world: World) -> None:
     outside = _going_on(world, "a")
     world.ends, world.refusals = [(11, None)], [None]
     assert outside.turn(world.job) == IDLE, "the next claim tells whether it is fenced"
+    assert not world.committed
     assert world.told() == ["look", "abandoned"]
     assert not outside.going_on
     assert not outside.has_attempt

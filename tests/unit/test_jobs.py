@@ -41,9 +41,7 @@ def _handle(unit: object, conn: object) -> None: ...
 
 
 def test_of_what_was_set_aside_the_rest_was_handled() -> None:
-    assert Step.after(SPANS) == Step(
-        outcome="done", events=6, units=4, handled=4, next_offset=17
-    )
+    assert Step.after(SPANS) == Step(outcome="done", events=6, units=4, handled=4, next_offset=17)
     aside = {"dead": 1, "waiting": 1, "parked": 1, "asked": 2}
     assert Step.after(SPANS, aside) == Step(
         outcome="done", events=6, units=4, handled=1, next_offset=17, **aside

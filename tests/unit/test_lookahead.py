@@ -241,7 +241,9 @@ def test_what_comes_behind_the_window_is_added_once(world: World) -> None:
     world.now_s += LOOK_S
     ahead.look(world.job)
     assert (ahead.window.begin, ahead.window.end, ahead.window.open) == (15, 19, 2)
-    assert world.loaded == [[11, 13], [11, 13, 15], [15, 17]], "keys are looked up with those before"
+    assert world.loaded == [[11, 13], [11, 13, 15], [15, 17]], (
+        "keys are looked up with those before"
+    )
     assert world.asked == ["deliveries"], "once"
 
 

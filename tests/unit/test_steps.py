@@ -69,7 +69,9 @@ class World:
             stand_in = "claim_alone" if name == "claim" else name
             monkeypatch.setattr(module, name, getattr(self, stand_in))
 
-    def job(self, on_failure: OnFailure = "dead-letter", *, batch: bool = False, **said: Any) -> Job:
+    def job(
+        self, on_failure: OnFailure = "dead-letter", *, batch: bool = False, **said: Any
+    ) -> Job:
         made: Handler
         if batch:
             made = gapless.handler(topic="orders", batch=True)(_handle)
@@ -287,10 +289,13 @@ def test_of_what_a_filter_keeps_events_are_counted_and_all_is_passed(world: Worl
 def test_what_is_read_between_the_calls_is_read_warily(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimed = world._claimed  # noqa: SLF001 - its units come one by one
-    monkeypatch.setattr(
-        world, "_claimed", lambda size: (lambda c: (c[0], iter(c[1])))(claimed(size))
-    )
+    claimed = world._claimed
+
+    def one_by_one(batch_size: int) -> tuple[Claim, Any]:
+        claim, units = claimed(batch_size)
+        return claim, iter(units)
+
+    monkeypatch.setattr(world, "_claimed", one_by_one)
     step(world.job())
     assert world.told() == [*BEGUN, "wary", 11, 13, 15, 17, 19, "allow 5", "commit"]
 
@@ -449,7 +454,9 @@ def test_of_a_batch_what_is_parked_is_left_out(world: World) -> None:
     assert world.told()[2:] == ["parking?", "batch", 11, 15, 17, 19, "settle", "allow 1", "commit"]
     world.next_offset, world.parked = 11, {11, 13, 15, 17, 19}
     assert step(world.job("park-key", batch=True)) == _done(10, 21, parked=5)
-    assert world.told()[2:] == ["parking?", "settle", "allow 1", "commit"], "nothing is to be called"
+    assert world.told()[2:] == ["parking?", "settle", "allow 1", "commit"], (
+        "nothing is to be called"
+    )
 
 
 # -- alone ----------------------------------------------------------------------------------------
