@@ -31,11 +31,11 @@ OURS = Assignment(partition=PLACE, epoch=5, token=UUID(int=1))
 
 
 class World:
-    """The log: units of two events from offset 11 on, each with a key of its own unless `keys`."""
+    """The log: units of `size` events from offset 11 on, each with a key of its own unless `keys`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 1000.0
-        self.begin, self.units = 11, 0
+        self.begin, self.units, self.size = 11, 0, 2
         self.outcome: Any = "claimed"
         self.peeks: list[int] = []
         self.rolled_back: list[bool] = []
@@ -71,9 +71,9 @@ class World:
             raise self.holes.pop(0)
         if self.outcome != "claimed" or not self.units:
             return Claim(outcome="idle" if self.outcome == "claimed" else self.outcome)
-        units = min(self.units, -(-wanted.batch_size // 2))
-        ids = list(range(self.begin, self.begin + 2 * units))
-        spans = Spans(self.begin, ids, [2 * n + 2 for n in range(units)])
+        units = min(self.units, -(-wanted.batch_size // self.size))
+        ids = list(range(self.begin, self.begin + self.size * units))
+        spans = Spans(self.begin, ids, [self.size * (n + 1) for n in range(units)])
         if self.kept is not None:
             kept = [each for each in self.kept if each in ids]
             spans = kept_spans(spans, Kept(ids=kept, offsets=kept))
@@ -145,7 +145,8 @@ def test_few_units_that_are_left_are_a_reason_to_read_more(world: World) -> None
     assert (world.peeks, ahead.window.end) == ([4, 8], 19)
     ahead.look(world.job)
     assert world.peeks == [4, 8], "that is enough for now"
-    ahead.choose(world.job, [])
+    ahead.choose(world.job, [1])
+    assert ahead.window.open == 3
     ahead.look(world.job)
     assert world.peeks == [4, 8, 12]
     assert ahead.window.end == 23
@@ -176,6 +177,27 @@ def test_so_much_is_read_ahead_at_most(world: World, monkeypatch: pytest.MonkeyP
         ahead.look(world.job)
     assert world.peeks == [4, 6]
     assert ahead.window.events == 6
+
+
+@pytest.mark.parametrize("now_s", [0.5, 1000.0])
+def test_as_long_as_there_is_more_it_looks_at_once(world: World, now_s: float) -> None:
+    world.units, world.now_s = 20, now_s
+    ahead = Lookahead()
+    for _ in range(2):
+        ahead.look(world.job)
+    assert world.peeks == [4, 8]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_when_its_time_has_come_it_looks_again(world: World, size: int) -> None:
+    world.units, world.size = 1, size
+    ahead = Lookahead()
+    for _ in range(3):
+        ahead.look(world.job)
+    assert (len(world.peeks), ahead.window.events) == (2, size)
+    world.now_s += LOOK_AT_END_S
+    ahead.look(world.job)
+    assert len(world.peeks) == 3
 
 
 def test_at_the_end_of_the_log_it_does_not_look_at_once(world: World) -> None:
