@@ -4,7 +4,8 @@ It does not drop statements, and its own operator for exceptions fails for `psyc
 Of its operators those that make likely mistakes: a comparison becomes its opposite or its neighbour,
 not each of the nine others. Left alone: annotations (nothing reads them), decorators of classes, log
 lines, failpoints, and numbers that are constants of a module: those are sizes and waits found by
-measuring.
+measuring. So is what only type checkers read: overloads, what stands under TYPE_CHECKING, and total of a
+TypedDict. And `*` alone in a signature: Cosmic Ray takes it for an operator.
 """
 
 from __future__ import annotations
@@ -73,14 +74,19 @@ def _by_cosmic_ray(
     from cosmic_ray.plugins import get_operator
 
     nodes = list(ast_nodes(get_ast(text)))
-    lines = text.splitlines()
     for name in operators:
         operator = get_operator(name)()
         positions = (span for node in nodes for span in operator.mutation_positions(node))
-        for nth, (begin, _) in enumerate(positions):
-            if lines[begin[0] - 1].startswith("*,", begin[1]):
-                continue  # of a signature: arguments by name alone, no product
+        for nth, (begin, end) in enumerate(positions):
+            if _is_star_alone(text, begin, end):
+                continue
             yield name.removeprefix("core/"), begin, partial(mutate_code, text, operator, nth)
+
+
+def _is_star_alone(text: str, begin: tuple[int, int], end: tuple[int, int]) -> bool:
+    """Tell whether it is the `*` before arguments that have names: it has a comma behind it."""
+    line = text.splitlines()[begin[0] - 1]
+    return line[begin[1] : end[1]] == "*" and line[end[1] :].lstrip().startswith(",")
 
 
 def _dropped(tree: ast.Module, text: str) -> Iterator[tuple[str, tuple[int, int], Any]]:
@@ -127,6 +133,7 @@ def _sets_attribute(node: ast.AST) -> bool:
 
 def _left_alone(tree: ast.Module) -> Iterator[_Span]:
     for node in ast.walk(tree):
+        yield from _for_type_checkers(node)
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
             yield _span(node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
@@ -136,6 +143,19 @@ def _left_alone(tree: ast.Module) -> Iterator[_Span]:
         elif isinstance(node, ast.Call) and _is_noise(node):
             yield _span(node)
     yield from (_span(each) for each in tree.body if isinstance(each, ast.Assign | ast.AnnAssign))
+
+
+def _for_type_checkers(node: ast.AST) -> Iterator[_Span]:
+    if isinstance(node, ast.FunctionDef) and _is_named(node.decorator_list, "overload"):
+        yield _span(node)
+    elif isinstance(node, ast.ClassDef) and _is_named(node.bases, "TypedDict"):
+        yield from (_span(each.value) for each in node.keywords)
+    elif isinstance(node, ast.If) and _is_named([node.test], "TYPE_CHECKING"):
+        yield from map(_span, node.body)
+
+
+def _is_named(nodes: Sequence[ast.expr], name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in nodes)
 
 
 def _span(node: ast.expr | ast.stmt) -> _Span:

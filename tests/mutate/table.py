@@ -17,7 +17,7 @@ from mutate.mutant import ROOT
 NAMING_MAX = 12  # files of tests; what more of them name says nothing about them
 
 _SET = "stage/control/test_settings_alone.py"
-_PLACES = f"stage/control/test_bystanders.py {_SET}"
+_PLACES = f"stage/control/test_bystanders.py stage/twins {_SET}"
 _LETTERS = (
     f"{_PLACES} unit/test_policy.py stage/consume/test_dead_letters.py stage/consume/test_letter_sql.py"
     " stage/consume/test_deaths.py stage/consume/test_policies.py"
@@ -78,7 +78,7 @@ _WAIT = (
     "stage/control/test_wait.py stage/control/test_wait_through.py stage/cli/test_publish.py"
     " stage/consume/test_chain.py"
 )
-_TRACE = "stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
+_TRACE = "stage/twins/test_forest.py stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
 _CONTROL = (
     f"{_PLACES} stage/control/test_seek.py stage/control/test_pause.py stage/cli/test_control.py"
     " stage/consume/test_go_on.py stage/retention stage/worker/test_control.py"
@@ -96,7 +96,7 @@ _PLAN = (
 _REPLAY = "stage/cli/test_replay.py stage/retention"
 _PLACE = f"{_READ} stage/control stage/retention stage/cli/test_publish.py"
 
-_QUEUE = "stage/queue stage/queue_py"
+_QUEUE = "stage/queue stage/twins stage/queue_py"
 _SUBSCRIPTION = (
     "stage/consume/test_conditions.py stage/consume/test_condition_kills.py"
     " stage/consume/test_subscriptions.py stage/cli/test_subscriptions.py"
@@ -122,10 +122,12 @@ TABLE = {
     "*/gapless/consume/queue/*": "unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
     "*/gapless/consume/read/[cm]*s.py": _SUBSCRIPTION,
     "*/gapless/consume/user/schedule.py": _LATER,
+    "*/gapless/consume/user/watch.py": "unit/test_watch.py unit/test_meter.py"
+    " stage/observe/test_metrics.py stage/observe/test_traces.py",
     "*/gapless/consume/user/guard.py": _SCHEMAS,
     "*/gapless/consume/user/awaited.py": "stage/consume/test_async.py stage/consume/test_handler.py",
     "*/gapless/consume/user/check.py": "stage/consume/test_handler.py stage/consume/test_terms.py unit",
-    "*/gapless/consume/kept.py": _SUBSCRIPTION,
+    "*/gapless/consume/kept.py": f"unit/test_kept.py {_SUBSCRIPTION}",
     "*/gapless/worker/roster.py": "unit/test_roster.py unit/test_children.py stage/worker",
     "*/gapless/worker/exporter/*": "stage/observe",
     "*/gapless/worker/console.py": "unit/test_console_stop.py stage/test_run_console.py",
@@ -149,7 +151,8 @@ TABLE = {
     "*/gapless/consume/aside/retry.py": f"{_LETTERS} stage/consume/test_transient.py {_DELIVER}",
     "*/gapless/consume/aside/parking.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/verdict/crash.py": f"{_STEP} {_DELIVER}",
-    "*/gapless/consume/user/handler.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
+    "*/gapless/consume/user/handler.py": "unit/test_handler_options.py stage/consume/test_handler.py"
+    " stage/consume/test_terms.py unit/test_py_queue_options.py"
     f" unit/test_policy.py {_LETTERS} {_DELIVER}",
     "*/gapless/consume/user/load.py": "stage/consume/test_handler.py stage/consume/test_terms.py"
     " stage/cli/test_bad_input.py stage/cli/test_run_topics.py stage/cli/test_main.py"
@@ -159,7 +162,8 @@ TABLE = {
     "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
     " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
-    "*/gapless/consume/read/*": f"{_STEP} {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
+    "*/gapless/consume/read/*": f"unit/test_reading_units.py unit/test_joining_segments.py {_STEP}"
+    f" {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",
     "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} stage/consume/test_wire.py"
     " stage/consume/test_encodings.py stage/consume/test_same_units.py",
@@ -208,7 +212,7 @@ TABLE = {
     **_files(
         "consume",
         "skip_hole torn_unit",
-        f"stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
+        f"stage/twins stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
     ),
     "sql/functions/consume/skip_overrun.sql": f"stage/retention {_STEP}",
     "sql/functions/consume/stop_*.sql": _CONTROL,

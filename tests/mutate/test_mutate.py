@@ -232,6 +232,26 @@ def test_edits_of_python() -> None:
     assert now == {"return x <= 3", "return x >= 3", "return x < 4", "return x < 2"}
 
 
+def test_what_only_type_checkers_read_is_left_alone() -> None:
+    text = (
+        "if TYPE_CHECKING:\n"
+        "    limit = f(1)\n"
+        "class Options(TypedDict, total=False):\n"
+        "    size: int\n"
+        "@overload\n"
+        "def f(x: int, *, y: bool = False) -> int: ...\n"
+        "def f(x: int, *, y: bool = False) -> int:\n"
+        "    return x * 2\n"
+    )
+    pytest.importorskip("cosmic_ray", reason="bin/mutate installs it")
+    found = {(mutant.line, mutant.now) for mutant in python.mutants("f.py", text)}
+    assert found == {
+        (1, "if not TYPE_CHECKING:"),
+        (7, "def f(x: int, *, y: bool = True) -> int:"),
+        (8, "return x / 2"), (8, "return x * 3"), (8, "return x * 1"),
+    }  # fmt: skip
+
+
 def test_the_classics_are_in_it() -> None:
     hows = {mutant.how: mutant.path for mutant in classics()}
     late_fence = hows["catalogue/a late fence put in over a newer one"]

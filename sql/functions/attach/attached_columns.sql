@@ -1,5 +1,6 @@
 -- The columns of an attachment, the id's too: of what, how it was noted, and what it is called now: by its number, if
 -- the table is still the one that was attached (a restore gives tables and columns other numbers), else by its name.
+-- By its name none that was noted for another: two may have changed their names before one of them was dropped.
 -- name null: none is mapped. now null: it is gone.
 create or replace function gapless.attached_columns(_made gapless.attached, _root oid)
 returns table (what text, name text, now text)
@@ -11,7 +12,12 @@ as $$
     cross join lateral (
       select a.attnum = ((_made).column_numbers ->> m.key)::int and (_made).table_id = _root as is_it
     ) n
-    where a.attrelid = _root and a.attnum > 0 and not a.attisdropped and (n.is_it or a.attname = m.value)
+    where a.attrelid = _root and a.attnum > 0 and not a.attisdropped and (
+      n.is_it or a.attname = m.value and not exists (
+        select from jsonb_each_text((_made).column_numbers) o
+        where (_made).table_id = _root and o.value::int = a.attnum
+      )
+    )
     order by n.is_it desc nulls last
     limit 1
   )

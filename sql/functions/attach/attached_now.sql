@@ -1,4 +1,5 @@
--- An attachment with its columns as they are called now; one that is gone is called what it was.
+-- An attachment with its columns as they are called now; one that is gone is called what it was, or '', which no column
+-- is called, where another has that name.
 -- Most are called what they were: to ask for the name of each costs half as much as all that a row's trigger does.
 create or replace function gapless.attached_now(_made gapless.attached, _root oid)
 returns gapless.attached
@@ -13,7 +14,10 @@ begin
     left join pg_attribute a on a.attrelid = _root and a.attnum = n.value::int
     where a.attname is distinct from case n.key when 'id' then _made.id_column else _made.map ->> n.key end
   ) then
-    select jsonb_object_agg(c.what, coalesce(c.now, c.name)) into names
+    select jsonb_object_agg(c.what, case
+      when c.now is null and exists (select from pg_attribute a where a.attrelid = _root and a.attname = c.name) then ''
+      else coalesce(c.now, c.name)
+    end) into names
     from gapless.attached_columns(_made, _root) c;
     _made.id_column := names ->> 'id';
     _made.map := names - 'id';

@@ -15,8 +15,14 @@ declare
 begin
   select a.atttypid into type from pg_attribute a
   where a.attrelid = _root and a.attname = named and a.attnum > 0 and not a.attisdropped;
+  if (_made).id_column = '' then
+    raise exception 'the column of % is gone that gave its rows their order', (_made).table_name
+      using errcode = 'GL400', hint = 'Attach it anew: gapless attach list says the commands.';
+  end if;
   if named is not null and type is null then
-    raise exception 'column "%" of % is gone, from which the % was copied', named, (_made).table_name, _column
+    raise exception 'column "%" of % is gone, from which the % was copied',
+      (select a.map ->> _column from gapless.attached a where a.attachment_id = (_made).attachment_id),
+      (_made).table_name, _column
       using errcode = 'GL400', hint = 'Name another: gapless attach list says the command.';
   end if;
   if _column = 'payload' then

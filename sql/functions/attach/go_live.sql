@@ -1,6 +1,6 @@
 -- Copy the last rows of an attached table and make its trigger, while nobody writes: so in the log come all that were
 -- there, in the order of their ids, then all that come (I1, I4). False: more than _rows are left; roll back, copy on.
--- Notes what its columns are called now.
+-- Notes what its columns are called now, unless one is gone: another may have its name by now.
 -- lock: the table in share row exclusive mode: it waits for writers, and they wait for it. With the caller's rights.
 create or replace function gapless.go_live(_attachment_id int, _rows int)
 returns boolean
@@ -14,7 +14,9 @@ begin
   update gapless.attached a
   set table_id = made.table_id, id_column = made.id_column, map = made.map,
     column_numbers = gapless.attached_numbers(made)
-  where a.attachment_id = _attachment_id;
+  where a.attachment_id = _attachment_id and not exists (
+    select from gapless.attached_columns(a, made.table_id) c where c.name is not null and c.now is null
+  );
   if made.live_ts is not null and exists (
     select from gapless.attach_triggers() t
     where t.attachment_id = _attachment_id and t.tgrelid = made.table_id and t.tgenabled in ('O', 'A')

@@ -108,6 +108,23 @@ class TestStopped:
         group.drive(seen.handler)
         assert sorted(seen.events) == [(2, ["ann"]), (4, ["ann"]), (5, ["ann", "ben"])]
 
+    def test_beside_one_of_another_condition(self, world: World, group: Group) -> None:
+        """Whose variables it lacks: that condition is not asked of it."""
+        subscribe(group, "ann", {"customer": 1})
+        subscribe(group, "ben", {"min": 1}, match={}, where="$.customer_id > $min")
+        world.conn.execute(
+            "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
+            " select subscription_id, 0, 1, 'a test' from gapless.subscription"
+            " where group_id = %s and name = 'ann'",
+            [group.name],
+        )
+        of_customers(world, 1, 2)
+        seen = Seen(group)
+        group.drive(seen.handler)
+        assert seen.events == [(2, ["ben"])]
+        resume = "select gapless.resume_subscription(%s, %s, 'ann')"
+        assert world.value(resume, group.name, world.topic.name) == 1
+
 
 class TestMatches:
     def test_what_is_for_another_group_is_passed(self, world: World, group: Group) -> None:

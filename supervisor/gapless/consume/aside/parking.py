@@ -87,5 +87,5 @@ def parking_for(job: Job, spans: Sequence[Span]) -> Parking | None:
 
 def holds_keys(job: Job) -> bool:
     """Tell whether a unit of the partition that was set aside holds a key; one look-up."""
-    (held,) = run(job.conn, "holds_keys", partition_params(job.assignment.partition))[0]
+    ((held,),) = run(job.conn, "holds_keys", partition_params(job.assignment.partition))
     return bool(held)

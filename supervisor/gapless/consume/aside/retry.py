@@ -83,7 +83,7 @@ def record_try(job: Job, first_offset: int) -> int | None:
     0: it is not due any more. None: fenced.
     """
     with transaction(job.conn):
-        (tries,) = run(job.conn, "record_try", _place(job.assignment, first_offset))[0]
+        ((tries,),) = run(job.conn, "record_try", _place(job.assignment, first_offset))
     if tries:
         hit("letter.recorded")
     return None if tries is None else int(tries)
@@ -218,7 +218,7 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
         "counted": failure.attempts > 0,
     }
     with transaction(job.conn):
-        (written,) = run(job.conn, "letter_failed", params)[0]
+        ((written,),) = run(job.conn, "letter_failed", params)
         if written and failure.only is not None:
             only = {**_place(job.assignment, first_offset), "only": list(failure.only)}
             run(job.conn, "narrow_letter", only)

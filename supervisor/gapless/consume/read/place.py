@@ -16,7 +16,7 @@ def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:
     Returns how often it was tried, this time included; None when fenced.
     """
     with transaction(conn):
-        (attempts,) = run(conn, "record_attempt", assignment.params)[0]
+        ((attempts,),) = run(conn, "record_attempt", assignment.params)
     return None if attempts is None else int(attempts)
 
 
@@ -38,5 +38,5 @@ def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> 
     to_end: earliest or latest.
     """
     with transaction(conn):
-        (lost,) = run(conn, "skip_overrun", {**assignment.params, "to_end": to_end})[0]
+        ((lost,),) = run(conn, "skip_overrun", {**assignment.params, "to_end": to_end})
     return None if lost is None else int(lost)

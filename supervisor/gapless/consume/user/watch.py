@@ -81,7 +81,6 @@ class Watch:
             self._unit = None
             if self._process is not None:
                 spans.end(self._process, None)
-                self._process = None
 
     def close(self, error: BaseException | None) -> None:
         """Write it all down. error: what ended the loop, if a call was under way."""

@@ -1,0 +1,22 @@
+"""Twins, made once for the tests of a file; each leaves them as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gapless.db.connect import connect
+from support.twins import Twins
+
+
+@pytest.fixture(scope="module")
+def shared(module_dsn: str) -> Iterator[Twins]:
+    with connect(module_dsn, role="test") as conn:
+        yield Twins(conn)
+
+
+@pytest.fixture
+def twins(shared: Twins) -> Iterator[Twins]:
+    with shared.undone():
+        yield shared

@@ -1,0 +1,143 @@
+"""kept_in(): which events of a range a filter keeps, and how far that is known where some are missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.twins import Twins
+
+KEPT_IN = (
+    "select kept_offsets, kept, filter_errors, upto, lost_offset, lost_id, matched from gapless.kept_in("
+    "%(topic_id)s, 1, %(first)s, %(last)s, jsonb_populate_record(null::gapless.group_filter, %(filter)s),"
+    " %(to_group)s)"
+)
+# From offset 1 on: type, payload, the group that it is for.
+EVENTS: list[tuple[str | None, str, str | None]] = [
+    ("a", '{"n": 1}', None),
+    ("b", '{"n": 2}', "billing"),
+    ("order.paid", '{"n": 3}', "mail"),
+    ("a", '"\\u0000"', None),
+    ("orderXpaid", '{"n": 5}', None),
+    (None, '{"n": 6}', None),
+    ("b", '{"n": 1e999999}', None),
+    ("a", "{}", None),
+]
+ODD = "the filter could not be asked: "
+NUL = f"{ODD}unsupported Unicode escape sequence"
+BIG = f"{ODD}value overflows numeric format"
+ALL = list(range(1, 9))
+Filter = dict[str, Any]
+FILTERS: dict[str, tuple[int, int, Filter, str | None, list[int], list[str | None] | None]] = {
+    "all": (1, 8, {}, None, ALL, None),
+    "one": (5, 5, {}, None, [5], None),
+    "of a segment": (2, 3, {}, None, [2, 3], None),
+    "of two segments": (3, 4, {}, None, [3, 4], None),
+    "beyond the end": (7, 20, {}, None, [7, 8], None),
+    "for a group": (1, 8, {}, "billing", [1, 2, 4, 5, 6, 7, 8], None),
+    "for another group": (1, 8, {}, "mail", [1, 3, 4, 5, 6, 7, 8], None),
+    "a type": (1, 8, {"event_types": ["a"]}, None, [1, 4, 8], None),
+    "a type for a group": (1, 8, {"event_types": ["b", "order.paid"]}, "mail", [3, 7], None),
+    "types": (1, 8, {"event_types": ["order.paid", "b"]}, None, [2, 3, 7], None),
+    "a pattern": (1, 8, {"event_types": ["order*"]}, None, [3, 5], None),
+    "a pattern with a dot": (1, 8, {"event_types": ["*r.p*"]}, None, [3], None),
+    "both": (1, 8, {"event_types": ["order*", "a"]}, None, [1, 3, 4, 5, 8], None),
+    "no type is like none": (1, 8, {"event_types": ["*"]}, None, ALL, None),
+    "no such type": (1, 8, {"event_types": ["c"]}, None, [], None),
+    "a condition": (1, 3, {"condition": "$.n > 1"}, None, [2, 3], None),
+    "a condition with a value": (
+        1, 6, {"condition": "$.n > $min", "params": {"min": 3}}, None, [4, 5, 6], [NUL, None, None],
+    ),
+    "both kinds": (
+        1, 8, {"event_types": ["a", "b"], "condition": "$.n > 1"}, None, [2, 4, 7], [None, NUL, BIG],
+    ),
+    "not to be asked, twice": (4, 7, {"condition": "$.n < 0"}, None, [4, 7], [NUL, BIG]),
+}  # fmt: skip
+# Of all of 1 to 8: events and segments that are missing; what is kept, up to where is looked, what is lost.
+HOLES: dict[str, tuple[int, set[int], set[int], list[int], int, int | None, int | None]] = {
+    "an event": (1, {5}, set(), [1, 2, 3, 4], 4, 5, 5),
+    "the first": (1, {1, 7}, set(), [], 0, 1, 1),
+    "the last": (1, {8}, set(), ALL[:7], 7, 8, 8),
+    "one where the range begins": (4, {4}, set(), [], 3, 4, 4),
+    "one before it": (4, {3}, set(), [4, 5, 6, 7, 8], 8, None, None),
+    "a segment": (1, set(), {4}, [1, 2, 3], 3, 4, None),
+    "a segment, from its middle": (2, set(), {4}, [2, 3], 3, 4, None),
+    "the first segment": (1, set(), {1}, [], 0, 1, None),
+    "where the range begins": (5, set(), {4}, [], 4, 5, None),
+    "the last segment": (1, set(), {7}, [1, 2, 3, 4, 5, 6], 6, None, None),
+    "all": (1, set(), {1, 4, 7}, [], 0, None, None),
+    "an event before a segment": (1, {2}, {4}, [1], 1, 2, 2),
+    "a segment before an event": (1, {7}, {4}, [1, 2, 3], 3, 4, None),
+}
+
+
+def write(twins: Twins) -> None:
+    """Give the events what is told of above, in every partition."""
+    for c_offset, (event_type, payload, group) in enumerate(EVENTS, 1):
+        headers = json.dumps({"gapless-to-group": group} if group else {"other": "billing"})
+        twins.conn.execute(
+            "update gapless.outbox_message_t o set event_type = %s, payload = %s, headers = %s"
+            " from gapless.log_segment s where o.id = s.message_ids[%s - s.base_offset + 1]",
+            [event_type, payload, headers, c_offset],
+        )
+
+
+def ids(twins: Twins, offsets: list[int]) -> list[int]:
+    return [
+        twins.value("select message_id from gapless.read('orders', 1, %s, %s)", each, each)
+        for each in offsets
+    ]
+
+
+def ask(
+    twins: Twins, first: int, last: int, given: Filter | None = None, to_group: str | None = None
+) -> tuple[Any, ...]:
+    params = {
+        "topic_id": twins.topic_ids["orders"], "first": first, "last": last,
+        "filter": json.dumps({"params": {}, "subscribed": False} | (given or {})),
+        "to_group": to_group,
+    }  # fmt: skip
+    (row,) = twins.conn.execute(KEPT_IN, params).fetchall()
+    return tuple(row)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_what_a_filter_keeps(twins: Twins, name: str) -> None:
+    first, last, given, to_group, kept, errors = FILTERS[name]
+    write(twins)
+    found = ask(twins, first, last, given, to_group)
+    assert found == (kept, ids(twins, kept), errors, min(last, 8), None, None, None)
+
+
+@pytest.mark.parametrize("name", HOLES)
+def test_what_is_missing_ends_it(twins: Twins, name: str) -> None:
+    first, events, segments, kept, upto, lost_offset, lost = HOLES[name]
+    numbers = dict(zip(ALL, ids(twins, ALL), strict=True))
+    twins.lose(*events)
+    twins.conn.execute(
+        "delete from gapless.log_segment where base_offset = any (%s)", [list(segments)]
+    )
+    found = ask(twins, first, 8)
+    lost_id = None if lost is None else numbers[lost]
+    expected = (kept, [numbers[n] for n in kept], None, upto, lost_offset, lost_id, None)
+    assert found == expected
+
+
+def test_what_others_miss_is_not_missing_here(twins: Twins) -> None:
+    """Of the other topic and of the other partitions a segment is gone, and one is where none is here."""
+    elsewhere = f"not (topic_id = {twins.topic_ids['orders']} and partition_id = 1)"
+    moved = "base_offset = base_offset + 1, last_offset = last_offset + 1"
+    for change in (
+        f"delete from gapless.log_segment where {elsewhere} and base_offset in (1, 4)",
+        f"update gapless.log_segment set {moved} where {elsewhere}",
+    ):
+        twins.conn.execute(change)  # type: ignore[arg-type]
+        for first, last in ((1, 8), (4, 8), (5, 6), (7, 9)):
+            kept = [n for n in ALL if first <= n <= last]
+            assert ask(twins, first, last)[:5] == (kept, ids(twins, kept), None, kept[-1], None)
+    twins.conn.execute(
+        f"delete from gapless.log_segment where not ({elsewhere}) and base_offset = 4"
+    )  # type: ignore[arg-type]
+    assert ask(twins, 1, 8)[3:5] == (3, 4)

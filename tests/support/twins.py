@@ -1,0 +1,180 @@
+"""Several topics, partitions and groups that are all alike, and what a call changes among them.
+
+For tests that compare all rows of all tables: what is done to one place and shows at another was asked for
+without a condition. All is undone at the end of a test, so a file of tests needs it once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+
+from gapless.log.sequence import sequence
+
+TOPICS = ("other", "orders")
+GROUPS = ("mail", "billing")
+QUEUES = ("auditor", "sender")
+# Of each partition: runs of the sequencer, of units, of event types.
+LOG = (
+    (("a", "b"), ("order.paid",)),
+    (("a", "orderXpaid", "b"),),
+    (("b",), ("a",)),
+)
+TIMES = ("_ts", "_at", "since")  # how columns end that hold one; what they hold is not compared
+SEEKS = "select set_config('gapless.seeking', pg_current_xact_id()::text, true)"
+SEEKS_NO_MORE = "select set_config('gapless.seeking', '', true)"
+PUBLISH = (
+    "insert into gapless.outbox_message_t (topic_id, event_type, key, payload)"
+    " values (gapless.topic_id(%s), %s, %s, '{\"n\": 1}')"
+)
+PRIMARY_KEYS = """
+select c.relname::text, array_agg(a.attname::text order by k.n)
+from pg_class c
+join pg_index i on i.indrelid = c.oid and i.indisprimary
+cross join lateral unnest(i.indkey::int2[]) with ordinality as k (attnum, n)
+join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum
+where c.relnamespace = 'gapless'::regnamespace and c.relkind = 'r' and not c.relispartition
+group by 1
+"""
+Row = dict[str, Any]
+Changes = dict[str, dict[str, tuple[Any, Any]]]
+
+
+class Twins:
+    """Topics other and orders, each of three partitions with offsets 1 to 8; two groups, two queues.
+
+    What the first partition of orders has at 9, no other has.
+    """
+
+    def __init__(self, conn: Connection[Any]) -> None:
+        self.conn = conn
+        for topic in TOPICS:
+            self._make(topic)
+        self.topic_ids = {each: self.value("select gapless.topic_id(%s)", each) for each in TOPICS}
+        self.leases = {
+            (group, topic, partition): lease
+            for group, topic, partition, lease in conn.execute(
+                "select l.group_id, t.name, l.partition_id, l.lease_no"
+                " from gapless.lease l join gapless.topic t using (topic_id)"
+            )
+        }
+        keys = [self._key(partition) for partition in range(3)]
+        for run in LOG:
+            for unit in run:
+                with conn.transaction():
+                    for event_type, topic, key in product(unit, TOPICS, keys):
+                        conn.execute(PUBLISH, [topic, event_type, key])
+            self._sequence()
+        conn.execute(PUBLISH, ["orders", "late", keys[0]])
+        self._sequence()
+        self._primary_keys: dict[str, list[str]] = dict(conn.execute(PRIMARY_KEYS).fetchall())
+
+    def _make(self, topic: str) -> None:
+        self.conn.execute("select gapless.create_topic(%s, 3)", [topic])
+        for group in GROUPS:
+            self.conn.execute("select gapless.create_group(%s, %s)", [group, topic])
+        for group in QUEUES:
+            queue = "select gapless.create_group(%s, %s, mode => 'queue', block => 4)"
+            self.conn.execute(queue, [group, topic])
+
+    def _sequence(self) -> None:
+        while sequence(self.conn):
+            pass
+
+    def _key(self, partition: int) -> str:
+        return str(
+            self.value(
+                "select 'k' || n from generate_series(1, 100) n"
+                " where gapless.partition_of('k' || n, 3) = %s limit 1",
+                partition,
+            )
+        )
+
+    def value(self, statement: str, *params: object) -> Any:
+        (row,) = self.conn.execute(statement, params).fetchall()
+        return row[0]
+
+    def seek(self, next_offset: int, where: str = "true") -> None:
+        """Put groups there, with attempts at it that failed."""
+        self.conn.execute(SEEKS)
+        self.conn.execute(
+            sql.SQL(
+                "update gapless.consumer_offsets"
+                " set next_offset = {0}, attempt_offset = {0}, attempts = 2 where {1}"
+            ).format(next_offset, sql.SQL(where))
+        )
+        self.conn.execute(SEEKS_NO_MORE)
+
+    def here(self, group: str = "billing", partition: int = 1) -> str:
+        """The condition for a row of the group in a partition of orders."""
+        topic_id = self.topic_ids["orders"]
+        return f"group_id = '{group}' and topic_id = {topic_id} and partition_id = {partition}"
+
+    def lose(self, *offsets: int) -> None:
+        """Delete these events, in every partition."""
+        self.conn.execute(
+            "delete from gapless.outbox_message_t o using gapless.log_segment s,"
+            " unnest(%s::bigint[]) lost where o.id = s.message_ids[lost - s.base_offset + 1]",
+            [list(offsets)],
+        )
+
+    def refused(self, statement: str, params: Any = None) -> tuple[str, str]:
+        """Run what must fail; return SQLSTATE and message."""
+        with pytest.raises(psycopg.Error) as caught, self.conn.transaction():
+            self.conn.execute(statement, params)
+        return caught.value.sqlstate or "", caught.value.diag.message_primary or ""
+
+    def changes(self, statement: str, params: Any = None) -> Changes:
+        """Run a statement; return what columns of which rows it changed, from what to what.
+
+        Rows are named by their table and primary key; of one that came or went each column counts.
+        """
+        before = self._all()
+        self.conn.execute(statement, params)
+        after = self._all()
+        changed: Changes = {}
+        for name in sorted(before.keys() | after.keys()):
+            was, now = before.get(name, {}), after.get(name, {})
+            columns = {
+                column: (was.get(column), now.get(column))
+                for column in sorted(was.keys() | now.keys())
+                if was.get(column) != now.get(column) and not column.endswith(TIMES)
+            }
+            if was != now:
+                changed[name] = columns
+        return changed
+
+    def _all(self) -> dict[str, Row]:
+        names = {str(number): name for name, number in self.topic_ids.items()}
+        found = {}
+        for table, columns in self._primary_keys.items():
+            query = sql.SQL("select to_jsonb(t) from gapless.{} t").format(sql.Identifier(table))
+            for (row,) in self.conn.execute(query):
+                key = [
+                    names.get(str(row[column]), "?") if column == "topic_id" else str(row[column])
+                    for column in columns
+                ]
+                if table == "audit":
+                    key = [row["action"], row["group_id"], names.get(str(row["topic_id"]))]
+                    key = [str(each) for each in (*key, row["partition_id"])]
+                name = " ".join([table, *key])
+                assert name not in found, f"two of {name}"
+                found[name] = {column: _plain(value) for column, value in row.items()}
+        return found
+
+    @contextmanager
+    def undone(self) -> Iterator[Twins]:
+        """All is as before afterwards."""
+        with self.conn.transaction(force_rollback=True):
+            yield self
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
