@@ -25,7 +25,7 @@ _LETTERS = (
     " stage/worker/test_redrive.py"
 )
 _STEP = (
-    "unit/test_unit.py stage/consume/test_claim.py stage/consume/test_fence.py"
+    "unit/test_unit.py unit/test_steps.py stage/consume/test_claim.py stage/consume/test_fence.py"
     " stage/consume/test_deaths.py stage/consume/test_prefetch.py stage/consume/test_go_on.py"
     " stage/consume/test_transient.py stage/consume/test_dead_letters.py"
     " stage/consume/test_deferred.py stage/consume/test_rest.py stage/consume/test_cut_off.py"
@@ -36,7 +36,8 @@ _STEP_TOO = (
     " stage/consume/test_ledger.py"
 )
 _DELIVER = (
-    "unit/test_window.py stage/consume/test_deliver.py stage/consume/test_deaths.py"
+    "unit/test_window.py unit/test_lookahead.py unit/test_deliveries.py"
+    " stage/consume/test_deliver.py stage/consume/test_deaths.py"
     " stage/worker/test_shared_worker.py"
 )
 _LEASE = f"{_PLACES} stage/lease stage/worker/test_share.py stage/worker/test_leave.py"
@@ -119,7 +120,8 @@ TABLE = {
     "*/gapless/consume/outside/lookahead.py": _DELIVER,
     "*/gapless/consume/outside/window.py": _DELIVER,
     "*/gapless/consume/user/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
-    "*/gapless/consume/queue/*": "unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
+    "*/gapless/consume/queue/*": "unit/test_queue_driver.py unit/test_queue_calls.py"
+    " unit/test_queue_steps.py unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
     "*/gapless/consume/read/[cm]*s.py": _SUBSCRIPTION,
     "*/gapless/consume/user/schedule.py": _LATER,
     "*/gapless/consume/user/watch.py": "unit/test_watch.py unit/test_meter.py"

@@ -240,6 +240,19 @@ def test_an_error_of_the_environment_is_no_attempt(world: World) -> None:
     assert not beside.going_on
 
 
+def test_what_ended_and_is_anothers_is_forgotten(world: World) -> None:
+    beside = world.beside()
+    beside.turn(world.job, [4, 5])
+    world.ends = {4: ConnectionError("lost"), 5: None}
+    with pytest.raises(ConnectionError):
+        beside.turn(world.job)
+    beside.abandon()
+    assert not beside.going_on
+    world.told()
+    assert beside.turn(world.job) == IDLE
+    assert world.told() == []
+
+
 def test_an_end_that_could_not_be_noted_is_noted_later(world: World) -> None:
     beside = world.beside()
     beside.turn(world.job, [4])

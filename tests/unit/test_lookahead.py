@@ -288,6 +288,7 @@ def test_what_was_finished_before_is_not_called_again(world: World) -> None:
         ahead.look(world.job)
     assert ahead.suspects == {}
     assert _firsts(ahead.window.unfinished()) == [11, 17]
+    assert ahead._finished == set(), "each is told once, and kept no longer"
 
 
 def test_a_filter_passes_what_it_does_not_keep(world: World) -> None:
