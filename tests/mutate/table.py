@@ -150,7 +150,8 @@ TABLE = {
     "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
     "*/gapless/consume/aside/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
     "*/gapless/consume/verdict/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
-    "*/gapless/consume/aside/retry.py": f"unit/test_retrying.py {_LETTERS} stage/consume/test_transient.py {_DELIVER}",
+    "*/gapless/consume/aside/retry.py": f"unit/test_retrying.py {_LETTERS}"
+    f" stage/consume/test_transient.py {_DELIVER}",
     "*/gapless/consume/aside/parking.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/verdict/crash.py": f"{_STEP} {_DELIVER}",
     "*/gapless/consume/user/handler.py": "unit/test_handler_options.py stage/consume/test_handler.py"

@@ -88,13 +88,16 @@ class World:
         self.story.append("begin")
         try:
             yield
-            error = self.commits.pop(0) if self.commits and "finish_letter" in self.story else None
-            if error is not None:
-                raise error
+            self._commit()
         except BaseException:
             self.story.append("rollback")
             raise
         self.story.append("commit")
+
+    def _commit(self) -> None:
+        error = self.commits.pop(0) if self.commits and "finish_letter" in self.story else None
+        if error is not None:
+            raise error
 
     def run(self, conn: object, name: str, params: dict[str, Any]) -> list[Any]:
         assert conn is CONN
