@@ -98,6 +98,33 @@ def test_what_was_seen_is_not_looked_at_again(still: SequencedLog, how: str) -> 
     log.conn.execute("delete from gapless.outbox_message_t where id = %s", [forgotten])
 
 
+def test_the_first_that_a_run_could_not_see(still: SequencedLog) -> None:
+    """Its xid is the one that the run's snapshot ends with."""
+    log, topic_id = still, still.topic(1)
+    event = log.publish(topic_id)
+    log.conn.execute(
+        "update gapless.sequencer set floor_id = 0, snapshot ="
+        " (select (xid::text || ':' || xid::text || ':')::pg_snapshot from gapless.outbox_message_t where id = %s)"
+        " where run = (select max(run) from gapless.sequencer)",
+        [event],
+    )
+    assert sequence(log.conn) == 1
+    assert [row[3] for row in log.segments(topic_id)] == [[event]]
+
+
+def test_where_no_xid_was_used_since_the_log_is_the_same(still: SequencedLog) -> None:
+    log = still
+    log.conn.execute(
+        "update gapless.sequencer set floor_id = %s, next_floor_xid = '9000000000000', snapshot ="
+        " (select (x || ':' || x || ':')::pg_snapshot from (select pg_current_xact_id()::text::bigint + 1 as x) n)"
+        " where run = (select max(run) from gapless.sequencer)",
+        [log.allocated()],
+    )
+    before = log.state()
+    assert sequence(log.conn) == 0
+    assert log.state() == before
+
+
 def test_a_log_from_another_cluster(still: SequencedLog) -> None:
     """What has an offset keeps it, what has none gets one, below the floor and above it."""
     log, topic_id = still, still.topic(1)

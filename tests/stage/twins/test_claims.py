@@ -251,12 +251,33 @@ def test_a_claim_of_what_was_read_ahead(
         assert moved(owned, before) == []
 
 
+def test_nothing_that_was_read_ahead_is_claimed_past_a_new_filter(owned: Twins) -> None:
+    owned.conn.execute("update gapless.consumer_offsets set filter_no = 3")
+    before = owned.conn.execute(PLACES).fetchall()
+    for place in (ctid(owned, owned.here()), ctid(owned, owned.here("mail"))):
+        params = [owned.topic_ids["orders"], 5, TOKEN, 1, place]
+        assert owned.conn.execute(AHEAD, params).fetchall() == []
+    assert moved(owned, before) == []
+
+
+@pytest.mark.parametrize("where", ["{t} and partition_id = 2", "not {t} and partition_id = 1"])
+def test_one_owner_of_several_moves_only_the_one_that_is_meant(owned: Twins, where: str) -> None:
+    owned.conn.execute("update gapless.consumer_offsets set token = %s", [TOKEN])
+    before = owned.conn.execute(PLACES).fetchall()
+    topic_id = owned.topic_ids["orders"]
+    place = ctid(owned, "group_id = 'billing' and " + where.format(t=f"topic_id = {topic_id}"))
+    owned.conn.execute(AHEAD, [topic_id, 5, TOKEN, 1, place])
+    assert moved(owned, before) == here(owned, 7, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("epoch", "token", "is_mine"), [(5, TOKEN, True), (4, TOKEN, False), (5, OTHER, False)]
 )
 def test_whose_the_fence_is(owned: Twins, epoch: int, token: str, is_mine: bool) -> None:
     lock = "select gapless.lock_fence('billing', %s, 1, %s, %s)"
     assert owned.value(lock, owned.topic_ids["orders"], epoch, token) is is_mine
+    locked = owned.value(f"select xmax::text from gapless.consumer_offsets where {owned.here()}")
+    assert (locked == owned.value("select pg_current_xact_id()::text")) is is_mine
 
 
 def test_what_counts_as_finished(owned: Twins) -> None:

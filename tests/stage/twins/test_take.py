@@ -102,11 +102,9 @@ def take(
     return twins.conn.execute(TAKE, params | more).fetchall()
 
 
-def log(twins: Twins, partition: int = 1) -> dict[int, int]:
+def log(twins: Twins) -> dict[int, int]:
     """The id of each offset."""
-    rows = twins.conn.execute(
-        "select c_offset, message_id from gapless.read('orders', %s, 1, 9)", [partition]
-    )
+    rows = twins.conn.execute("select c_offset, message_id from gapless.read('orders', 1, 1, 9)")
     return dict(rows.fetchall())
 
 
@@ -145,6 +143,14 @@ def test_what_is_taken(queue: Twins, name: str) -> None:
     assert set(after) - set(before) == {(queue.leases[HERE], first, last, 0, None, None, None)}
     assert rows[0][3] == queue.value("select pg_current_xact_id()::text")
     assert queue.value("select current_setting('gapless.chain')") == "open"
+
+
+def test_an_old_hint_leads_beyond_all_that_is_noted(queue: Twins) -> None:
+    """A gap before the last range is for those without a hint."""
+    queue.conn.execute("update gapless.queue_floor set block = 2")
+    play(queue, [(1, 2, DONE), (5, 6, DONE)], 1)
+    assert take(queue, 1, block=2)[0][:3] == ("claimed", 7, 8)
+    assert take(queue, None, block=2)[0][:3] == ("claimed", 3, 4)
 
 
 @pytest.mark.parametrize("name", REFUSED)
