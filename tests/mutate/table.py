@@ -136,7 +136,8 @@ TABLE = {
     "*/gapless/worker/queue_worker.py": "unit/test_queue_host.py stage/queue_py",
     "*/gapless/worker/systemd.py": "unit/test_worker_small.py stage/worker/test_systemd.py",
     "*/gapless/worker/pid_one.py": "unit/test_children_processes.py stage/cli/test_pid_one.py",
-    "*/gapless/worker/pool.py": f"unit/test_pool.py stage/queue_py {_WORKER}",
+    "*/gapless/worker/pool.py": "unit/test_pool.py stage/queue/test_deaths.py stage/queue_py"
+    f" {_WORKER}",
     "*/gapless/log/later.py": _LATER,
     "*/gapless/log/schedules.py": _LATER,
     "*/gapless/log/compaction.py": _COMPACTION,
