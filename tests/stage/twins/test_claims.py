@@ -119,9 +119,9 @@ WHY_NOT: dict[str, tuple[int, str, dict[str, Any], tuple[str, int | None, int | 
 def test_when_nothing_is_claimed(owned: Twins, name: str) -> None:
     at, change, given, (outcome, first, last) = WHY_NOT[name]
     topic = owned.topic_ids["orders"]
-    place = f"topic_id = {topic} and partition_id = 1"
     owned.seek(at, owned.here())
     if change:
+        place = f"topic_id = {topic} and partition_id = 1"
         owned.conn.execute(change.format(topic=topic, place=place))  # type: ignore[arg-type]
     before = owned.conn.execute(PLACES).fetchall()
     assert [row[:3] for row in claim(owned, **given)] == [(outcome, first, last)]
@@ -276,8 +276,7 @@ def test_nothing_that_was_read_ahead_is_claimed_past_a_new_filter(owned: Twins) 
 @pytest.mark.parametrize("where", ["{t} and partition_id = 2", "not {t} and partition_id = 1"])
 def test_one_owner_of_several_moves_only_the_one_that_is_meant(owned: Twins, where: str) -> None:
     owned.conn.execute("update gapless.consumer_offsets set token = %s", [TOKEN])
-    before = owned.conn.execute(PLACES).fetchall()
-    topic_id = owned.topic_ids["orders"]
+    before, topic_id = owned.conn.execute(PLACES).fetchall(), owned.topic_ids["orders"]
     where = where.format(t=f"topic_id = {topic_id}")
     place = ctid(owned, f"group_id = 'billing' and {where}")
     owned.conn.execute(AHEAD, [topic_id, 5, TOKEN, 1, place])
