@@ -182,57 +182,6 @@ def test_a_unit_over_two_segments(owned: Twins) -> None:
     assert [row[:3] for row in claim(owned, size=1)] == [("claimed", 1, 6)] * 2
 
 
-class TestABarrier:
-    """The last segment is of the next layout."""
-
-    @pytest.fixture
-    def changed(self, owned: Twins) -> Twins:
-        owned.conn.execute("update gapless.topic set layout = 1")
-        owned.conn.execute("update gapless.log_segment set layout = 1 where base_offset >= 7")
-        owned.conn.execute(
-            "insert into gapless.barrier (topic_id, layout, partition_id, last_offset)"
-            " select topic_id, l, p, 6 - l - (topic_id <> %s or p <> 1)::int from gapless.topic,"
-            " generate_series(0, 1) l, generate_series(0, 2) p",
-            [owned.topic_ids["orders"]],
-        )
-        return owned
-
-    @pytest.mark.parametrize(("at", "size", "ahead"), [(1, 100, 0), (1, 100, 100), (4, 4, 4)])
-    def test_a_claim_ends_before_it(self, changed: Twins, at: int, size: int, ahead: int) -> None:
-        changed.seek(at, changed.here())
-        before = changed.conn.execute(PLACES).fetchall()
-        bases = [base for base in (1, 4) if base >= at]
-        rows = claim(changed, size=size, ahead=ahead)
-        assert [(*row[:3], row[5]) for row in rows] == [("claimed", at, 6, base) for base in bases]
-        assert moved(changed, before) == here(changed, 7, 0, 0)
-
-    def test_reading_ahead_ends_there(self, changed: Twins) -> None:
-        assert [row[5] for row in claim(changed, size=1, ahead=100)] == [1, 4]
-
-    def test_nothing_behind_it_before_the_others_are_there(self, changed: Twins) -> None:
-        changed.seek(7, changed.here())
-        before = changed.conn.execute(PLACES).fetchall()
-        assert [row[:3] for row in claim(changed)] == [("idle", 7, None)]
-        assert moved(changed, before) == here(changed, 7, 0, 1), "it says that it is there"
-        assert [row[:3] for row in claim(changed)] == [("idle", 7, None)]
-
-    def test_what_is_behind_it_when_they_are(self, changed: Twins) -> None:
-        changed.seek(7, "group_id = 'billing'")
-        changed.conn.execute(
-            "update gapless.consumer_offsets set passed = 1 where group_id = 'billing'"
-        )
-        before = changed.conn.execute(PLACES).fetchall()
-        assert [row[:3] for row in claim(changed)] == [("claimed", 7, 8)]
-        assert moved(changed, before) == here(changed, 9, 1, 1)
-
-    def test_at_the_end_it_is_passed(self, changed: Twins) -> None:
-        changed.seek(9, changed.here())
-        before = changed.conn.execute(PLACES).fetchall()
-        assert [row[:3] for row in claim(changed)] == [("idle", 9, None)]
-        assert [row[5] for row in moved(changed, before)] == [1]
-        assert moved(changed, before)[0][:4] == here(changed, 9)[0]
-
-
 AHEAD = "select * from gapless.claim_ahead('billing', %s, 1, %s, %s, %s, 6, %s::tid)"
 
 
