@@ -122,7 +122,7 @@ def test_what_is_special(fields: dict[str, Any], kinds: tuple[bool, bool, bool])
 @pytest.mark.parametrize("many", [4, 203, 403])
 def test_events_before_the_first_special_one_go_alone(at: int | None, many: int) -> None:
     events = [
-        NewEvent(payload=n, dedupe_key=f"k{n}" if n == at or n == many - 1 and at else None)
+        NewEvent(payload=n, dedupe_key=f"k{n}" if n == at or (n == many - 1 and at) else None)
         for n in range(many)
     ]
     split = Split(iter(events))
@@ -211,5 +211,5 @@ def test_what_is_no_subscription(value: object) -> None:
 
 
 def test_a_subscription_of_no_group() -> None:
-    with pytest.raises(PublishError, match="^to_subscription 's' is of no group: say to_group"):
+    with pytest.raises(PublishError, match=r"^to_subscription 's' is of no group: say to_group"):
         subscription_text("s", None)

@@ -10,7 +10,14 @@ import pytest
 
 from gapless.errors import PublishError
 from gapless.log.cause import Cause, Handling, current_origin, handling, parse_cause, told_of
-from gapless.log.event import Event, MatchedEvent, MatchedSubscription, NewEvent, Unasked, transaction_uuid
+from gapless.log.event import (
+    Event,
+    MatchedEvent,
+    MatchedSubscription,
+    NewEvent,
+    Unasked,
+    transaction_uuid,
+)
 from gapless.log.foreign import Trouble
 from gapless.log.given import given
 from gapless.log.publish import publish_error
@@ -67,9 +74,7 @@ def test_one_event(told: dict[str, Any], fields: dict[str, Any], name: str) -> N
         (450, {"dedupe_key": "d"}, "publish_many"),
     ],
 )
-def test_several_events(
-    told: dict[str, Any], count: int, last: dict[str, Any], name: str
-) -> None:
+def test_several_events(told: dict[str, Any], count: int, last: dict[str, Any], name: str) -> None:
     events = plain(count, **last)
     used, params, rest = statement_of("t", iter(events), told)
     is_plain = name == "publish_some"
@@ -152,7 +157,9 @@ ROW: Any = (
 
 
 def event_of(**changed: Any) -> Event[Any]:
-    names = "id key event_type payload headers host_id user_id transaction_id xid ts cause correlation"
+    names = (
+        "id key event_type payload headers host_id user_id transaction_id xid ts cause correlation"
+    )
     row = dict(zip(names.split(), ROW, strict=True)) | changed
     return Event("t", 1, 2, tuple(row.values()), 3)  # type: ignore[arg-type]
 
