@@ -1,4 +1,4 @@
-"""The workers of queues: how many there are, and what the database is told of those that died."""
+"""The workers of queues: how many there are, and what is known of those that died."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gapless.settings import Settings
 from gapless.telemetry.meter import Meters
 from gapless.worker import pool as module
 from gapless.worker.board import Board
-from gapless.worker.pool import DEATH_AGAIN_S, DEATH_PATIENCE_S, Death, Pools, ServedQueue
+from gapless.worker.pool import Pools, ServedQueue
 from gapless.worker.spec import ExitCode
 
 _ANY: Any = None
@@ -134,84 +134,3 @@ def test_a_worker_counts_with_a_meter_of_its_own(
     assert used != [None]
     assert specs[0].wait_period_s == Settings().wait_period_ms / 1000
     assert specs[0].worker.startswith(Settings().name_for_people())
-
-
-class Database:
-    """What it answers about a death, and what it was asked."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now_s = 1000.0
-        self.freed: object = 3
-        self.noted = "done"
-        self.asked: list[str] = []
-        monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(module, "query", lambda _noun, name: name)
-
-    def execute(self, name: str, params: dict[str, object]) -> Any:
-        assert params["worker"] == "w"
-        if name == "note_death":
-            assert (params["lease_no"], params["first_offset"], params["last_offset"]) == (7, 1, 2)
-        self.asked.append(name)
-        return SimpleNamespace(
-            fetchone=lambda: (self.freed if name == "end_holder" else self.noted,)
-        )
-
-    def told(self, death: Death) -> tuple[bool, list[str]]:
-        self.asked.clear()
-        conn: Any = self
-        return death.note(conn), self.asked[:]
-
-
-@pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Database:
-    return Database(monkeypatch)
-
-
-def _death(database: Database, lease_no: int = 7) -> Death:
-    return Death("w", lease_no, 1, 2, since_s=database.now_s)
-
-
-def test_a_death_is_told_and_looked_after_once_more_a_second_later(database: Database) -> None:
-    death = _death(database)
-    assert database.told(death) == (False, ["end_holder", "note_death"])
-    database.now_s += DEATH_AGAIN_S - 0.01
-    assert database.told(death) == (False, [])
-    database.now_s += 0.01
-    assert database.told(death) == (True, ["end_holder"])
-
-
-def test_on_nothing_there_is_no_event_to_tell_of(database: Database) -> None:
-    assert database.told(_death(database, 0)) == (False, ["end_holder"])
-
-
-def test_while_its_session_is_there_it_is_told_again(database: Database) -> None:
-    death = _death(database)
-    database.noted = "busy"
-    for _ in range(2):
-        assert database.told(death) == (False, ["end_holder", "note_death"])
-    database.noted, database.freed = "done", None
-    assert database.told(death) == (False, ["end_holder", "note_death"])
-    assert database.told(death) == (False, ["end_holder"])
-    database.freed = 0
-    assert database.told(death) == (False, ["end_holder"]), "two looks"
-    database.now_s += DEATH_AGAIN_S
-    assert database.told(death) == (True, ["end_holder"])
-
-
-def test_patience_has_an_end(database: Database) -> None:
-    death = _death(database)
-    database.noted = "busy"
-    database.now_s += DEATH_PATIENCE_S
-    assert not database.told(death)[0]
-    database.now_s += 0.01
-    assert database.told(death)[0]
-
-
-def test_deaths_are_forgotten_once_all_is_told(database: Database, pools: Pools) -> None:
-    conn: Any = database
-    pools.deaths = [_death(database), _death(database)]
-    pools.deaths[1].due_s = database.now_s
-    left = pools.deaths[0]
-    pools.note_deaths(conn)
-    assert len(pools.deaths) == 1
-    assert pools.deaths[0] is left

@@ -1,4 +1,4 @@
-"""What workers and supervisors wait for, forgive, follow, and say in their logs."""
+"""What workers and supervisors wait for, follow, and say in their logs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg.pq import TransactionStatus
 
 from gapless.errors import ConnectError, SchemaError, UnreachableError, UsageError
 from gapless.settings import Settings
-from gapless.worker import cut_off, follow, forgive, session_loop, start, systemd, zombie
+from gapless.worker import cut_off, follow, session_loop, start, systemd
 from gapless.worker.cut_off import CutOff
 from gapless.worker.follow import Follower, SourceNews
-from gapless.worker.forgive import Loss
-from gapless.worker.session_loop import GUARD_MORE_MS, Host, Opening, is_sound
+from gapless.worker.session_loop import Host
 from gapless.worker.side_thread import SideThread
 from gapless.worker.start import join_when_there
 from gapless.worker.systemd import ServiceManager
-from gapless.worker.zombie import Zombie
 from support.servers import until
 
 _ANY: Any = None
@@ -250,37 +247,7 @@ def test_a_grant_that_was_revoked_is_told_of_once_and_so_is_its_return(
     assert [each.levelname for each in caplog.records] == ["ERROR", "WARNING"] * 2
 
 
-# -- a session ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("closed", "status", "sound"),
-    [
-        (False, TransactionStatus.IDLE, True),
-        (True, TransactionStatus.IDLE, False),
-        (False, TransactionStatus.INERROR, False),
-    ],
-)
-def test_a_turn_can_begin_on_a_session_in_no_transaction(
-    closed: bool, status: TransactionStatus, sound: bool
-) -> None:
-    conn: Any = SimpleNamespace(closed=closed, info=SimpleNamespace(transaction_status=status))
-    assert is_sound(conn) == sound
-
-
-@pytest.mark.parametrize(("timeout_ms", "told"), [(None, []), (0, [0]), (500, [500])])
-def test_a_session_is_guarded(
-    monkeypatch: pytest.MonkeyPatch, timeout_ms: int | None, told: list[int]
-) -> None:
-    asked: dict[str, Any] = {}
-    monkeypatch.setattr(session_loop, "query", lambda _noun, name: name)
-    conn: Any = SimpleNamespace(execute=asked.__setitem__)
-    opening = Opening(
-        connect=lambda: conn, max_processing_ms=1000, patience_s=0, statement_timeout_ms=timeout_ms
-    )
-    assert opening.open() is conn
-    assert asked.pop("guard_worker") == {"max_processing_ms": 1000 + GUARD_MORE_MS}
-    assert [each["timeout_ms"] for each in asked.values()] == told
+# -- a host ------------------------------------------------------------------------------------
 
 
 def test_a_host_that_says_nothing_else_naps_and_never_hurries(
@@ -293,107 +260,6 @@ def test_a_host_that_says_nothing_else_naps_and_never_hurries(
     quiet: Any = Quiet()
     quiet.nap(0.5)
     assert (naps, quiet.hurries()) == ([0.5], False)
-
-
-# -- what was in hand -----------------------------------------------------------------------------
-
-
-class Lost:
-    """What was in hand when a session was lost, and the sessions that come after it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: int = 0) -> None:
-        self.has_attempt = True
-        self.forgiven = self.connects = self.closed = 0
-        self.errors, self.restarted = errors, False
-        self.ages: list[float] = []
-        monkeypatch.setattr(forgive, "monotonic", lambda: 1007.0)
-
-    def forgive(self, _conn: object) -> None:
-        self.forgiven += 1
-
-    def connect(self) -> Any:
-        self.connects += 1
-        if self.errors:
-            self.errors -= 1
-            raise ConnectError("away") if self.errors % 2 else GONE
-        return self
-
-    def close(self) -> None:
-        self.closed += 1
-
-    def execute(self, _query: object, params: dict[str, float]) -> Any:
-        self.ages.append(params["age_s"])
-        return SimpleNamespace(fetchone=lambda: (self.restarted,))
-
-    def lose(self, error: psycopg.Error, draw: int = 1, **said: Any) -> tuple[int, int]:
-        loss = Loss(error=error, began_s=1000.0, draw=draw)
-        every: dict[str, Any] = {"patience_s": 60, "sleep": lambda _s: None} | said
-        forgive.forgive(self, loss, self.connect, **every)
-        return self.forgiven, self.connects
-
-
-SHUT_DOWN = psycopg.errors.AdminShutdown("ended")
-
-
-def test_who_was_not_to_blame_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = Lost(monkeypatch, errors=3)
-    assert lost.lose(SHUT_DOWN) == (1, 4)
-    assert (lost.closed, lost.ages) == (1, [7.0])
-    assert Lost(monkeypatch).lose(GONE) == (0, 1), "for no known reason"
-    restarted = Lost(monkeypatch)
-    restarted.restarted = True
-    assert restarted.lose(GONE) == (1, 1)
-
-
-@pytest.mark.parametrize(("draw", "forgiven"), [(4, 1), (5, 0), (6, 1), (10, 0)])
-def test_one_loss_of_five_counts_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, draw: int, forgiven: int
-) -> None:
-    assert Lost(monkeypatch).lose(SHUT_DOWN, draw)[0] == forgiven
-
-
-def test_without_an_attempt_there_is_nothing_to_forgive(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = Lost(monkeypatch)
-    lost.has_attempt = False
-    assert lost.lose(SHUT_DOWN) == (0, 0)
-
-
-def test_it_is_tried_for_so_long_or_until_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Lost(monkeypatch, errors=9).lose(SHUT_DOWN, patience_s=-1) == (0, 1)
-    assert Lost(monkeypatch, errors=9).lose(SHUT_DOWN, stop=lambda: True) == (0, 1)
-
-
-def test_it_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("random.uniform", lambda _least, most: most)  # no jitter
-    waits: list[float] = []
-    assert Lost(monkeypatch, errors=7).lose(SHUT_DOWN, sleep=waits.append) == (1, 8)
-    assert waits == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
-
-
-# -- an owner that was evicted --------------------------------------------------------------------
-
-
-def test_a_zombie_is_ended_and_what_hinders_that_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ends: list[int | Exception] = [0, 1, 2, REVOKED, REVOKED]
-
-    def break_zombie(*_: object) -> int:
-        end = ends.pop(0)
-        if isinstance(end, Exception):
-            raise end
-        return end
-
-    monkeypatch.setattr(zombie.hold, "break_zombie", break_zombie)
-    monkeypatch.setattr(zombie, "missing_grant", lambda _conn: "a grant is missing")
-    it = Zombie(_ANY, _ANY)
-    assert [it.end() for _ in range(5)] == [False, True, True, False, False]
-    assert len(caplog.messages) == 1
-    assert caplog.messages[0].endswith("a grant is missing")
-    monkeypatch.setattr(zombie, "missing_grant", lambda _conn: None)
-    ends.append(REVOKED)
-    assert not Zombie(_ANY, _ANY).end()
-    assert caplog.messages[1].endswith("holds it: no")
 
 
 # -- a thread beside ------------------------------------------------------------------------------

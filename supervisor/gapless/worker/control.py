@@ -169,7 +169,7 @@ class Control:
 
     def note_error(self, error: psycopg.Error | ConnectError) -> None:
         """Give the connection up after what passes (a revoked grant does, too); raise the rest."""
-        broken = self._conn is None or self._conn.broken or self._conn.closed
+        broken = self._conn is None or self._conn.closed
         passes = is_transient(error) or (is_revoked(error) and not self._settings.exit_on_revoked)
         if not broken and not passes:
             raise error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
+from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gapless.lease.squatters import end_squatters
 from stage.worker.fleet import Fleet, until
 
 pytest_plugins = ["stage.worker.conftest"]
@@ -41,3 +44,49 @@ def test_a_squatter_that_cannot_be_ended(role: Callable[..., str], fleet: Fleet)
         assert a.log().count(said) <= 2, "once by the supervisor, once by its sequencer"
         assert f"end it with select pg_terminate_backend({stranger.info.backend_pid})" in a.log()
     fleet.conn.execute("alter function gapless.end_squatters() owner to current_user")
+
+
+def test_one_that_was_ended_is_told_of_each_time_and_another_once(
+    role: Callable[..., str], conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The schema's owner may end sessions of one role, and not of the other."""
+    owner_dsn, goes_dsn, stays_dsn = role("gapless_consumer"), role(), role()
+    owner, goes = (conninfo_to_dict(each)["user"] for each in (owner_dsn, goes_dsn))
+    conn.execute(f"alter function gapless.end_squatters() owner to {owner}".encode())
+    conn.execute(f"grant {goes} to {owner}".encode())
+    known: set[int] = set()
+    with _squats(stays_dsn) as stays:
+        pid = stays.info.backend_pid
+        for levels in (["ERROR", "WARNING"], ["WARNING"]):
+            with _squats(goes_dsn):
+                assert _levels(conn, known, caplog) == levels
+            assert known == {pid}
+            until(lambda: _squatters(conn) == 1, "it is gone")
+        stays.execute("select pg_advisory_unlock_all()")
+        assert _levels(conn, known, caplog) == []
+        assert known == set()
+        stays.execute(SQUAT)
+        assert _levels(conn, known, caplog) == ["ERROR"], "it is back"
+    conn.execute("alter function gapless.end_squatters() owner to current_user")
+
+
+SQUAT = "select pg_advisory_lock_shared(7427003, 1)"
+
+
+@contextmanager
+def _squats(dsn: str) -> Iterator[Connection]:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(SQUAT)
+        yield conn
+
+
+def _levels(conn: Connection, known: set[int], caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    end_squatters(conn, known)
+    return sorted(each.levelname for each in caplog.records)
+
+
+def _squatters(conn: Connection) -> int:
+    row = conn.execute("select count(*) from gapless.squatters").fetchone()
+    assert row is not None
+    return int(row[0])

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from psycopg import Connection
 
 from gapless.db.queries import query
-from gapless.worker.pool import Death
+from gapless.settings import Settings
+from gapless.telemetry.meter import Meters
+from gapless.worker import pool
+from gapless.worker.board import Board
+from gapless.worker.pool import DEATH_AGAIN_S, DEATH_PATIENCE_S, Death, Pools
 from support.queue import Queue
 
 Sessions = Callable[[], Connection]
+
+
+class Clock:
+    """Stands still, but for who moves it."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def death(self, lease_no: int = 0, first_offset: int = 0, last_offset: int = 0) -> Death:
+        """Return the death of ann, which is now."""
+        return Death("ann", lease_no, first_offset, last_offset, since_s=self.now_s)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(pool, "monotonic", made)
+    return made
 
 
 def reserve(queue: Queue, conn: Connection, worker: str, what: str = "any") -> tuple[str, int]:
@@ -78,13 +103,92 @@ def test_what_another_has_since_stays_theirs(queue: Queue, conn: Connection) -> 
     assert queue.call(conn, "acknowledge", receipt) == 1
 
 
-def test_there_is_a_second_look(
-    queue: Queue, conn: Connection, monkeypatch: pytest.MonkeyPatch
+def test_a_death_is_told_and_looked_after_once_more_a_second_later(
+    queue: Queue, conn: Connection, clock: Clock
 ) -> None:
-    """What it asked the server for as it died is done after the first."""
-    monkeypatch.setattr("gapless.worker.pool.DEATH_AGAIN_S", 0.0)
-    death = Death("ann", 0, 0, 0)
-    assert not death.note(conn)
+    """What it asked the server for as it died is done after the first look."""
     offset = reserve(queue, conn, "ann")[1]
+    death = clock.death(queue.lease, offset, offset)
+    assert not death.note(conn)
+    assert queue.ranges(conn) == [(offset, offset, "open")]
+    late = reserve(queue, conn, "ann")[1]
+    clock.now_s += DEATH_AGAIN_S - 0.01
+    assert not death.note(conn)
+    held = (late, late, "held")
+    assert held in queue.ranges(conn)
+    clock.now_s += 0.01
     assert death.note(conn)
-    assert reserve(queue, conn, "bob", "aside")[1] == offset
+    assert held not in queue.ranges(conn)
+
+
+def test_on_nothing_there_is_no_event_to_tell_of(
+    queue: Queue, conn: Connection, clock: Clock
+) -> None:
+    death = clock.death(0, 1, 2)
+    assert not death.note(conn)
+    clock.now_s += DEATH_AGAIN_S
+    assert death.note(conn)
+    assert queue.ranges(conn) == []
+
+
+def test_while_its_session_is_there_it_is_told_again(
+    queue: Queue, conn: Connection, open_session: Sessions, clock: Clock
+) -> None:
+    death, last = _busy(queue, open_session, clock)
+    for _ in range(2):
+        clock.now_s += DEATH_AGAIN_S
+        assert not death.note(conn)
+        assert queue.ranges(conn) == []
+    last.execute("rollback")
+    assert not death.note(conn)
+    assert queue.ranges(conn) == [(death.first_offset, death.last_offset, "open")]
+    assert death.note(conn)
+
+
+def test_while_its_last_transaction_is_there_the_looks_do_not_count(
+    queue: Queue, conn: Connection, open_session: Sessions, clock: Clock
+) -> None:
+    receipt, offset = reserve(queue, conn, "ann")
+    last = open_session()
+    last.execute("begin")
+    last.execute("select gapless.acknowledge('sender', 'mails', %s)", [receipt])
+    death = clock.death()
+    for _ in range(2):
+        assert not death.note(conn)
+        clock.now_s += DEATH_AGAIN_S
+    last.execute("rollback")
+    assert not death.note(conn)
+    assert queue.ranges(conn) == [(offset, offset, "open")]
+    assert death.note(conn)
+
+
+def test_patience_has_an_end(
+    queue: Queue, conn: Connection, open_session: Sessions, clock: Clock
+) -> None:
+    death, _ = _busy(queue, open_session, clock)
+    clock.now_s += DEATH_PATIENCE_S
+    assert not death.note(conn)
+    clock.now_s += 0.01
+    assert death.note(conn)
+
+
+def test_deaths_are_forgotten_once_all_is_told(
+    queue: Queue, conn: Connection, clock: Clock
+) -> None:
+    forks: Any = None
+    pools = Pools(forks, (Board(1), Meters(1)), "", Settings(), 1)
+    first, second = pools.deaths = [clock.death(), clock.death()]
+    assert not second.note(conn)
+    clock.now_s += DEATH_AGAIN_S
+    pools.note_deaths(conn)
+    assert len(pools.deaths) == 1
+    assert pools.deaths[0] is first
+
+
+def _busy(queue: Queue, open_session: Sessions, clock: Clock) -> tuple[Death, Connection]:
+    """Return a death whose session is there yet, with what it has taken, and that session."""
+    last = open_session()
+    last.execute("begin")
+    taken = queue.take(last, most=2)
+    assert taken.offsets is not None
+    return clock.death(queue.lease, *taken.offsets), last

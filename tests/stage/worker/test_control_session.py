@@ -1,11 +1,14 @@
 """How a supervisor stays a member: beats, looks, is cut off, comes back, and leaves.
 
-With a database that answers as a test wants, and a clock that stands still.
+Its sessions are real ones, and so is what becomes of them; the member, which writes down what it is
+told to do, and the clock, which stands still, are not.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +16,14 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from psycopg import Connection
+from psycopg.conninfo import make_conninfo
 
-from gapless.errors import ConnectError
+from gapless.db.connect import connect
+from gapless.errors import UsageError
 from gapless.lease.room import Own
 from gapless.log.schedules import TOPIC
+from gapless.log.topics import ensure_topic
 from gapless.settings import Settings
 from gapless.worker import control as module
 from gapless.worker.control import Control
@@ -26,37 +33,26 @@ from gapless.worker.plan import Plan
 BEAT_S, LOOK_S, TTL_S = 2.0, 0.5, 10.0
 
 
-class Session:
-    """A connection of psycopg, as far as a control session looks at it."""
-
-    def __init__(self) -> None:
-        self.closed = self.broken = False
-
-    def close(self) -> None:
-        self.closed = True
-
-    def fileno(self) -> int:
-        return 42
-
-
 class Peer:
-    """A member that writes down what it does; the answers are the database's."""
+    """A member that writes down what it does, and asks the server each time."""
 
-    def __init__(self, desk: Desk, capacity: int | None) -> None:
-        self.desk, self.capacity = desk, capacity
+    def __init__(self, desk: Desk, conn: Connection) -> None:
+        self.desk, self.conn = desk, conn
         self.member_id = uuid4()
         self._do("join")
 
     def _do(self, what: str, *said: object) -> None:
-        if self.desk.error is not None:
-            raise self.desk.error
+        if what == self.desk.breaks_at:
+            self.desk.end(self.conn)
+        self.conn.execute(self.desk.statement)
         self.desk.story.append((what, *said) if said else what)
 
     def beat(self) -> bool:
         self._do("beat")
         return self.desk.is_known
 
-    def reattach(self, _conn: object) -> bool:
+    def reattach(self, conn: Connection) -> bool:
+        self.conn = conn
         self._do("reattach")
         return self.desk.is_known
 
@@ -84,15 +80,21 @@ class Peer:
 
 
 class Desk:
-    """A control session, the database it talks to, and the clock."""
+    """A control session, what it works with, and the clock.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+    is_there: whether a server listens where it connects to. breaks_at: in doing this a member loses
+    its session.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, dsn: str, **settings: Any) -> None:
         self.now_s = 1000.0
         self.story: list[object] = []
-        self.error: Exception | None = None
+        self.statement = b"select"
+        self.breaks_at = ""
         self.is_there = self.is_known = True
         self.is_planless = False
-        self.sessions: list[Session] = []
+        self.sessions: list[Connection] = []
+        self._admin = connect(dsn, role="test")
         self.news = SourceNews()
         self.looks = 0
         for name in ("require_schema", "apply_schedules", "require_topics"):
@@ -101,9 +103,9 @@ class Desk:
         monkeypatch.setattr(module, "missing_grant", lambda _conn: "grant is missing")
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "connect", self._connect)
-        monkeypatch.setattr(module, "Member", lambda *_, capacity, **__: Peer(self, capacity))
+        monkeypatch.setattr(module, "Member", lambda conn, *_, **__: Peer(self, conn))
         every = {"heartbeat_ms": 2000, "presence_poll_ms": 500, "member_ttl_ms": 10_000}
-        plan = Plan(settings=Settings(**every | settings), dsn="", handlers={}, terms={})
+        plan = Plan(settings=Settings(**every | settings), dsn=dsn, handlers={}, terms={})
         self.control = Control(plan)
         self.control._follower = SimpleNamespace(look=self._look)  # type: ignore[assignment]
         self.control._cut_off = SimpleNamespace(  # type: ignore[assignment]
@@ -122,11 +124,22 @@ class Desk:
         news, self.news = self.news, SourceNews()
         return news
 
-    def _connect(self, *_: object, **__: object) -> Session:
-        if not self.is_there:
-            raise ConnectError("nobody answers")
-        self.sessions.append(Session())
+    def _connect(self, dsn: str, **said: Any) -> Connection:
+        nobody = {} if self.is_there else {"host": "127.0.0.1", "port": "1"}
+        self.sessions.append(connect(make_conninfo(dsn, **nobody), **said))
         return self.sessions[-1]
+
+    def end(self, conn: Connection) -> None:
+        """End a session, as an operator does."""
+        self._admin.execute("select pg_terminate_backend(%s, 60000)", [conn.info.backend_pid])
+
+    def refuse(self, sqlstate: str) -> None:
+        """Let the server answer with this error from now on."""
+        self.statement = f"do $$ begin raise sqlstate '{sqlstate}'; end $$".encode()
+
+    def close(self) -> None:
+        for each in (self._admin, *self.sessions):
+            each.close()
 
     def joined(self) -> Control:
         self.control.join()
@@ -141,15 +154,26 @@ class Desk:
         return self.control.tend(), self.story[:]
 
     def lose(self) -> None:
-        """Let the session break at the next beat, which is due, and nobody answer from then on."""
-        self.error, self.is_there = psycopg.OperationalError("gone"), False
+        """Let the session break, which the next beat notices, and nobody answer from then on."""
+        self.end(self.sessions[-1])
+        self.is_there = False
         assert self.tend(BEAT_S) == ("cut", [])
-        self.error = None
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    return Desk(monkeypatch)
+def desk_with(monkeypatch: pytest.MonkeyPatch, module_dsn: str) -> Iterator[Callable[..., Desk]]:
+    """Make a control session with these settings."""
+    with ExitStack() as made:
+
+        def make(**settings: Any) -> Desk:
+            return made.enter_context(closing(Desk(monkeypatch, module_dsn, **settings)))
+
+        yield make
+
+
+@pytest.fixture
+def desk(desk_with: Callable[..., Desk]) -> Desk:
+    return desk_with()
 
 
 def test_it_joins_after_all_that_would_forbid_it(
@@ -164,15 +188,15 @@ def test_it_joins_after_all_that_would_forbid_it(
     assert desk.story == [
         "require_schema", "apply_schedules", "require_topics", "require_room", "join", "sync",
     ]  # fmt: skip
-    assert (control.is_member, control.filenos()) == (True, [42])
+    assert (control.is_member, control.filenos()) == (True, [desk.sessions[0].fileno()])
     assert isinstance(control.member_id, UUID)
     assert (control.changed(), control.changed()) == (True, False)
     assert "supervisor: grant is missing" in caplog.messages
 
 
 def test_who_cannot_join_keeps_no_session(desk: Desk) -> None:
-    desk.error = ConnectError("full")
-    with pytest.raises(ConnectError):
+    desk.refuse("42501")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
         desk.control.join()
     assert desk.sessions[0].closed
     assert not desk.control.is_member
@@ -240,24 +264,15 @@ def test_or_with_the_moment_it_joined(desk: Desk) -> None:
     desk.now_s += TTL_S * 2
     assert desk.tend()[0] == "lost"
     desk.is_known = True
-    desk.error, desk.is_there = psycopg.OperationalError("gone"), False
-    assert desk.tend(BEAT_S) == ("cut", [])
+    desk.lose()
     assert desk.tend(BEAT_S) == ("cut", [])
 
 
-def test_evicted_and_cut_off_it_comes_back_as_another(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evicted_and_cut_off_it_comes_back_as_another(desk: Desk) -> None:
     control = desk.joined()
-    desk.is_known = False
-
-    def fails(*_: object, **__: object) -> None:
-        desk.story.append("fails")
-        raise psycopg.OperationalError("gone")
-
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(module, "Member", fails)
-        assert desk.tend(BEAT_S) == ("lost", ["beat", "fails"])
+    desk.is_known, desk.breaks_at = False, "join"
+    assert desk.tend(BEAT_S) == ("lost", ["beat"])
+    desk.breaks_at = ""
     assert not control.is_member
     assert desk.tend(1) == ("lost", ["join", "sync", "back"])
 
@@ -293,46 +308,43 @@ def test_back_it_counts_its_silence_from_anew(desk: Desk) -> None:
 def test_an_attempt_to_come_back_that_fails_keeps_no_session(desk: Desk) -> None:
     desk.joined()
     desk.lose()
-    desk.is_there, desk.error = True, psycopg.errors.LockNotAvailable("busy")
+    desk.is_there = True
+    desk.refuse("55P03")
     assert desk.tend(1)[0] == "cut"
     assert all(each.closed for each in desk.sessions)
     assert len(desk.sessions) == 2
     assert desk.control.due_s == desk.now_s + 0.5, "nor does it try again at once"
 
 
-REVOKED = psycopg.errors.InsufficientPrivilege("no")
-
-
 @pytest.mark.parametrize(
-    ("error", "exits", "passes"),
+    ("sqlstate", "exits", "passes"),
     [
-        (psycopg.errors.SerializationFailure("busy"), False, True),
-        (psycopg.errors.UndefinedTable("gone"), False, False),
-        (REVOKED, False, True),
-        (REVOKED, True, False),
+        ("40001", False, True),
+        ("42P01", False, False),
+        ("42501", False, True),
+        ("42501", True, False),
     ],
 )
 def test_what_passes_costs_the_session_and_the_rest_ends_it(
-    monkeypatch: pytest.MonkeyPatch, error: psycopg.Error, exits: bool, passes: bool
+    desk_with: Callable[..., Desk], sqlstate: str, exits: bool, passes: bool
 ) -> None:
-    desk = Desk(monkeypatch, exit_on_revoked=exits)
+    desk = desk_with(exit_on_revoked=exits)
     desk.joined()
-    desk.error = error
+    desk.refuse(sqlstate)
     if passes:
         assert desk.tend(BEAT_S)[0] == "cut"
         assert desk.sessions[0].closed
         return
-    with pytest.raises(type(error)):
+    with pytest.raises(psycopg.errors.lookup(sqlstate)):
         desk.tend(BEAT_S)
 
 
-@pytest.mark.parametrize("how", ["broken", "closed"])
-def test_whatever_comes_of_a_broken_session_passes(desk: Desk, how: str) -> None:
+def test_whatever_comes_of_a_broken_session_passes(desk: Desk) -> None:
     control = desk.joined()
-    desk.error = psycopg.errors.UndefinedTable("nonsense")
-    setattr(desk.sessions[0], how, True)
-    assert desk.tend(BEAT_S)[0] == "cut"
-    control.note_error(psycopg.errors.UndefinedTable("nonsense"))  # there is none
+    desk.sessions[0].close()
+    for _ in range(2):
+        control.note_error(psycopg.errors.UndefinedTable("nonsense"))
+        assert not control.is_member  # the second time there is no session
 
 
 def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
@@ -358,36 +370,40 @@ def test_asked_to_drain_while_it_is_cut_off_it_does_so_when_it_is_back(desk: Des
 
 def test_a_session_that_breaks_as_it_drains_is_given_up(desk: Desk) -> None:
     control = desk.joined()
-    desk.error = psycopg.OperationalError("gone")
+    desk.breaks_at = "drain"
     control.drain()
     assert not control.is_member
 
 
 @pytest.mark.parametrize(
-    "case",  # is there, its name, partitions are asked for -> is made, or checked
+    "case",  # is there, its name, partitions are asked for -> has so many; None: is refused
     [
-        (True, "t", True, True),  # another number of partitions is refused there
-        (True, "t", False, False),
-        (True, TOPIC, True, False),
-        (False, "t", False, True),
-        (False, TOPIC, False, True),
+        (True, "t", True, None),
+        (True, "t", False, 3),
+        (True, TOPIC, True, 3),
+        (False, "t", True, 5),
+        (False, TOPIC, False, 5),
     ],
 )
 def test_a_topic_is_made_or_checked_or_taken_as_it_is(
-    desk: Desk,
-    monkeypatch: pytest.MonkeyPatch,
-    case: tuple[bool, str, bool, bool],
+    desk_with: Callable[..., Desk],
+    conn: Connection,
+    case: tuple[bool, str, bool, int | None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    is_there, name, asks_partitions, made = case
+    is_there, name, asks_partitions, partitions = case
     caplog.set_level(logging.INFO, "gapless")
-    found = SimpleNamespace(name=name)
-    monkeypatch.setattr(module, "find_topic", lambda *_: found if is_there else None)
-    monkeypatch.setattr(module, "create_topic", lambda *_, **__: ("made", True))
-    desk.control._plan = replace(desk.control._plan, asks_partitions=asks_partitions)
-    conn: Any = None
-    assert desk.control._topic(conn, name) == ("made" if made else found)
-    assert len(caplog.messages) == int(made)
+    control = desk_with(total_partitions=5).control
+    control._plan = replace(control._plan, asks_partitions=asks_partitions)
+    if is_there:
+        ensure_topic(conn, name, partitions=3)
+    if partitions is None:
+        with pytest.raises(UsageError):
+            control._topic(conn, name)
+        return
+    for _ in range(2):
+        assert control._topic(conn, name).partitions == partitions
+    assert len(caplog.messages) == int(not is_there)
 
 
 def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(
@@ -408,8 +424,8 @@ def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(
     assert caplog.messages[-1].startswith("supervisor: joined g/t, q/t as ")
 
 
-def test_what_is_measured_takes_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk(monkeypatch, metrics="127.0.0.1:0")
+def test_what_is_measured_takes_a_session(desk_with: Callable[..., Desk]) -> None:
+    desk = desk_with(metrics="127.0.0.1:0")
     desk.control.join()
     assert desk.own == Own(3, 0)
 
@@ -442,7 +458,7 @@ def test_it_says_goodbye_if_it_can(desk: Desk, caplog: pytest.LogCaptureFixture)
     control.leave()
     assert desk.story == ["leave"], "said once"
     control.join()
-    desk.error = psycopg.OperationalError("gone")
+    desk.breaks_at = "leave"
     control.leave()
     assert desk.sessions[1].closed
     assert [each for each in caplog.messages if "goodbye" in each]
