@@ -187,6 +187,6 @@ def test_one_event_has_its_own_fields() -> None:
 def test_rows_are_put_in_order() -> None:
     rows: list[Any] = [(1, "a"), (2, "b"), (3, "c")]
     assert in_order(rows, [1, 2, 3]) is rows
-    assert in_order(rows, [3, 1]) == [(3, "c"), (1, "a")]
+    assert in_order(rows, [3, 1]) == [rows[2], rows[0]]
     assert as_array([1, 20, 3]) == "{1, 20, 3}"
     assert as_array((5,)) == "{5}"
