@@ -56,7 +56,8 @@ _PUBLISH = (
     " stage/log/test_dedupe.py stage/consume/test_chain.py"
 )
 _SEQUENCE = (
-    "stage/log/test_sequencer.py stage/log/test_keys.py stage/log/test_interleavings.py"
+    "stage/log/test_sequence_rows.py stage/log/test_sequence_seen.py stage/log/test_sequence_strays.py"
+    " stage/log/test_sequencer.py stage/log/test_keys.py stage/log/test_interleavings.py"
     " stage/log/test_restore.py stage/log/test_wake.py stage/log/test_backlog.py"
     " stage/log/test_unrouted.py stage/log/test_chunks.py stage/log/test_prepared.py"
     " stage/partitions stage/log/test_plans.py stage/log/test_stress.py stage/log/test_crash.py"

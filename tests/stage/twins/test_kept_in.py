@@ -141,3 +141,24 @@ def test_what_others_miss_is_not_missing_here(twins: Twins) -> None:
         f"delete from gapless.log_segment where not ({elsewhere}) and base_offset = 4"
     )  # type: ignore[arg-type]
     assert ask(twins, 1, 8)[3:5] == (3, 4)
+
+
+@pytest.mark.parametrize(("first", "upto"), [(1, 2), (2, 2), (4, 5), (3, 2), (7, 8)])
+def test_the_first_of_two_gaps_counts(twins: Twins, first: int, upto: int) -> None:
+    """Every event is a segment of its own; the third and the sixth are missing, here and elsewhere others."""
+    conn, here = twins.conn, f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
+    conn.execute(
+        "create temp table each on commit drop as select s.*, u.n, u.id from gapless.log_segment s"
+        " cross join lateral unnest(s.message_ids) with ordinality as u (id, n)"
+    )
+    conn.execute("delete from gapless.log_segment")
+    conn.execute(
+        "insert into gapless.log_segment (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends,"
+        " run, layout, timeline) select topic_id, partition_id, base_offset + n - 1, base_offset + n - 1, array[id],"
+        f" '1', run, layout, timeline from each where not ({here}) or base_offset + n - 1 not in (3, 6)"  # type: ignore[arg-type]
+    )
+    found = ask(twins, first, 8)
+    kept = [n for n in ALL if first <= n <= upto]
+    lost = None if upto == 8 else upto + 1
+    assert found == (kept, found[1], None, upto, lost, None, None)
+    assert len(found[1]) == len(kept)
