@@ -155,6 +155,17 @@ def test_a_type_of_no_json_is_named() -> None:
         converter(list[bytes])
 
 
+@dataclass
+class Astray:
+    n: Nowhere  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_a_type_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError) as caught:
+        converter(Astray)
+    assert str(caught.value) == "payload=Astray: name 'Nowhere' is not defined"
+
+
 class Model(pydantic.BaseModel):
     total: int
     lines: list[dict[str, float]] = []
