@@ -86,10 +86,7 @@ def test_no_page_is_stale(kept: dict[str, Record]) -> None:
 
 
 def test_every_benchmark_is_kept_and_shown(kept: dict[str, Record]) -> None:
-    # Java, a server with room for a fleet; half an hour of a quiet machine; only quick runs so far
-    assert {*NAMES} - {*kept} <= {
-        "spark", "queue", "capture", "webhooks", "conditions", "compaction", "attach"
-    }  # fmt: skip
+    assert {*NAMES} == {*kept}
     assert pages.homeless(ROOT, kept) == []
 
 
