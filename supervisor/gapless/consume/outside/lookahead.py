@@ -34,8 +34,7 @@ class Lookahead:
         self.suspects: dict[int, int] = {}  # by first offset: calls that began and never ended
         self._finished: set[int] | None = None  # by whoever had the partition before
         self._outcome: Literal["claimed", "idle", "fenced"] = "idle"
-        self._looked_s: float  # both by the first look
-        self._look_at_s: float
+        self._looked_s = self._look_at_s = 0.0
         self._is_late = False
 
     @property
