@@ -144,8 +144,7 @@ class TestMatches:
         unsubscribe(group, "ann")
         unsubscribe(group, "ben")
         assert len(functions()) == 1
-        other.conn.close()
-        other.member.leave()
+        other.gone()
         world.value("select gapless.drop_group(%s)", other.name)
         assert functions() == []
         made = "select count(*) from pg_proc where proname = 'condition_' || md5(%s)"

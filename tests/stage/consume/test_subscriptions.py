@@ -309,8 +309,7 @@ class TestChanges:
 
     def test_dropped_group_leaves_nothing(self, world: World, group: Group) -> None:
         subscribe(group, "ann", {"customer": 1})
-        group.conn.close()
-        group.member.leave()
+        group.gone()
         world.value("select gapless.drop_group(%s)", group.name)
         left = "select count(*) from gapless.subscription where group_id = %s"
         assert world.value(left, group.name) == 0

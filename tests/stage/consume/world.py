@@ -25,6 +25,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
+from support.servers import until
 from support.turn import one_step, one_step_alone, turn
 
 TOPIC = "orders"
@@ -73,6 +74,14 @@ class Group:
                 self.refuse(unit)
 
         return make_handler(take, batch=True)
+
+    def gone(self) -> None:
+        """End its worker and its membership; the server lets go of a session a little later."""
+        pid = self.conn.info.backend_pid
+        self.conn.close()
+        self.member.leave()
+        is_left = "select exists (select from pg_stat_activity where pid = %s)"
+        assert until(lambda: not self.world.value(is_left, pid))
 
     def record(self, unit: Unit, conn: Connection[Any]) -> None:
         self.calls.append(unit.first_offset)
