@@ -46,8 +46,12 @@ class Arena:
     def note(self, kind: str, target: object, *, crash: bool = False) -> None:
         self.writer.write(Fault(kind=kind, target=str(target), crash=crash))
 
-    def note_end(self, kind: str, target: object, *, crash: bool = False) -> None:
-        self.writer.write(Fault(kind=kind, target=str(target), phase="end", crash=crash))
+    def note_lost(self, kind: str, target: object) -> None:
+        """Write down that what a crash takes is taken: what begins from now on is not."""
+        self.writer.write(Fault(kind=kind, target=str(target), phase="lost", crash=True))
+
+    def note_end(self, kind: str, target: object) -> None:
+        self.writer.write(Fault(kind=kind, target=str(target), phase="end"))
 
     def pick(self) -> Process | None:
         """One of the supervisors that nothing lasting is done to."""

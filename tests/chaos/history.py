@@ -148,12 +148,12 @@ class Handling:
 class Fault:
     """A fault begins or ends. crash: the server loses what was not on disk (xids come again).
 
-    A crash may come at any time between the beginning and the end of its fault.
+    lost: a crash that takes its time has taken all that it takes.
     """
 
     kind: str
     target: str
-    phase: Literal["begin", "end"] = "begin"
+    phase: Literal["begin", "lost", "end"] = "begin"
     crash: bool = False
     at_ns: int = field(default_factory=monotonic_ns)
 

@@ -89,9 +89,10 @@ def kill_backend(arena: Arena) -> Iterator[float]:
 def restart_immediate(arena: Arena) -> Iterator[float]:
     arena.note("restart_immediate", "server", crash=True)
     arena.scene.cluster.stop("immediate")
+    arena.note_lost("restart_immediate", "server")
     time.sleep(arena.random.uniform(0, 1.0))  # not by yield: other faults need the server
     arena.scene.cluster.start()
-    arena.note_end("restart_immediate", "server", crash=True)
+    arena.note_end("restart_immediate", "server")
     yield 0
 
 
@@ -120,12 +121,11 @@ def promote_standby(arena: Arena) -> Iterator[float]:
     # Not by yield: an operator who cancels a COMMIT that waits for the standby may have it lost.
     time.sleep(arena.random.uniform(*FOLLOWED_S))
     old.stop("immediate")
+    arena.note_lost("promote_standby", "server")
     promote(standby)
-    arena.note_end(
-        "promote_standby", "server", crash=True
-    )  # what the old one began until now is gone
     scene.move_to(standby)
     shutil.rmtree(old.data_dir)
+    arena.note_end("promote_standby", "server")
     yield 0
 
 

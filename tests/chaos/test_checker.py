@@ -163,8 +163,8 @@ def test_an_xid_that_a_crash_gave_out_again_is_no_loss(run: Run) -> None:
     assert not check_records(run.conn, [*run.records, made, begun, crash])
     begins = replace(crash, at_ns=begun.at_ns - 1)
     assert check_records(run.conn, [*run.records, begins, made, begun])
-    ended = replace(crash, phase="end", at_ns=begun.at_ns + 1)
-    assert not check_records(run.conn, [*run.records, begins, made, begun, ended])
+    taken = replace(crash, phase="lost", at_ns=begun.at_ns + 1)
+    assert not check_records(run.conn, [*run.records, begins, made, begun, taken])
 
 
 def test_a_torn_last_line_did_not_happen(tmp_path: Path) -> None:
