@@ -202,6 +202,13 @@ def shared(module_dsn: str) -> Iterator[World]:
         yield World(conn)
 
 
+@pytest.fixture
+def world(shared: World) -> Iterator[World]:
+    """The same at the begin of each test."""
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 @pytest.mark.parametrize("name", DEEDS)
 def test_a_deed_is_done_here_alone(world: World, name: str) -> None:
     call, units = DEEDS[name]

@@ -101,6 +101,13 @@ def shared(module_dsn: str) -> Iterator[Calendar]:
         yield Calendar(conn)
 
 
+@pytest.fixture
+def world(shared: Calendar) -> Iterator[Calendar]:
+    """The same at the begin of each test."""
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 MOVE = "select moved, held::text from gapless.move_due(%s, %s::timestamptz + %s, %s::timestamptz, %s::text[]::xid8[])"
 
 

@@ -76,6 +76,13 @@ def shared(module_dsn: str) -> Iterator[Leases]:
         yield Leases(conn)
 
 
+@pytest.fixture
+def world(shared: Leases) -> Iterator[Leases]:
+    """The same at the begin of each test."""
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 # What is so, and whether ME gets the lease.
 ACQUIRES: dict[str, tuple[str, bool]] = {
     "it is free": ("", True),

@@ -87,6 +87,12 @@ def shared(module_dsn: str) -> Iterator[Log]:
         yield Log(conn)
 
 
+@pytest.fixture
+def world(shared: Log) -> Iterator[Log]:
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 @pytest.fixture(params=[None, 2], ids=["large", "two"])
 def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int | None:
     """How many events a slice has at most, if not as many as ever."""

@@ -67,6 +67,13 @@ def shared(module_dsn: str) -> Iterator[Strays]:
         yield Strays(conn)
 
 
+@pytest.fixture
+def world(shared: Strays) -> Iterator[Strays]:
+    """The same at the begin of each test."""
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 @pytest.mark.parametrize("seen", SEEN)
 @pytest.mark.parametrize(
     ("which", "left", "gone"),

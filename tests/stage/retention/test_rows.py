@@ -115,6 +115,13 @@ def shared(module_dsn: str) -> Iterator[Shelf]:
         yield Shelf(conn)
 
 
+@pytest.fixture
+def world(shared: Shelf) -> Iterator[Shelf]:
+    """The same at the begin of each test."""
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 SEEK = "select set_config('gapless.seeking', pg_current_xact_id()::text, true);"
 ONE_BEHIND = f"{SEEK} update gapless.consumer_offsets set next_offset = {{end}} - 2 where {{here}} and group_id = 'billing';"
 ALL_BEHIND = f"{SEEK} update gapless.consumer_offsets set next_offset = 2 where topic_id = {{orders}} and group_id = 'billing';"

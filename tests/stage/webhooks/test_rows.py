@@ -83,6 +83,13 @@ def shared(module_dsn: str) -> Iterator[Hooks]:
         yield Hooks(conn)
 
 
+@pytest.fixture
+def world(shared: Hooks) -> Iterator[Hooks]:
+    """The same at the begin of each test."""
+    with shared.conn.transaction(force_rollback=True):
+        yield shared
+
+
 def _both(reason: str, name: str = SHARED) -> list[Any]:
     return [(name, partition, reason) for partition in (0, 1)]
 
