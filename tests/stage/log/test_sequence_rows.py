@@ -106,7 +106,7 @@ def test_where_the_floor_is(still: SequencedLog) -> None:
         second = log.state()
         # Who has begun since the first run has no id that it gave.
         assert (second.floor_id, second.next_floor_id) == (first.next_floor_id, log.allocated())
-        xid = log.row("select max(xid)::text::bigint from gapless.outbox_message_t")[0]
+        xid = log.row("select max(xid::text::bigint) from gapless.outbox_message_t")[0]
         assert second.next_floor_xid == xid + 1
         log.publish(topic_id)
         sequence(log.conn)
