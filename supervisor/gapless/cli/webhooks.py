@@ -10,6 +10,7 @@ from gapless.cli.filters import FILTER, json_object
 from gapless.cli.place import argument
 from gapless.cli.screen import answer, changed, listed
 from gapless.ops.place import read_since
+from gapless.ops.text import quantity
 from gapless.ops.webhooks import CONCURRENCY
 
 EXAMPLES = """\
@@ -126,9 +127,10 @@ def _resume(conn: Conn, args: Args) -> int:
 def _replay(conn: Conn, args: Args) -> int:
     units = ops.replay_webhook(conn, args.name, args.since, dry_run=args.dry_run)
     if args.dry_run:
-        text = f"{args.name} would be sent {units} units again"
+        text = f"{args.name} would be sent {quantity(units, 'unit')} again"
         return answer(args, text, name=args.name, units=units, dry_run=True)
-    return answer(args, f"{args.name} is sent {units} units again", name=args.name, units=units)
+    text = f"{args.name} is sent {quantity(units, 'unit')} again"
+    return answer(args, text, name=args.name, units=units)
 
 
 @command.verb("call an endpoint no more: its place and its dead letters go", "name")

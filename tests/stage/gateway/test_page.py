@@ -201,6 +201,23 @@ def test_a_live_tail(page: Any, conn: Connection, orders: Topic) -> None:
     page.click("button:has-text('Stop')")
 
 
+def test_numbers_are_shown_as_they_were_published(
+    page: Any, conn: Connection, orders: Topic
+) -> None:
+    """JavaScript has no such numbers."""
+    go(page, "#/topics/orders", "Live")
+    page.click("button:has-text('Watch')")
+    shows(page, "live")
+    written = '{"id":12345678901234567890,"price":1.50,"n":[1e400,7]}'
+    publish(conn, "orders", written.encode(), key="k")
+    sequence(conn)
+    page.wait_for_selector(f"td:has-text('{written}')")
+    page.click("button:has-text('Stop')")
+    page.fill("input[name=key]", "k")
+    page.click("button:text-is('Search')")
+    page.wait_for_selector(f"[aria-live=polite] td:has-text('{written}')")
+
+
 def test_schedules_later_and_retention(page: Any, conn: Connection, orders: Topic) -> None:
     schedule = ops.Schedule(name="nightly", topic="orders", payload='{"n": 1}', cron="0 3 * * *")
     ops.add_schedule(conn, schedule)

@@ -1,6 +1,6 @@
 // Topics: where their partitions end, what is published now, and a search.
 
-import { get, path, stream } from "../api.js";
+import { exact, getEvents, path, stream } from "../api.js";
 import { cells, el, head, section, show, table } from "../dom.js";
 import { count, name, plural } from "../words.js";
 
@@ -64,7 +64,7 @@ function search(topic, results, signal) {
     for (const time of ["since", "until"]) if (given[time]) given[time] = new Date(given[time]).toISOString();
     show(results, el("p", { class: "quiet" }, "searching …"));
     try {
-      const found = await get(path("topics", topic, "search"), { ...given, limit: 100 }, signal);
+      const found = await getEvents(path("topics", topic, "search"), { ...given, limit: 100 }, signal);
       show(results,
         el("p", { class: "quiet" }, found.is_complete ? plural(found.events.length, "event") : `the newest ${plural(found.events.length, "event")} of those looked at; narrow the time to see others`),
         table(COLUMNS, found.events, { empty: "no such event" }));
@@ -97,7 +97,7 @@ function tail(topic, signal) {
     start.textContent = "Stop";
     body.replaceChildren();
     stream(path("topics", topic, "stream"), { types: types.value }, (event) => {
-      body.prepend(el("tr", { class: "new" }, cells(COLUMNS, JSON.parse(event.data))));
+      body.prepend(el("tr", { class: "new" }, cells(COLUMNS, exact(event.data))));
       while (body.rows.length > TAIL_ROWS) body.lastChild.remove();
     }, (text) => (state.textContent = text), watching.signal);
   });
