@@ -160,7 +160,8 @@ select
   ) as overdue_s
 
 -- name: chunks
--- Ids that the chunks still have room for, by the newest event that is visible.
+-- Ids that the chunks still have room for, by the newest event that is visible; which session has had the default
+-- chunk for longest, a second at least, so that none can be made (held_s: null where its times are not shown).
 -- returns: gapless.ops.doctor.log:Chunks
 select
   c.chunk_events,
@@ -168,8 +169,19 @@ select
   (
     select coalesce(max(k.upto), 0) from gapless.chunk k
   ) - coalesce((select max(o.id) from gapless.outbox_message_t o), 0) - 1 as room,
-  exists (select from gapless.outbox_message_default) as is_default_used
+  exists (select from gapless.outbox_message_default) as is_default_used,
+  h.pid as held_by,
+  h.held_s
 from gapless.log_config c
+left join lateral (
+  select l.pid, extract(epoch from now() - a.xact_start)::float8 as held_s
+  from pg_locks l
+  left join pg_stat_activity a using (pid)
+  where l.locktype = 'relation' and l.relation = 'gapless.outbox_message_default'::regclass and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+    and l.pid <> pg_backend_pid() and (now() - a.xact_start < interval '1 s') is not true
+  order by a.xact_start limit 1
+) h on true
 
 -- name: queues
 -- Partitions of queue groups: what they cannot get past, who has what in hand for how long, what waits.

@@ -257,6 +257,29 @@ def test_in_anybodys_way_it_makes_chunks_a_second_later(world: World) -> None:
     assert "chunks" in world.told()
 
 
+def test_who_reads_for_long_is_told_of_now_and_then(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn = world.turn()
+    tries = 2 * module.CHUNKS_TOLD_AFTER
+    world.chunks = [psycopg.errors.LockNotAvailable("somebody reads")] * (tries - 1)
+    world.chunks += [0, *[psycopg.errors.LockNotAvailable("somebody reads")] * tries]
+    for _ in range(tries - 1):
+        turn.take()
+        world.now_s += 1
+    assert [each.getMessage() for each in caplog.records] == [
+        "sequencer: no chunk could be made in 30 tries: gapless doctor says who is in the way: "
+        "somebody reads"
+    ]
+    turn.take()
+    caplog.clear()
+    world.now_s += module.CHUNKS_EVERY_S
+    for _ in range(module.CHUNKS_TOLD_AFTER - 1):
+        turn.take()
+        world.now_s += 1
+    assert not caplog.records, "one that was made begins the count anew"
+
+
 def test_chunks_that_cannot_be_made_end_it(world: World) -> None:
     world.chunks = [psycopg.errors.UndefinedTable("gone")]
     with pytest.raises(psycopg.errors.UndefinedTable):

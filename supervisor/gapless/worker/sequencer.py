@@ -53,6 +53,7 @@ RESTS = (  # with so many events at least: so many times the run, and so long at
 )
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
+CHUNKS_TOLD_AFTER = 30  # tries, one a second: then somebody reads for long
 
 
 def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
@@ -144,6 +145,7 @@ class _Turn:
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
+        self._refusals = 0  # so often, one after the other, somebody was in the way of a chunk
         sleep_s = POLL_S if has_to_poll(conn) else spec.wait_period_s
         self._sleep_s = min(sleep_s, WAIT_S_MAX)
         self._strays = 0  # events without a topic, as the log was told
@@ -218,9 +220,18 @@ class _Turn:
             if not is_transient(error):
                 raise
             self._chunks_due = monotonic() + 1.0  # somebody reads the default chunk: try again
+            self._refusals += 1
+            if self._refusals % CHUNKS_TOLD_AFTER == 0:
+                log.warning(
+                    "sequencer: no chunk could be made in %s tries: gapless doctor says who is in the "
+                    "way: %s",
+                    self._refusals,
+                    why_of(error),
+                )
             return
         finally:
             self._board.rest(self._spec.slot)
+        self._refusals = 0
         hit("sequencer.chunked")
         if made:
             log.info("sequencer: made %s chunks", made)

@@ -7,11 +7,13 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from gapless.db.connect import connect
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor import session
 from gapless.ops.doctor.rounds import diagnose
+from support.servers import until
 
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
@@ -160,6 +162,25 @@ def test_chunks_that_run_out(gapless, conn) -> None:
     publish(conn, "orders", 1)
     found = levels(gapless("doctor", "--json"))
     assert (found["chunks"], found["default-chunk"]) == ("warning", "warning")
+
+
+def test_who_keeps_chunks_from_being_made(gapless, conn, dsn) -> None:
+    """A worker's handler that takes hours, or anybody who has read the log and holds a transaction."""
+    ensure_topic(conn, "orders", partitions=1)
+    conn.execute("select setval('gapless.outbox_message_id_seq', 500000000)")
+    publish(conn, "orders", 1)
+    with connect(dsn, role="reader") as reader, reader.transaction():
+        pid = reader.info.backend_pid
+        reader.execute("select from gapless.outbox_message_t")
+        open_for = "select now() - xact_start > interval '1 s' from pg_stat_activity where pid = %s"
+        assert until(lambda: conn.execute(open_for, [pid]).fetchone() == (True,))
+        done = gapless("doctor", "--json")
+    (found,) = (each for each in done.json["checks"] if each["name"] == "chunks")
+    assert (
+        f"; pid {pid} has read the default chunk in a transaction, which is open for "
+        in found["text"]
+    )
+    assert found["remedy"] == f"have it commit, or select pg_terminate_backend({pid})"
 
 
 @pytest.mark.long

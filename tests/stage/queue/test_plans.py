@@ -8,9 +8,14 @@ from collections.abc import Callable
 import pytest
 from psycopg import Connection
 
+from gapless.log.sequence import configure_chunks, create_chunks
 from support.queue import Queue, make
 
 Sessions = Callable[[], Connection]
+LOCKED = (
+    "select count(*) from pg_locks l join pg_inherits i on i.inhrelid = l.relation"
+    " where l.pid = pg_backend_pid() and i.inhparent = 'gapless.outbox_message_t'::regclass"
+)
 PAGES_MAX = 60  # of all kinds, for a claim of four events, the catalogue's included
 
 
@@ -101,3 +106,22 @@ def test_tables_that_nobody_has_analysed(conn: Connection) -> None:
     for n in range(900):
         queue.work(conn, n * 4 + 1)
     assert _warm(conn, queue, 3601) <= first + PAGES_MAX
+
+
+def test_a_claim_locks_few_of_many_chunks(conn: Connection, open_session: Sessions) -> None:
+    """A handler may take minutes: a lock on each chunk would fill the server's table of locks."""
+    configure_chunks(conn, chunk_events=10_000_000, chunks_ahead=64)
+    while create_chunks(conn):
+        pass
+    queue = make(conn, events=60, block=4)
+    worker = open_session()
+    for n in range(8):
+        worker.execute("begin")
+        taken = queue.take(worker, 4 * n + 1 if n else None)
+        assert len(taken.events) == 4
+        assert worker.execute(LOCKED).fetchone() <= (1,)
+        queue.finish(worker, taken)
+    worker.execute("begin")
+    assert len(queue.reserve(worker, 4)) == 4
+    assert worker.execute(LOCKED).fetchone() <= (1,)
+    worker.execute("rollback")

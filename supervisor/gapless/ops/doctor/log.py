@@ -21,12 +21,17 @@ _TURN_S_MAX = 3600.0  # so long the keys of publishers may be kept longer than w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunks:
-    """`room` is how many ids the chunks still have; the default chunk takes what does not fit."""
+    """`room` is how many ids the chunks still have; the default chunk takes what does not fit.
+
+    held_by: the pid of a session that has the default chunk, for `held_s`: no chunk can be made.
+    """
 
     chunk_events: int
     chunks_ahead: int
     room: int
     is_default_used: bool
+    held_by: int | None
+    held_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +74,15 @@ def chunks(patient: Patient) -> Iterator[Finding]:
     ahead = max(found.room, 0) / found.chunk_events
     text = f"room for {max(found.room, 0):,} more events in chunks of {found.chunk_events:,}"
     if found.room <= 0 or ahead < found.chunks_ahead / 2:
-        yield warning(
-            "chunks", text, f"start a supervisor, or run {init_command()}: both make chunks"
-        )
+        remedy = f"start a supervisor, or run {init_command()}: both make chunks"
+        if found.held_by is not None:
+            since = "" if found.held_s is None else f", which is open for {duration(found.held_s)}"
+            text += (
+                f"; pid {found.held_by} has read the default chunk in a transaction{since}: "
+                "none can be made until it ends"
+            )
+            remedy = f"have it commit, or select pg_terminate_backend({found.held_by})"
+        yield warning("chunks", text, remedy)
     else:
         yield ok("chunks", text)
     if found.is_default_used:
