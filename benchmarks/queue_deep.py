@@ -39,7 +39,7 @@ def run(setup: Setup) -> list[Figure]:
     fill = partial(fill_outbox, payload_bytes=PAYLOAD_BYTES, events_a_commit=A_COMMIT)
     with setup.database("queue_deep") as dsn:
         with connect(dsn, role="bench") as conn:
-            # All chunks at once: none can be made beside the straggler, whose transaction has read them.
+            # All chunks at once: none can be made beside the straggler, who has read them.
             configure_chunks(conn, chunk_events=20_000_000, chunks_ahead=2)
             topic_id = ensure_topic(conn, "queue", partitions=1).topic_id
         few = min(FEW, opened // 4)

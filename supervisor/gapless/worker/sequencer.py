@@ -223,8 +223,8 @@ class _Turn:
             self._refusals += 1
             if self._refusals % CHUNKS_TOLD_AFTER == 0:
                 log.warning(
-                    "sequencer: no chunk could be made in %s tries: gapless doctor says who is in the "
-                    "way: %s",
+                    "sequencer: no chunk could be made in %s tries: gapless doctor says who is in "
+                    "the way: %s",
                     self._refusals,
                     why_of(error),
                 )
