@@ -293,6 +293,16 @@ def test_the_keyboard_and_the_theme(page: Any, dead: ops.GroupPlace) -> None:
     shows(page, "Traceback")
     page.keyboard.press("Escape")
     goes_to(page, "#/dead")
+    go(page, "#/groups/billing/orders", "Partitions")
+    page.keyboard.press("Escape")
+    goes_to(page, "#/")
+    page.keyboard.press("Escape")
+    shows(page, "dead letter")  # there is nothing above it
+    go(page, "#/dead?group=billing", "orders")
+    page.press("tr[data-href]", "Enter")
+    shows(page, "Traceback")
+    page.keyboard.press("Escape")
+    goes_to(page, "#/dead?group=billing")
     before = page.evaluate("document.documentElement.dataset.theme")
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") != before

@@ -28,6 +28,7 @@ const PAGES = [
 
 let status = null; // the newest look
 let shown = null; // {update, ended}: what the page does with a look, and what ends it
+const lists = {}; // the address of each list as it was last shown, with its filter
 
 /** Show what the address says; a page returns what is to be done with each look. */
 function show() {
@@ -50,6 +51,7 @@ function show() {
     } catch {
       break;
     }
+    if (!parts.length) lists[where] = location.hash;
     shown.update = page({ main, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
     if (status) shown.update(status);
     document.title = [...parts, document.querySelector("nav [aria-current]")?.textContent, "gapless"].filter(Boolean).join(" · ");
@@ -88,8 +90,14 @@ const KEYS = {
   j: ["next row", () => step(1)],
   k: ["row before", () => step(-1)],
   "/": ["filter or search", () => main.querySelector("input")?.focus()],
-  "?": ["this list", () => tell(Object.entries(KEYS).map(([key, [what]]) => `${key} ${what}`).join(" · ") + " · enter opens, escape goes back")],
+  "?": ["this list", () => tell(Object.entries(KEYS).map(([key, [what]]) => `${key} ${what}`).join(" · ") + " · enter opens, escape goes up")],
 };
+
+/** The list that a page is of, or the overview. */
+function up() {
+  const [first, ...rest] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
+  return rest.length && PAGES.some(([pattern]) => pattern.test(first)) ? lists[first] || `#/${first}` : "#/";
+}
 
 function step(by) {
   const rows = [...main.querySelectorAll("tr[data-href]")];
@@ -100,7 +108,7 @@ function step(by) {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
   const inField = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-  if (event.key === "Escape") return inField ? event.target.blur() : history.back();
+  if (event.key === "Escape") return inField ? event.target.blur() : (location.hash = up());
   if (inField) return;
   if (event.key === "Enter" && event.target.dataset?.href) location.hash = event.target.dataset.href;
   else if (KEYS[event.key]) {
