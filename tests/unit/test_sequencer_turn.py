@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -257,27 +258,33 @@ def test_in_anybodys_way_it_makes_chunks_a_second_later(world: World) -> None:
     assert "chunks" in world.told()
 
 
-def test_who_reads_for_long_is_told_of_now_and_then(
+def test_who_reads_for_long_is_told_of_and_asked_ever_more_rarely(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     turn = world.turn()
-    tries = 2 * module.CHUNKS_TOLD_AFTER
-    world.chunks = [psycopg.errors.LockNotAvailable("somebody reads")] * (tries - 1)
-    world.chunks += [0, *[psycopg.errors.LockNotAvailable("somebody reads")] * tries]
-    for _ in range(tries - 1):
-        turn.take()
-        world.now_s += 1
+    busy = psycopg.errors.LockNotAvailable("somebody reads")
+    world.chunks = [busy] * 12 + [0, busy]
+    tries: list[float] = []
+
+    def pass_s(seconds: float) -> None:
+        until_s = world.now_s + seconds
+        while world.now_s < until_s:
+            turn.take()
+            if "chunks" in world.told():
+                tries.append(world.now_s)
+            world.now_s += 0.5
+
+    pass_s(75.5)
+    waits = [after - before for before, after in pairwise(tries)]
+    assert waits == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10], "at most so often do claims wait"
     (told,) = caplog.records
     assert told.getMessage().endswith(
-        "in 30 tries: gapless doctor says who is in the way: somebody reads"
+        "in 10 tries: gapless doctor says who is in the way: somebody reads"
     )
-    turn.take()
-    caplog.clear()
-    world.now_s += module.CHUNKS_EVERY_S
-    for _ in range(module.CHUNKS_TOLD_AFTER - 1):
-        turn.take()
-        world.now_s += 1
-    assert not caplog.records, "one that was made begins the count anew"
+    tries.clear()
+    pass_s(module.CHUNKS_EVERY_S + 1)
+    assert len(tries) == 2, "one that was made begins the count anew"
+    assert len(caplog.records) == 1
 
 
 def test_chunks_that_cannot_be_made_end_it(world: World) -> None:

@@ -53,7 +53,8 @@ RESTS = (  # with so many events at least: so many times the run, and so long at
 )
 CHUNKS_EVERY_S = 30.0
 CHUNKS_EVERY_EVENTS = 50_000
-CHUNKS_TOLD_AFTER = 30  # tries, one a second: then somebody reads for long
+CHUNKS_TOLD_AFTER = 10  # tries: then somebody reads for long
+CHUNKS_AGAIN_S_MAX = 10.0  # between tries: claims wait behind each, for 100 ms
 
 
 def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
@@ -219,8 +220,8 @@ class _Turn:
         except psycopg.Error as error:
             if not is_transient(error):
                 raise
-            self._chunks_due = monotonic() + 1.0  # somebody reads the default chunk: try again
-            self._refusals += 1
+            self._refusals += 1  # somebody reads the default chunk: try again
+            self._chunks_due = monotonic() + min(self._refusals, CHUNKS_AGAIN_S_MAX)
             if self._refusals % CHUNKS_TOLD_AFTER == 0:
                 log.warning(
                     "sequencer: no chunk could be made in %s tries: gapless doctor says who is in "
