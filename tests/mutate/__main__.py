@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -40,6 +42,8 @@ exit code: 0 every mutant was killed, or is accepted (tests/mutate/accepted.toml
 def main() -> int:
     args = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what runs is ended
+    if args.against:
+        return against(args)
     results = Results.load(args.results)
     tried = [again for again in AGAIN if getattr(args, again)]
     mutants = chosen(all_mutants(args.only), args.sample, args.seed)
@@ -154,6 +158,27 @@ class Run:
         )
 
 
+def against(args: argparse.Namespace) -> int:
+    """Try them against some files of tests alone, in one pytest."""
+    wanted = {
+        "only": args.only,
+        "sample": args.sample,
+        "seed": args.seed,
+        "results": str(args.results.resolve()),
+    }
+    places = os.pathsep.join((str(ROOT / "supervisor"), str(ROOT / "tests")))
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "-q", "-p", "mutate.against", "-p", "no:cacheprovider",
+            "--long", "--timeout=60", *args.against,
+        ],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": places, "MUTATE_AGAINST": json.dumps(wanted)},
+        check=False,
+    )  # fmt: skip
+    return verdict(Results.load(args.results)) if done.returncode == 0 else 2
+
+
 def verdict(results: Results) -> int:
     """Print who survived, and the figure."""
     known = accepted()
@@ -185,6 +210,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), metavar="FILE",
         help="from the checkout (mutants.jsonl)",
     )  # fmt: skip
+    parser.add_argument(
+        "--against", action="append", default=[], metavar="TESTS",
+        help="these files of tests alone, in one process (repeatable)",
+    )  # fmt: skip
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--resume", action="store_true", help="try what is not in the results yet")
     again.add_argument("--survivors", action="store_true", help="try again what survived")
@@ -195,9 +224,9 @@ def parse() -> argparse.Namespace:
         help="do not first see the tests pass without a mutant",
     )  # fmt: skip
     args = parser.parse_args()
-    for path in args.only:
+    for path in (*args.only, *args.against):
         if not (ROOT / path).exists():
-            parser.error(f"--only {path}: there is no such file or folder in the checkout")
+            parser.error(f"{path}: there is no such file or folder in the checkout")
     again_said = any(getattr(args, name) for name in AGAIN)
     if args.results.exists() and not (again_said or args.list):
         parser.error(f"{args.results} is there: --resume goes on with it; or remove it")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -282,3 +284,28 @@ def test_accepted_survivors_are_still_there() -> None:
         assert len(each.reason) > 20
     counts = Counter((each.path, each.within, each.was, each.now) for each in known)
     assert max(counts.values(), default=1) == 1
+
+
+@pytest.mark.long
+def test_against_one_file_of_tests(tmp_path: Path) -> None:
+    """In one process: SQL is installed, and put back; what is accepted is not tried."""
+    file = tmp_path / "mutants.jsonl"
+    words = [
+        "--only",
+        "sql/functions/queue/sweep.sql",
+        "--sample",
+        "6",
+        "--results",
+        str(file),
+    ]
+    tests = ["--against", "tests/stage/twins/test_sweep.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mutate", *words, *tests],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": "supervisor:tests"},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode in {0, 1}, done.stderr
+    outcomes = Counter(json.loads(line)["outcome"] for line in file.read_text().splitlines())
+    assert outcomes.total() == 6
+    assert outcomes["killed"] >= 3
+    assert " killed: " in done.stdout
