@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from psycopg import Connection
+
+from gapless.db.connect import connect
 from support.twins import GROUPS, TOPICS, Changes, Twins
 
 PLACES = [(group, topic) for group in GROUPS for topic in TOPICS]
@@ -112,3 +117,22 @@ def left(changed: Changes, *names: str) -> None:
     """Take rows that are gone out of what changed."""
     for name in names:
         assert all(after is None for _, after in changed.pop(name).values()), name
+
+
+@contextmanager
+def put_back(dsn: str, *tables: str) -> Iterator[Connection[Any]]:
+    """For what must be committed to be seen: a session of its own, and these tables as before afterwards."""
+    with connect(dsn, role="test") as one:
+        for table in tables:
+            one.execute(f"create temp table {table} as select * from gapless.{table}".encode())
+        try:
+            yield one
+        finally:
+            with one.transaction():
+                one.execute("set local session_replication_role = replica")
+                for table in tables:
+                    one.execute(f"delete from gapless.{table}".encode())
+                    one.execute(
+                        f"insert into gapless.{table} overriding system value"
+                        f" select * from pg_temp.{table}".encode()
+                    )

@@ -136,6 +136,19 @@ def test_a_redriven_unit_that_is_rejected(staff: Staff, at: int) -> None:
     assert changed == {}
 
 
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_letter_beside_the_unit_in_hand(staff: Staff, at: int) -> None:
+    """Each is rejected by its own offset."""
+    staff.letters(3, 3, epoch=1)
+    _, changed = staff.call(REJECT, [staff.token, at, "bad"])
+    if at == 3:
+        assert list(changed) == ["dead_letter billing orders 1 3"]
+    else:
+        assert gone(changed, "delivery") == {1}
+        assert "dead_letter billing orders 1 1" in changed
+        assert "dead_letter billing orders 1 3" not in changed
+
+
 @pytest.mark.parametrize("name", NO_LETTER)
 def test_a_letter_at_the_first_unit_that_is_not_in_hand(staff: Staff, name: str) -> None:
     """It is the unit that is rejected: of the letter, which is dead then, it is one attempt more."""
