@@ -28,6 +28,8 @@ class Desk:
     def __init__(self, *conns: Connection[Any]) -> None:
         self.conn, self.second, self.third = conns
         self.conn.execute(MADE)
+        for each in conns:
+            each.execute("set lock_timeout = '5s'")
 
     def writers(self, table: str = "box") -> list[str]:
         row = self.conn.execute(WRITERS, [table]).fetchone()
@@ -48,11 +50,13 @@ class Desk:
         while self.conn.execute(query, [self.third.info.backend_pid]).fetchone() is None:
             assert monotonic() < give_up_s
             sleep(0.001)
-        yield
-        self.second.rollback()
-        while third.get_result() is not None:
-            pass
-        third.exec_(b"rollback")
+        try:
+            yield
+        finally:
+            self.second.rollback()
+            while third.get_result() is not None:
+                pass
+            third.exec_(b"rollback")
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +75,7 @@ def desk(shared: Desk) -> Iterator[Desk]:
     with shared.conn.transaction(force_rollback=True):
         yield shared
     shared.second.rollback()
+    shared.third.rollback()
 
 
 MODES = {
@@ -110,7 +115,6 @@ def test_each_writer_is_named_once(desk: Desk) -> None:
         each.execute("begin")
         each.execute(b"insert into public.box values (%d)" % n)
     assert sorted(desk.writers()) == sorted([desk.name(desk.second), desk.name(desk.third)])
-    desk.third.rollback()
 
 
 def test_who_waits_for_a_lock_has_written_nothing(desk: Desk) -> None:
