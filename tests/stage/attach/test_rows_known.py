@@ -16,7 +16,7 @@ create schema "My shop";
 create table "My shop".box (id int primary key);
 create table public.cols (id int primary key, a text, b text, c text);
 create table public.marked (id int primary key, key text, "My col" text, headers jsonb);
-create view public.seen as select 1 as id;
+create view public.seen as select 1 as id, 1 as a, 1 as b;
 """
 RECORD = "jsonb_populate_record(null::gapless.attached, %s::jsonb)"
 NUMBERS = {"id": 1, "key": 2, "payload": 3}
@@ -75,6 +75,7 @@ RENAMED: list[tuple[str, bool, tuple[str | None, ...]]] = [
     ("alter table cols rename a to x", True, ("id", None, "b")),
     ("alter table cols rename id to x", False, ("x", "a", "b")),
     ("alter table cols rename id to x", True, (None, "a", "b")),
+    (f"{SECOND} alter table cols rename id to x; alter table cols rename b to y", False, ("x", "z", "y")),
     (SWAP, False, ("id", "b", "a")),
     (SWAP, True, ("id", "a", "b")),
     (SECOND, False, ("id", "z", "b")),

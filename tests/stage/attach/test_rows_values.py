@@ -29,7 +29,9 @@ def shared(module_dsn: str) -> Iterator[Boxes]:
 
 @pytest.fixture
 def boxes(shared: Boxes) -> Iterator[Boxes]:
+    """Twin is attached, too, and before."""
     with shared.undone():
+        shared.live("public.twin", "other", map={"key": "body", "payload": "body"})
         yield shared
 
 
