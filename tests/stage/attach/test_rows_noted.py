@@ -87,6 +87,8 @@ def test_a_table_that_changes_is_refused_once(boxes: Boxes) -> None:
     said = boxes.refused(ATTACH.replace("public.box", "public.two"), json.dumps(WISH))
     assert said[0] == "GL400"
     assert said[1].startswith("rows of two were deleted, and the log has a row as it was inserted")
+    short = "select gapless.attach('public.two', 'single')"
+    assert boxes.refused(short) == said, "nobody has said that it does no harm"
     boxes.attach("public.two", despite=True)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import Connection
 
 from gapless.db.connect import connect
 from stage.capture.ledger import ANOTHER, PARTED, RECORD, Ledger
@@ -14,7 +16,18 @@ from stage.capture.ledger import ANOTHER, PARTED, RECORD, Ledger
 @pytest.fixture(scope="module")
 def shared(module_dsn: str) -> Iterator[Ledger]:
     with connect(module_dsn, role="test") as conn:
-        yield Ledger(conn, PARTED + 'create schema "Far off";')
+        ledger = Ledger(
+            conn, PARTED + 'create schema "Far off"; create table public.kept (id int primary key)'
+        )
+        with conn.transaction():
+            ledger.capture("public.kept", "other")
+        yield ledger
+
+
+@pytest.fixture(scope="module")
+def second(module_dsn: str, shared: Ledger) -> Iterator[Connection[Any]]:
+    with connect(module_dsn, role="second") as conn:
+        yield conn
 
 
 @pytest.fixture
@@ -93,6 +106,17 @@ def test_what_a_table_is_called_now_is_noted(
         found = (*found[:2], None, *found[3:])
     assert found == (*noted, '"Far off"."The box"', '"Far off"."The box"')
     assert ledger.value(twin) == before
+
+
+def test_two_that_mend_are_one_after_the_other(ledger: Ledger, second: Connection[Any]) -> None:
+    """The second reads what the first has noted: it waits before it reads."""
+    with second.transaction(force_rollback=True):
+        second.execute("update gapless.captured set old = 'all' where table_name = 'public.kept'")
+        ledger.run("set local lock_timeout = '10ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable) as caught, ledger.conn.transaction():
+            ledger.run("select gapless.mend_capture('public.kept')")
+        assert "while locking tuple" in (caught.value.diag.context or "")
+        ledger.run("select gapless.mend_capture('public.twin')")
 
 
 OFF = "alter table public.{} disable trigger gapless_capture_{}"
