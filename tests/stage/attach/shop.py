@@ -36,7 +36,7 @@ LOG: tuple[tuple[tuple[str, dict[int, int]], ...], ...] = (
 PLAIN = "insert into gapless.outbox_message_t (topic_id, key, payload, headers) values (gapless.topic_id(%s), %s, '1', %s)"
 
 
-class Shop(Boxes):
+class PlacedBoxes(Boxes):
     """Box and twin in topic outbox, far in other, empty without a row; slow is not copied yet.
 
     Partition 0 has at its offsets 1 to 10: box 10, twin 70, box 30, 50, 40, 45, an event of no table, box 70 and 80
@@ -112,7 +112,7 @@ PLACES = (
 BEYOND = 9 * 10**18
 
 
-def note(shop: Shop, places: dict[str, Any] | None) -> int:
+def note(shop: PlacedBoxes, places: dict[str, Any] | None) -> int:
     """Let box have places there; return its number."""
     number = shop.numbers["box"]
     said = None if places is None else json.dumps(places)
@@ -121,7 +121,7 @@ def note(shop: Shop, places: dict[str, Any] | None) -> int:
     return number
 
 
-def locked(shop: Shop, table: str, name: str) -> list[str]:
+def locked(shop: PlacedBoxes, table: str, name: str) -> list[str]:
     """The rows of a table that this transaction has locked."""
     query = f"select {name} from gapless.{table} x where x.xmax::text = pg_current_xact_id()::xid::text order by 1"
     return [line for (line,) in shop.rows(query)]

@@ -9,23 +9,23 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from stage.attach.shop import BEYOND, BY_NEXT, BY_PART, PLACES, Shop, locked, note
+from stage.attach.shop import BEYOND, BY_NEXT, BY_PART, PLACES, PlacedBoxes, locked, note
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Shop]:
+def shared(module_dsn: str) -> Iterator[PlacedBoxes]:
     with connect(module_dsn, role="test") as conn:
-        yield Shop(conn)
+        yield PlacedBoxes(conn)
 
 
 @pytest.fixture
-def shop(shared: Shop) -> Iterator[Shop]:
+def shop(shared: PlacedBoxes) -> Iterator[PlacedBoxes]:
     with shared.undone():
         yield shared
 
 
 @pytest.fixture(scope="module")
-def second(module_dsn: str, shared: Shop) -> Iterator[Connection[Any]]:
+def second(module_dsn: str, shared: PlacedBoxes) -> Iterator[Connection[Any]]:
     with connect(module_dsn, role="second") as conn:
         yield conn
 
@@ -42,7 +42,7 @@ MADE = [
 ]
 
 
-def test_a_group_is_put_where_an_old_consumer_is(shop: Shop) -> None:
+def test_a_group_is_put_where_an_old_consumer_is(shop: PlacedBoxes) -> None:
     number = note(shop, BY_PART)
     shop.run(
         "insert into gapless.attached_group values (%s, 'old', 'switched')", shop.numbers["twin"]
@@ -74,7 +74,7 @@ def test_a_group_is_put_where_an_old_consumer_is(shop: Shop) -> None:
     ]  # fmt: skip
 
 
-def test_a_group_takes_over_at_once(shop: Shop) -> None:
+def test_a_group_takes_over_at_once(shop: PlacedBoxes) -> None:
     number = note(shop, BY_NEXT)
     assert shop.diff(SUCCEED, number, [70, 60], True) == sorted([
         *MADE, "+ audit resume old outbox {}", '+ audit switch old outbox {"table": "public.box"}',
@@ -92,7 +92,7 @@ def test_a_group_takes_over_at_once(shop: Shop) -> None:
     assert shop.rows(PLACES) == places
 
 
-def test_where_no_group_can_be_put(shop: Shop) -> None:
+def test_where_no_group_can_be_put(shop: PlacedBoxes) -> None:
     assert shop.refused(SUCCEED, shop.numbers["slow"], [1, 1], False) == (
         "GL409", "public.slow is not copied to its end yet: gapless attach add copies on",
     )  # fmt: skip
@@ -107,7 +107,7 @@ def test_where_no_group_can_be_put(shop: Shop) -> None:
     )
 
 
-def test_a_group_of_another_topic(shop: Shop) -> None:
+def test_a_group_of_another_topic(shop: PlacedBoxes) -> None:
     changed = shop.diff(SUCCEED, shop.numbers["far"], [1, 31], True)
     assert {
         "+ group public.far old switched",
@@ -121,7 +121,7 @@ def test_a_group_of_another_topic(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "call", ["succeed_consumer({}, 'h', '{{10, 10}}', false)", "hand_back({}, 'g')"]
 )
-def test_two_who_move_groups_are_one_after_the_other(shop: Shop, call: str) -> None:
+def test_two_who_move_groups_are_one_after_the_other(shop: PlacedBoxes, call: str) -> None:
     shop.run(f"select gapless.{call.format(shop.numbers['empty'])}")
     assert locked(shop, "attached", "table_name") == ["public.empty"]
 
@@ -143,7 +143,10 @@ HANDED: list[tuple[dict[str, Any] | None, tuple[int, int], list[int] | int]] = [
 
 @pytest.mark.parametrize(("places", "offsets", "found"), HANDED)
 def test_a_group_is_handed_back(
-    shop: Shop, places: dict[str, Any] | None, offsets: tuple[int, int], found: list[int] | int
+    shop: PlacedBoxes,
+    places: dict[str, Any] | None,
+    offsets: tuple[int, int],
+    found: list[int] | int,
 ) -> None:
     number = note(shop, places)
     back = "select gapless.hand_back(%s, 'old')"
@@ -178,7 +181,7 @@ def test_a_group_is_handed_back(
     assert shop.value(back, number) is None
 
 
-def test_who_watches_the_old_consumer_sees_its_own_places_again(shop: Shop) -> None:
+def test_who_watches_the_old_consumer_sees_its_own_places_again(shop: PlacedBoxes) -> None:
     number = note(shop, None)
     shop.run(SUCCEED, number, [10, 10], True)
     shop.run("select gapless.show_classic('old', 'outbox')")
@@ -196,11 +199,11 @@ LETTER = (
 )
 
 
-def letter(shop: Shop, group: str, topic: str, state: str, offset: int) -> None:
+def letter(shop: PlacedBoxes, group: str, topic: str, state: str, offset: int) -> None:
     shop.run(LETTER, group, topic, offset, offset, state, state)
 
 
-def test_a_group_moves_nowhere(shop: Shop) -> None:
+def test_a_group_moves_nowhere(shop: PlacedBoxes) -> None:
     for group, topic, state in [
         ("h", "outbox", "waiting"),
         ("g", "other", "parked"),
@@ -226,7 +229,7 @@ def test_a_group_moves_nowhere(shop: Shop) -> None:
         (["waiting", "parked", "dead"], '2 units of "g" wait'),
     ],
 )
-def test_units_that_wait_are_in_its_way(shop: Shop, states: list[str], said: str) -> None:
+def test_units_that_wait_are_in_its_way(shop: PlacedBoxes, states: list[str], said: str) -> None:
     for n, state in enumerate(states, 1):
         letter(shop, "g", "outbox", state, n)
     assert shop.refused(STILL) == (
@@ -248,7 +251,7 @@ def test_units_that_wait_are_in_its_way(shop: Shop, states: list[str], said: str
     ],
 )
 def test_a_worker_that_owns_a_partition(
-    shop: Shop, second: Connection[Any], group: str, topic: str, partition: int, is_in_its_way: bool
+    shop: PlacedBoxes, second: Connection[Any], group: str, topic: str, partition: int, is_in_its_way: bool
 ) -> None:  # fmt: skip
     with second.transaction(force_rollback=True):
         second.execute(

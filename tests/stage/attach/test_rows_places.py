@@ -8,17 +8,26 @@ from typing import Any
 import pytest
 
 from gapless.db.connect import connect
-from stage.attach.shop import BEYOND, BY_LAST, BY_NEXT, BY_PART, LAST_PART, PLACES, Shop, note
+from stage.attach.shop import (
+    BEYOND,
+    BY_LAST,
+    BY_NEXT,
+    BY_PART,
+    LAST_PART,
+    PLACES,
+    PlacedBoxes,
+    note,
+)
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Shop]:
+def shared(module_dsn: str) -> Iterator[PlacedBoxes]:
     with connect(module_dsn, role="test") as conn:
-        yield Shop(conn)
+        yield PlacedBoxes(conn)
 
 
 @pytest.fixture
-def shop(shared: Shop) -> Iterator[Shop]:
+def shop(shared: PlacedBoxes) -> Iterator[PlacedBoxes]:
     with shared.undone():
         yield shared
 
@@ -38,7 +47,7 @@ CUT = "select gapless.attach_cut(a, %s, %s) from gapless.attached a where attach
 
 
 @pytest.mark.parametrize("where", CUTS)
-def test_the_offset_that_stands_for_a_place(shop: Shop, where: tuple[str, int]) -> None:
+def test_the_offset_that_stands_for_a_place(shop: PlacedBoxes, where: tuple[str, int]) -> None:
     table, partition = where
     for place, found in CUTS[where]:
         words = (partition, place, shop.numbers[table])
@@ -64,7 +73,7 @@ PLACE = "select gapless.place_of(a, %s, %s) from gapless.attached a where attach
 
 
 @pytest.mark.parametrize("where", BACK)
-def test_the_place_that_an_offset_stands_for(shop: Shop, where: tuple[str, int]) -> None:
+def test_the_place_that_an_offset_stands_for(shop: PlacedBoxes, where: tuple[str, int]) -> None:
     table, partition = where
     found = {n: shop.value(PLACE, partition, n, shop.numbers[table]) for n in BACK[where]}
     assert found == BACK[where]
@@ -92,7 +101,11 @@ OLD: list[tuple[dict[str, Any] | None, str, int | None, list[int] | str]] = [
 
 @pytest.mark.parametrize(("places", "group", "said", "found"), OLD)
 def test_where_an_old_consumer_is(
-    shop: Shop, places: dict[str, Any] | None, group: str, said: int | None, found: list[int] | str
+    shop: PlacedBoxes,
+    places: dict[str, Any] | None,
+    group: str,
+    said: int | None,
+    found: list[int] | str,
 ) -> None:
     number = note(shop, places)
     query = "select gapless.old_places(%s, %s, %s::bigint)"
@@ -117,7 +130,7 @@ SET: list[tuple[dict[str, Any] | None, list[int | None], dict[str, str]]] = [
 
 @pytest.mark.parametrize(("places", "ids", "changed"), SET)
 def test_an_old_place_is_written(
-    shop: Shop, places: dict[str, Any] | None, ids: list[int | None], changed: dict[str, str]
+    shop: PlacedBoxes, places: dict[str, Any] | None, ids: list[int | None], changed: dict[str, str]
 ) -> None:
     number = note(shop, places)
     before = [line for (line,) in shop.rows(PLACES)]

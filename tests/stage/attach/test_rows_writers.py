@@ -22,7 +22,7 @@ WRITERS = "select gapless.writers_of(%s::regclass)"
 OWN = "select virtualtransaction from pg_locks where pid = %s limit 1"
 
 
-class Desk:
+class WritersDesk:
     """A session that asks, and two more that use tables."""
 
     def __init__(self, *conns: Connection[Any]) -> None:
@@ -60,17 +60,17 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Desk]:
+def shared(module_dsn: str) -> Iterator[WritersDesk]:
     with (
         connect(module_dsn, role="test") as conn,
         connect(module_dsn, role="second") as second,
         connect(module_dsn, role="third") as third,
     ):
-        yield Desk(conn, second, third)
+        yield WritersDesk(conn, second, third)
 
 
 @pytest.fixture
-def desk(shared: Desk) -> Iterator[Desk]:
+def desk(shared: WritersDesk) -> Iterator[WritersDesk]:
     shared.second.execute("begin")
     with shared.conn.transaction(force_rollback=True):
         yield shared
@@ -91,14 +91,14 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_lock_that_lets_write(desk: Desk, mode: str) -> None:
+def test_a_lock_that_lets_write(desk: WritersDesk, mode: str) -> None:
     assert desk.writers() == []
     desk.second.execute(f"lock table public.box in {mode} mode".encode())
     assert desk.writers() == ([desk.name(desk.second)] if MODES[mode] else [])
     assert desk.writers("twin") == []
 
 
-def test_one_s_own_lock_is_none(desk: Desk) -> None:
+def test_one_s_own_lock_is_none(desk: WritersDesk) -> None:
     desk.conn.execute("insert into public.box values (3)")
     desk.conn.execute("lock table public.twin in share row exclusive mode")
     assert desk.writers() == desk.writers("twin") == []
@@ -106,7 +106,7 @@ def test_one_s_own_lock_is_none(desk: Desk) -> None:
     assert desk.writers() == [desk.name(desk.second)]
 
 
-def test_each_writer_is_named_once(desk: Desk) -> None:
+def test_each_writer_is_named_once(desk: WritersDesk) -> None:
     desk.second.execute("insert into public.box values (3)")
     desk.second.execute("lock table public.box in share row exclusive mode")
     assert desk.writers() == [desk.name(desk.second)]
@@ -117,13 +117,13 @@ def test_each_writer_is_named_once(desk: Desk) -> None:
     assert sorted(desk.writers()) == sorted([desk.name(desk.second), desk.name(desk.third)])
 
 
-def test_who_waits_for_a_lock_has_written_nothing(desk: Desk) -> None:
+def test_who_waits_for_a_lock_has_written_nothing(desk: WritersDesk) -> None:
     desk.second.execute("lock table public.box in exclusive mode")
     with desk.waiting(b"insert into public.box values (5)"):
         assert desk.writers() == [desk.name(desk.second)]
 
 
-def test_who_waits_for_a_row_writes_none(desk: Desk) -> None:
+def test_who_waits_for_a_row_writes_none(desk: WritersDesk) -> None:
     """It holds a lock of that row alone."""
     desk.second.execute("select from public.box where id = 1 for update")
     with desk.waiting(b"select from public.box where id = 1 for update"):
@@ -137,7 +137,9 @@ def elsewhere(database_like: Any, template: str) -> Iterator[Connection[Any]]:
         yield conn
 
 
-def test_a_table_of_that_number_in_another_database(desk: Desk, elsewhere: Connection[Any]) -> None:
+def test_a_table_of_that_number_in_another_database(
+    desk: WritersDesk, elsewhere: Connection[Any]
+) -> None:
     number = "select 'gapless.audit'::regclass::oid"
     assert desk.conn.execute(number).fetchone() == elsewhere.execute(number).fetchone()
     with elsewhere.transaction(force_rollback=True):

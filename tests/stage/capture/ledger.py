@@ -47,7 +47,7 @@ RECORD = "jsonb_populate_record(null::gapless.captured, %s::jsonb)"
 OPERATIONS = ("delete", "insert", "truncate", "update")
 
 
-class Ledger(Diffs):
+class CaptureBook(Diffs):
     """Tables that are captured."""
 
     state = STATE

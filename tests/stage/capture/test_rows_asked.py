@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gapless.db.connect import connect
-from stage.capture.ledger import RECORD, Ledger
+from stage.capture.ledger import RECORD, CaptureBook
 
 MADE = """
 create schema "My shop";
@@ -43,13 +43,13 @@ create table public.pu (id int primary key) partition by range (id);
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Ledger]:
+def shared(module_dsn: str) -> Iterator[CaptureBook]:
     with connect(module_dsn, role="test") as conn:
-        yield Ledger(conn, MADE)
+        yield CaptureBook(conn, MADE)
 
 
 @pytest.fixture
-def ledger(shared: Ledger) -> Iterator[Ledger]:
+def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
     with shared.undone():
         yield shared
 
@@ -88,7 +88,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_which_tables_triggers_see_every_change_of(ledger: Ledger, table: str) -> None:
+def test_which_tables_triggers_see_every_change_of(ledger: CaptureBook, table: str) -> None:
     statement = "select gapless.refuse_uncapturable(%s, %s::regclass)"
     said = TABLES[table]
     if said is None:
@@ -97,7 +97,7 @@ def test_which_tables_triggers_see_every_change_of(ledger: Ledger, table: str) -
         assert ledger.refused(statement, table, table) == ("GL400", said)
 
 
-def test_no_table_is_not_captured(ledger: Ledger) -> None:
+def test_no_table_is_not_captured(ledger: CaptureBook) -> None:
     said = ledger.refused("select gapless.refuse_uncapturable('nope', null)")
     assert said == ("GL404", 'there is no table "nope": name it as SQL does, schema and all')
 
@@ -112,7 +112,7 @@ NAMES: dict[str | None, str | None] = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_table_that_a_text_names(ledger: Ledger, name: str | None) -> None:
+def test_the_table_that_a_text_names(ledger: CaptureBook, name: str | None) -> None:
     found = NAMES[name]
     if found == NO_NAME:
         said = ledger.refused("select gapless.table_of(%s)", name)
@@ -131,7 +131,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("table", TREES)
-def test_a_table_and_its_partitions(ledger: Ledger, table: str) -> None:
+def test_a_table_and_its_partitions(ledger: CaptureBook, table: str) -> None:
     query = "select relid::regclass::text, level from gapless.captured_tables(%s::regclass)"
     assert dict(ledger.rows(query, table)) == TREES[table]
 
@@ -160,7 +160,7 @@ KEYS: dict[str, list[str] | str] = {
 
 
 @pytest.mark.parametrize("written", KEYS, ids=lambda each: str(each)[:20])
-def test_the_parts_of_a_key(ledger: Ledger, written: str) -> None:
+def test_the_parts_of_a_key(ledger: CaptureBook, written: str) -> None:
     found = KEYS[written]
     if isinstance(found, str):
         assert ledger.refused("select gapless.key_parts(%s)", written) == ("GL400", found)
@@ -184,7 +184,7 @@ COLUMNS: list[tuple[list[str | None] | None, list[int] | str | None, list[int] |
 
 @pytest.mark.parametrize(("names", "strictly", "gone_too"), COLUMNS)
 def test_the_numbers_of_columns_by_their_names(
-    ledger: Ledger, names: list[str | None] | None, strictly: Any, gone_too: list[int] | None
+    ledger: CaptureBook, names: list[str | None] | None, strictly: Any, gone_too: list[int] | None
 ) -> None:
     strict = "select gapless.column_numbers('dropped'::regclass, %s::text[])"
     if isinstance(strictly, str):
@@ -227,7 +227,7 @@ WRONG: list[tuple[tuple[Any, ...], tuple[str, str]]] = [
 
 @pytest.mark.parametrize(("asked", "said"), WRONG)
 def test_what_is_no_sense_to_capture(
-    ledger: Ledger, asked: tuple[Any, ...], said: tuple[str, str]
+    ledger: CaptureBook, asked: tuple[Any, ...], said: tuple[str, str]
 ) -> None:
     assert ledger.refused(CHECKED, *asked) == said
 
@@ -248,7 +248,7 @@ ASKED: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("asked", "noted"), ASKED)
 def test_what_is_noted_of_a_capture(
-    ledger: Ledger, asked: tuple[Any, ...], noted: tuple[Any, ...]
+    ledger: CaptureBook, asked: tuple[Any, ...], noted: tuple[Any, ...]
 ) -> None:
     columns = (
         "table_name, (select name from gapless.topic t where t.topic_id = c.topic_id), key, key_parts, key_numbers,"
@@ -260,7 +260,7 @@ def test_what_is_noted_of_a_capture(
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 16])
-def test_a_key_for_each_partition(ledger: Ledger, partitions: int) -> None:
+def test_a_key_for_each_partition(ledger: CaptureBook, partitions: int) -> None:
     found = ledger.rows(
         "select k, gapless.partition_of(k, %s) from unnest(gapless.keys_of_partitions(%s)) with ordinality u (k, n) order by n",
         partitions, partitions,
@@ -274,7 +274,7 @@ def test_a_key_for_each_partition(ledger: Ledger, partitions: int) -> None:
     assert [word for word, _ in found] == first, "of each the first word that falls into it"
 
 
-def test_a_virtual_column_is_none_to_a_trigger(ledger: Ledger) -> None:
+def test_a_virtual_column_is_none_to_a_trigger(ledger: CaptureBook) -> None:
     if ledger.conn.info.server_version < 180000:
         return  # there are none
     ledger.run(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gapless.db.connect import connect
-from stage.capture.ledger import RECORD, Ledger
+from stage.capture.ledger import RECORD, CaptureBook
 
 MORE = """
 create type public.mood as enum ('good', 'bad');
@@ -21,13 +21,13 @@ create domain public.feel as public.mood;
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Ledger]:
+def shared(module_dsn: str) -> Iterator[CaptureBook]:
     with connect(module_dsn, role="test") as conn:
-        yield Ledger(conn, MORE)
+        yield CaptureBook(conn, MORE)
 
 
 @pytest.fixture
-def ledger(shared: Ledger) -> Iterator[Ledger]:
+def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
     with shared.undone():
         yield shared
 
@@ -42,7 +42,7 @@ TYPES = {
 SELECT = f"select gapless.captured_columns({RECORD}, 'public.t'::regclass)"
 
 
-def columns(ledger: Ledger, type_name: str) -> str:
+def columns(ledger: CaptureBook, type_name: str) -> str:
     ledger.run(f'create table public.t ("The c" {type_name})')
     found = str(ledger.value(SELECT, ledger.record("t", columns=None)))
     ledger.run("drop table public.t")
@@ -51,7 +51,7 @@ def columns(ledger: Ledger, type_name: str) -> str:
 
 @pytest.mark.parametrize("type_name", TYPES)
 def test_values_are_json_where_no_cast_of_somebody_s_is_called(
-    ledger: Ledger, type_name: str
+    ledger: CaptureBook, type_name: str
 ) -> None:
     plain, text = 'r."The c"', TEXT.format("The c")
     assert columns(ledger, type_name) == (plain if TYPES[type_name] else text)
@@ -81,7 +81,7 @@ CHOSEN: list[tuple[list[str] | None, list[int] | None, str]] = [
 
 @pytest.mark.parametrize(("names", "numbers", "said"), CHOSEN)
 def test_columns_that_were_chosen(
-    ledger: Ledger, names: list[str] | None, numbers: list[int] | None, said: str
+    ledger: CaptureBook, names: list[str] | None, numbers: list[int] | None, said: str
 ) -> None:
     made = ledger.record("box", columns=names, column_numbers=numbers)
     found = ledger.value(f"select gapless.captured_columns({RECORD}, 'box'::regclass)", made)
@@ -102,7 +102,7 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("old", "new", "said"), CHANGED)
-def test_what_of_a_row_changed(ledger: Ledger, old: str, new: str, said: Any) -> None:
+def test_what_of_a_row_changed(ledger: CaptureBook, old: str, new: str, said: Any) -> None:
     query = "select gapless.changed_columns(%s::json, %s::json)"
     if isinstance(said, str):
         found = ledger.value(f"select ({query[7:]})::text", old, new)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gapless.db.connect import connect
-from stage.capture.ledger import Ledger
+from stage.capture.ledger import CaptureBook
 
 MORE = """
 create table public.loose (a int, b int);
@@ -26,13 +26,13 @@ create table "My shop"."P 2" partition of public.p for values from (10) to (20);
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Ledger]:
+def shared(module_dsn: str) -> Iterator[CaptureBook]:
     with connect(module_dsn, role="test") as conn:
-        yield Ledger(conn, MORE)
+        yield CaptureBook(conn, MORE)
 
 
 @pytest.fixture
-def ledger(shared: Ledger) -> Iterator[Ledger]:
+def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
     """Twin has the same rows, and is captured, too."""
     with shared.undone():
         for table in ("box", "twin"):
@@ -43,7 +43,7 @@ def ledger(shared: Ledger) -> Iterator[Ledger]:
         yield shared
 
 
-def events(ledger: Ledger, statement: str) -> list[tuple[Any, ...]]:
+def events(ledger: CaptureBook, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement; return key, type, new and old of what it publishes, in that order."""
     last = ledger.value("select coalesce(max(id), 0) from gapless.outbox_message_t")
     changed = ledger.diff(statement)
@@ -101,7 +101,7 @@ STATEMENTS: list[tuple[dict[str, Any], str, Events]] = [
 
 @pytest.mark.parametrize(("words", "statement", "said"), STATEMENTS)
 def test_what_a_statement_publishes(
-    ledger: Ledger, words: dict[str, Any], statement: str, said: Events
+    ledger: CaptureBook, words: dict[str, Any], statement: str, said: Events
 ) -> None:
     ledger.capture(**words)
     found = events(ledger, statement)
@@ -110,7 +110,7 @@ def test_what_a_statement_publishes(
     assert found == said
 
 
-def test_without_a_primary_key_an_update_is_two_events(ledger: Ledger) -> None:
+def test_without_a_primary_key_an_update_is_two_events(ledger: CaptureBook) -> None:
     ledger.run("insert into loose values (1, 1), (1, 2), (2, 1)")
     ledger.capture("public.loose", key="{a}")
     assert events(ledger, "update loose set b = b where a = 2") == [
@@ -122,7 +122,7 @@ def test_without_a_primary_key_an_update_is_two_events(ledger: Ledger) -> None:
     assert [each[3] for each in found[:2]] == [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
 
 
-def test_a_key_that_was_dropped(ledger: Ledger) -> None:
+def test_a_key_that_was_dropped(ledger: CaptureBook) -> None:
     """All events have one key, so that they stay in order; of a template's column nothing remains."""
     ledger.capture()
     ledger.run("alter table box drop constraint box_pkey")
@@ -142,11 +142,11 @@ NAMES = {"loose": None, "box": "concat(r.id)", "inc": "concat(r.id)", "wide": "c
 
 
 @pytest.mark.parametrize("table", NAMES)
-def test_what_a_row_is_known_by(ledger: Ledger, table: str) -> None:
+def test_what_a_row_is_known_by(ledger: CaptureBook, table: str) -> None:
     assert ledger.value("select gapless.identity_of(%s::regclass)", table) == NAMES[table]
 
 
-def test_a_key_of_several_columns(ledger: Ledger) -> None:
+def test_a_key_of_several_columns(ledger: CaptureBook) -> None:
     ledger.capture("public.pair")
     assert events(ledger, "insert into pair values ('b\"', 1, 0)") == [
         ('["1", "b\\""]', "insert", {"z": 'b"', "id": 1, "n": 0}, None)
@@ -156,7 +156,7 @@ def test_a_key_of_several_columns(ledger: Ledger) -> None:
     ]
 
 
-def test_columns_that_come_and_go(ledger: Ledger) -> None:
+def test_columns_that_come_and_go(ledger: CaptureBook) -> None:
     """In the table's order; a generated one is there, a dropped one is not."""
     ledger.capture("public.wide")
     assert events(ledger, 'insert into wide (id, "a%b") values (1, 2)') == [
@@ -170,7 +170,7 @@ def test_columns_that_come_and_go(ledger: Ledger) -> None:
     ]
 
 
-def test_truncate_is_told_in_each_partition(ledger: Ledger) -> None:
+def test_truncate_is_told_in_each_partition(ledger: CaptureBook) -> None:
     ledger.capture()
     ledger.capture("public.p", "single")
     keys = ledger.value("select gapless.keys_of_partitions(2)")
@@ -192,7 +192,7 @@ def test_truncate_is_told_in_each_partition(ledger: Ledger) -> None:
     assert sorted(names, key=str) == ['"My shop"."P 2"', None, "public.p1"]
 
 
-def test_partitions_and_what_was_one(ledger: Ledger) -> None:
+def test_partitions_and_what_was_one(ledger: CaptureBook) -> None:
     ledger.capture("public.p")
     assert events(ledger, "insert into p values (1, 1), (11, 1)") == [
         ("1", "insert", {"id": 1, "n": 1}, None),
@@ -213,7 +213,7 @@ def test_partitions_and_what_was_one(ledger: Ledger) -> None:
     assert events(ledger, "truncate p1") == []
 
 
-def test_what_nobody_knows_fails_the_writer(ledger: Ledger) -> None:
+def test_what_nobody_knows_fails_the_writer(ledger: CaptureBook) -> None:
     ledger.capture()
     ledger.run("delete from gapless.captured where table_name = 'public.box'")
     said = (
@@ -238,7 +238,7 @@ def test_what_nobody_knows_fails_the_writer(ledger: Ledger) -> None:
     )
 
 
-def test_rows_that_change_places(ledger: Ledger) -> None:
+def test_rows_that_change_places(ledger: CaptureBook) -> None:
     """What a row of that key was, and is: deletes first, then updates, then inserts."""
     ledger.run("insert into turn values (1, 'a'), (2, 'b'), (3, 'c')")
     ledger.capture("public.turn")

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 from gapless.db.connect import connect
-from stage.capture.ledger import ANOTHER, OPERATIONS, PARTED, Ledger, triggers
+from stage.capture.ledger import ANOTHER, OPERATIONS, PARTED, CaptureBook, triggers
 
 MORE = PARTED + 'create schema "My shop"; create table "My shop".box (id int primary key);'
 PARTS = ("p", "p1", '"P 2"', "p21")
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Ledger]:
+def shared(module_dsn: str) -> Iterator[CaptureBook]:
     with connect(module_dsn, role="test") as conn:
-        yield Ledger(conn, MORE)
+        yield CaptureBook(conn, MORE)
 
 
 @pytest.fixture
-def ledger(shared: Ledger) -> Iterator[Ledger]:
+def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
     """Twin is captured, with a trigger that is off."""
     with shared.undone():
         shared.capture("public.twin", "other", key="{a}", columns=["id", "a"], old="none")
@@ -45,7 +45,7 @@ AUDIT = 'audit {} outbox {{"table": "public.box"}}'
     ],
 )
 def test_a_table_is_captured_once(
-    ledger: Ledger, key: str | None, columns: list[str] | None, noted: str
+    ledger: CaptureBook, key: str | None, columns: list[str] | None, noted: str
 ) -> None:
     changed = ledger.diff(CAPTURE, key, columns)
     wanted = [AUDIT.format("capture"), noted, *triggers("box", "public.box")]
@@ -57,7 +57,7 @@ def test_a_table_is_captured_once(
     )  # fmt: skip
 
 
-def test_a_table_is_captured_with_its_partitions(ledger: Ledger) -> None:
+def test_a_table_is_captured_with_its_partitions(ledger: CaptureBook) -> None:
     changed = ledger.diff("select gapless.capture('public.p', 'outbox')")
     wanted = triggers("p", "public.p")
     for part in PARTS[1:]:
@@ -87,7 +87,7 @@ MEND = "select gapless.mend_capture('public.box')"
 
 @pytest.mark.parametrize(("done", "count", "changed"), MENDED)
 def test_triggers_are_put_where_they_lack(
-    ledger: Ledger, done: str, count: int, changed: list[str]
+    ledger: CaptureBook, done: str, count: int, changed: list[str]
 ) -> None:
     number = ledger.capture()
     if done:
@@ -99,7 +99,7 @@ def test_triggers_are_put_where_they_lack(
     assert ledger.diff(MEND) == []
 
 
-def test_a_trigger_of_a_part_says_so(ledger: Ledger) -> None:
+def test_a_trigger_of_a_part_says_so(ledger: CaptureBook) -> None:
     ledger.capture("public.p")
     ledger.run("drop trigger gapless_capture_delete on public.p1")
     ledger.run('alter table public."P 2" disable trigger gapless_capture_insert')
@@ -114,7 +114,7 @@ def test_a_trigger_of_a_part_says_so(ledger: Ledger) -> None:
     assert ledger.value(said) == 0
 
 
-def test_two_captures_of_a_table_at_once(ledger: Ledger) -> None:
+def test_two_captures_of_a_table_at_once(ledger: CaptureBook) -> None:
     """One of them comes too late, when the triggers are there already."""
     ledger.capture()
     for each in OPERATIONS:
@@ -127,7 +127,7 @@ def test_two_captures_of_a_table_at_once(ledger: Ledger) -> None:
         )
 
 
-def test_what_is_not_captured_cannot_be_mended(ledger: Ledger) -> None:
+def test_what_is_not_captured_cannot_be_mended(ledger: CaptureBook) -> None:
     for table in ("public.box", "public.nope"):
         said = ledger.refused("select gapless.mend_capture(%s)", table)
         assert said == ("GL404", f'"{table}" is not captured: gapless capture lists what is')
@@ -136,7 +136,7 @@ def test_what_is_not_captured_cannot_be_mended(ledger: Ledger) -> None:
 RELEASE = "select gapless.release_capture(%s)"
 
 
-def test_a_capture_ends_alone(ledger: Ledger) -> None:
+def test_a_capture_ends_alone(ledger: CaptureBook) -> None:
     ledger.capture("public.p")
     ledger.capture()
     assert ledger.diff(RELEASE, "public.box") == sorted(
@@ -149,7 +149,7 @@ def test_a_capture_ends_alone(ledger: Ledger) -> None:
     assert len([each for each in changed if "- trigger" in each]) == 16
 
 
-def test_a_captured_table_that_was_dropped_is_named_as_it_was(ledger: Ledger) -> None:
+def test_a_captured_table_that_was_dropped_is_named_as_it_was(ledger: CaptureBook) -> None:
     for name in ("third", "box"):
         ledger.run(f"create table if not exists public.{name} (id int primary key)")
         ledger.capture(f"public.{name}")
@@ -165,7 +165,7 @@ def test_a_captured_table_that_was_dropped_is_named_as_it_was(ledger: Ledger) ->
     assert ledger.value(RELEASE, "public.third") is True
 
 
-def test_a_capture_is_forgotten_without_its_triggers(ledger: Ledger) -> None:
+def test_a_capture_is_forgotten_without_its_triggers(ledger: CaptureBook) -> None:
     number = ledger.capture()
     forget = "select gapless.forget_capture(%s)"
     assert ledger.refused(forget, number) == (
@@ -193,7 +193,7 @@ TRIGGER = "create trigger {} after truncate on public.{} for each statement exec
 
 
 @pytest.mark.parametrize("name", NOTED)
-def test_which_capture_a_table_has(ledger: Ledger, name: str) -> None:
+def test_which_capture_a_table_has(ledger: CaptureBook, name: str) -> None:
     noted, which = NOTED[name]
     numbers = [ledger.value(BY, named, table) for named, table in noted]
     query = "select gapless.capture_of('box'::regclass)"
@@ -212,7 +212,7 @@ def test_which_capture_a_table_has(ledger: Ledger, name: str) -> None:
     assert ledger.value(query) == wanted
 
 
-def test_triggers_of_captures_and_what_they_carry(ledger: Ledger) -> None:
+def test_triggers_of_captures_and_what_they_carry(ledger: CaptureBook) -> None:
     ledger.run("select gapless.release_capture('public.twin')")
     ledger.run(
         "create function public.capture_rows() returns trigger language plpgsql as 'begin return null; end'"

@@ -10,13 +10,13 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from stage.capture.ledger import ANOTHER, PARTED, RECORD, Ledger
+from stage.capture.ledger import ANOTHER, PARTED, RECORD, CaptureBook
 
 
 @pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Ledger]:
+def shared(module_dsn: str) -> Iterator[CaptureBook]:
     with connect(module_dsn, role="test") as conn:
-        ledger = Ledger(
+        ledger = CaptureBook(
             conn, PARTED + 'create schema "Far off"; create table public.kept (id int primary key)'
         )
         with conn.transaction():
@@ -25,13 +25,13 @@ def shared(module_dsn: str) -> Iterator[Ledger]:
 
 
 @pytest.fixture(scope="module")
-def second(module_dsn: str, shared: Ledger) -> Iterator[Connection[Any]]:
+def second(module_dsn: str, shared: CaptureBook) -> Iterator[Connection[Any]]:
     with connect(module_dsn, role="second") as conn:
         yield conn
 
 
 @pytest.fixture
-def ledger(shared: Ledger) -> Iterator[Ledger]:
+def ledger(shared: CaptureBook) -> Iterator[CaptureBook]:
     """Twin is captured, with a trigger that is off."""
     with shared.undone():
         shared.capture("public.twin", "other", key="{a}", columns=["id", "a"], old="none")
@@ -62,7 +62,12 @@ COLUMNS: list[tuple[str, str, int | None, str | None, str | None]] = [
 
 @pytest.mark.parametrize(("done", "name", "number", "same", "other"), COLUMNS)
 def test_what_a_captured_column_is_called_now(
-    ledger: Ledger, done: str, name: str, number: int | None, same: str | None, other: str | None
+    ledger: CaptureBook,
+    done: str,
+    name: str,
+    number: int | None,
+    same: str | None,
+    other: str | None,
 ) -> None:
     query = f"select gapless.captured_column({RECORD}, 'box'::regclass, %s, %s::smallint)"
     made = [ledger.record("box"), ledger.record("box", elsewhere=True)]
@@ -89,7 +94,11 @@ NOTE = "select key, key_parts, key_numbers, columns, column_numbers, table_name,
 
 @pytest.mark.parametrize(("done", "key", "columns", "noted"), RENEWED)
 def test_what_a_table_is_called_now_is_noted(
-    ledger: Ledger, done: str, key: str | None, columns: list[str] | None, noted: tuple[Any, ...]
+    ledger: CaptureBook,
+    done: str,
+    key: str | None,
+    columns: list[str] | None,
+    noted: tuple[Any, ...],
 ) -> None:
     number = ledger.capture(key=key, columns=columns)
     twin = "select c::text from gapless.captured c where table_name = 'public.twin'"
@@ -108,7 +117,9 @@ def test_what_a_table_is_called_now_is_noted(
     assert ledger.value(twin) == before
 
 
-def test_two_that_mend_are_one_after_the_other(ledger: Ledger, second: Connection[Any]) -> None:
+def test_two_that_mend_are_one_after_the_other(
+    ledger: CaptureBook, second: Connection[Any]
+) -> None:
     """The second reads what the first has noted: it waits before it reads."""
     with second.transaction(force_rollback=True):
         second.execute("update gapless.captured set old = 'all' where table_name = 'public.kept'")
@@ -161,7 +172,7 @@ DEFECTS: list[Defect] = [
 
 
 @pytest.mark.parametrize("case", DEFECTS)
-def test_what_is_wrong_with_a_capture(ledger: Ledger, case: Defect) -> None:
+def test_what_is_wrong_with_a_capture(ledger: CaptureBook, case: Defect) -> None:
     table, key, columns, done, wrong, helps = case
     number = ledger.capture(f"public.{table}", key=key, columns=columns)
     if done:
@@ -194,7 +205,7 @@ def test_what_is_wrong_with_a_capture(ledger: Ledger, case: Defect) -> None:
         ("create table public.kid () inherits (public.twin)", None),
     ],
 )  # fmt: skip
-def test_what_is_worse(ledger: Ledger, done: str, said: tuple[str, str] | None) -> None:
+def test_what_is_worse(ledger: CaptureBook, done: str, said: tuple[str, str] | None) -> None:
     number = ledger.capture()
     root = ledger.value("select 'public.box'::regclass::oid")
     ledger.run(done)
