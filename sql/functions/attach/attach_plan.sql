@@ -25,7 +25,7 @@ begin
   select t.partitions into partitions from gapless.topic t where t.topic_id = made.topic_id;
   execute format('select count(*), min(r.%1$I), max(r.%1$I) from only %2$s r', made.id_column, made.table_id::regclass)
     into rows, first_id, last_id;
-  missing_ids := coalesce(least(last_id::numeric - first_id + 1 - rows, 9223372036854775807), 0);
+  missing_ids := least(coalesce(last_id::numeric - first_id + 1 - rows, 0), 9223372036854775807);
   return next;
 end
 $$;

@@ -1,6 +1,7 @@
 -- Publish what of an attached table is not published: what its trigger could not, what was written while it was not
 -- there, what got a low id late. Returns how many rows. Their events come behind those that were published before.
 -- One that is published and not yet committed is not seen, nor is its attached_row: none is published twice.
+-- What was noted and is not found is noted as that, until the next call: it was deleted, or has an id that was published.
 create or replace function gapless.copy_missed(_attachment_id int)
 returns bigint
 language plpgsql
@@ -18,6 +19,9 @@ declare
   noted bigint[] := array(select m.miss_no from gapless.attached_miss m where m.attachment_id = _attachment_id);
   copied bigint;
   lacking bigint;
+  no_place text;
+  not_found constant text := 'not in the table any more, or of an id that was published before: copy such by hand; '
+    'gapless attach mend once more forgets this';
 begin
   perform from gapless.attached a where a.attachment_id = _attachment_id for update;
   made := gapless.require_attachment(_attachment_id);
@@ -29,12 +33,20 @@ begin
     ), true
   );
   get diagnostics copied = row_count;
-  delete from gapless.attached_miss m where m.miss_no = any (noted);
+  no_place := format('rows without "%s" have no place in the order', made.id_column);
   execute format('select count(*) from only %2$s r where r.%1$I is null', made.id_column, made.table_id::regclass)
     into lacking;
+  with gone as (
+    delete from gapless.attached_miss m where m.miss_no = any (noted)
+    returning m.rows, m.error
+  )
+  insert into gapless.attached_miss (attachment_id, rows, error)
+  select _attachment_id, sum(g.rows) - copied - lacking, not_found
+  from gone g
+  where g.error not in (not_found, no_place)
+  having sum(g.rows) > copied + lacking;
   if lacking > 0 then
-    insert into gapless.attached_miss (attachment_id, rows, error)
-    values (_attachment_id, lacking, format('rows without "%s" have no place in the order', made.id_column));
+    insert into gapless.attached_miss (attachment_id, rows, error) values (_attachment_id, lacking, no_place);
   end if;
   return copied;
 end

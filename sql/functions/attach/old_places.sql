@@ -1,6 +1,7 @@
 -- Where an old consumer is: the id that is next, for each partition of the topic. Its rows are locked, so it claims
 -- nothing until the transaction ends. _said: what somebody says it is, where nobody noted where its places are.
--- Raises GL400 unless one of the two is known; GL404: it has no place; GL409: its rows are not the topic's partitions.
+-- Raises GL400 unless one of the two is known; GL404: it has no place; GL409: its rows are not the topic's partitions,
+-- or a place is null: nobody knows whether that is the beginning.
 -- With the rights of whoever calls: UPDATE on the table with the places.
 create or replace function gapless.old_places(_attachment_id int, _group_id text, _said bigint)
 returns bigint[]
@@ -32,6 +33,11 @@ begin
   ) into numbers, places using _group_id;
   if places is null then
     raise exception '% has no place of "%"', made.places ->> 'table', _group_id using errcode = 'GL404';
+  end if;
+  if array_position(places, null) is not null then
+    raise exception '"%" has a null for its place in %: write the id there that is next, or the last one it handled (0: none)',
+      _group_id, made.places ->> 'table'
+      using errcode = 'GL409';
   end if;
   if made.places ->> 'partition' is null and cardinality(places) = 1 then
     return array_fill(places[1], array[spread]);

@@ -32,12 +32,13 @@ begin
   if reason is not null then
     raise exception '%', reason using errcode = 'GL409';
   end if;
+  -- Those whose deadline has passed are evicted below, and no reason to refuse.
   if (
     select count(*) from gapless.member_group mg
     join gapless.member m using (member_id)
     where mg.group_id = "join".group_id and mg.topic_id = wanted and m.kind = 'client'
+      and m.expires_at >= clock_timestamp()
   ) >= 1000 then
-    perform gapless.evict(gen_random_uuid());
     raise exception 'group "%" has 1000 clients, of which each has to leave, or to pass its deadline', "join".group_id
       using errcode = 'GL409';
   end if;

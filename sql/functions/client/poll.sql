@@ -88,6 +88,7 @@ begin
     get diagnostics given = row_count;
     left_events := left_events - given;
     exit when left_events <= 0 or given > 0 and here.partition_id = suspect;
+    most := least(most, left_events);
     return query
     select here.partition_id, a.c_offset, a.first_offset, a.last_offset, a.attempt, false, a.key, a.event_type,
       a.payload, a.headers, a.host_id, a.user_id, a.transaction_id, a.created_ts

@@ -270,8 +270,7 @@ def test_what_there_is_to_copy(boxes: Boxes, name: str) -> None:
         assert found[:9] == (
             "public.box", topic, "id", {"key": "customer"}, places, partitions, *counted[:3],
         )  # fmt: skip
-        if ids:
-            assert found[9] == counted[3]
+        assert found[9] == counted[3]
 
 
 def test_a_plan_is_refused_as_the_deed_is(boxes: Boxes) -> None:

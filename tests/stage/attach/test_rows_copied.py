@@ -131,6 +131,24 @@ def test_what_was_missed_is_copied(boxes: Boxes) -> None:
     assert boxes.diff("select gapless.copy_missed(%s)", number) == []
 
 
+def test_what_was_noted_and_is_not_found_is_said_once(boxes: Boxes) -> None:
+    """Its id had been published, or it was deleted: it is in no log, and nobody would know."""
+    number = boxes.live("public.box")
+    boxes.fill(1, 2)
+    noted = "select rows, error from gapless.attached_miss where attachment_id = %s"
+    boxes.run("truncate public.box")
+    boxes.run("alter table public.box rename body to gone; alter table public.box drop customer")
+    boxes.run("insert into public.box (id, gone) values (1, '77'), (3, '78')")
+    assert [rows for rows, _ in boxes.rows(noted, number)] == [2]
+    boxes.run("alter table public.box add customer text")
+    assert boxes.value("select gapless.copy_missed(%s)", number) == 1
+    ((rows, why),) = boxes.rows(noted, number)
+    assert rows == 1
+    assert why.startswith("not in the table any more, or of an id that was published before")
+    assert boxes.value("select gapless.copy_missed(%s)", number) == 0
+    assert boxes.rows(noted, number) == []
+
+
 def test_rows_without_an_id_are_missed_for_good(boxes: Boxes) -> None:
     number = boxes.live("public.holes", id="n")
     boxes.run("insert into public.holes values (null, 'c', '1'), (1, 'c', '1')")

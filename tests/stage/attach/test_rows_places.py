@@ -115,6 +115,19 @@ def test_where_an_old_consumer_is(
         assert shop.value(query, number, group, said) == found
 
 
+@pytest.mark.parametrize("group", ["old", "g"])
+def test_a_place_that_is_null_is_no_place(shop: PlacedBoxes, group: str) -> None:
+    """It may stand for the beginning; taken for the end, all events would be passed."""
+    shop.run("update public.places set next_offset = null where partition_id in (1, 7)")
+    number = note(shop, BY_PART)
+    said = (
+        f'GL409 "{group}" has a null for its place in public.places: write the id there that is next, '
+        "or the last one it handled (0: none)"
+    )
+    refused = shop.refused("select gapless.old_places(%s, %s, null)", number, group)
+    assert " ".join(refused) == said
+
+
 # Where places are, the ids that are written there, and which rows change from what to what.
 SET: list[tuple[dict[str, Any] | None, list[int | None], dict[str, str]]] = [
     (None, [1, 2], {}),

@@ -124,6 +124,19 @@ def test_the_thousandth_client_is_the_last(staff: Staff, more: int) -> None:
         assert staff.twins.refused(ask) == ("GL409", said)
 
 
+def test_those_whose_deadline_has_passed_are_in_nobody_s_way(staff: Staff) -> None:
+    """However many: who joins evicts them."""
+    many = {"kind": "client", "n": 1000, "group": "billing", "topic": staff.topic}
+    staff.conn.execute(MANY, many)
+    staff.conn.execute(
+        "update gapless.member set ttl = '1 ms', expires_at = clock_timestamp() - interval '300 ms'"
+        " where name = 'one of many'"
+    )
+    join(staff)
+    count = "select count(*) from gapless.member where name = 'one of many'"
+    assert staff.twins.value(count) == 0
+
+
 def test_what_no_client_can_serve_is_not_joined(staff: Staff) -> None:
     ask = "select * from gapless.join(%s, 'orders')"
     state, text = staff.twins.refused(ask, ["sender"])

@@ -65,6 +65,17 @@ def test_how_many_may_be_asked_for(staff: Staff, most: int | None) -> None:
     assert staff.twins.refused(POLL, [staff.token, most, None]) == ("GL400", said)
 
 
+def test_what_is_redriven_counts(staff: Staff) -> None:
+    """Three come again, so of what is new there is room for one: the unit that has it."""
+    staff.letters(1, 2, staff.here())
+    staff.letters(3, 3, staff.here())
+    staff.run("delete from gapless.delivery where {here}")
+    staff.twins.seek(4, staff.here())
+    poll = "select c_offset, redriven from gapless.poll(%s, 4, array[1])"
+    given = [(n, n < 4) for n in range(1, 7)]
+    assert staff.rows(poll, [staff.token]) == given
+
+
 def test_what_is_redriven_comes_with_what_is_new(staff: Staff) -> None:
     """Of each partition first; it is told apart."""
     staff.letters(1, 2)
