@@ -166,6 +166,31 @@ def test_a_new_one_says_what_it_is_told(twins: Twins) -> None:
     assert again(twins, "c")[:2] == (False, {})
 
 
+def test_a_form_is_of_one_group_and_topic(twins: Twins) -> None:
+    """Even if others have the same."""
+    other = SAID | {"sql": "true"}
+    for place in ELSEWHERE:
+        subscribe(twins, "c", place, **other)
+    form = FORM.replace("e.key is not null", "true")
+    answer, changed, _ = again(twins, "c", sql="true")
+    assert (answer, sorted(changed)) == (True, sorted([f"form {form}", C]))
+    assert changed[C][1]["form"] == form
+
+
+def test_what_it_has_to_say(twins: Twins) -> None:
+    """An SQL condition is enough; nothing at all is not, nor is no time."""
+    nothing = {"match": {}, "params": {}, "condition": None}
+    assert again(twins, "c", **nothing)[0] is True
+    refused = twins.refused(SUBSCRIBE, request("d", **nothing))
+    assert (refused[0], refused[1].split(",")[0]) == (
+        "GL400",
+        'subscription "d" matches by values',
+    )
+    said = 'subscription "d" expires after 1 minute to ten years, not 00:00:59'
+    asked = request("d", **SAID | {"expires_after": "59 s"})
+    assert twins.refused(SUBSCRIBE, asked) == ("GL400", said.replace("ten", "10"))
+
+
 def test_the_last_of_a_form_takes_it_with_it_and_the_last_of_a_text_that(twins: Twins) -> None:
     """Each subscription goes with what was stopped of it."""
     said = (True, [("unsubscribe", *HERE, None, {"name": "a"})])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,8 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from support.subscribed import deed, subscribe
+from stage.worker.fleet import until
+from support.subscribed import SUBSCRIBE, deed, request, rows, subscribe
 from support.twins import Twins
 
 MAKE = "select gapless.make_condition(%s)::text"
@@ -154,6 +156,36 @@ def test_what_nobody_has_is_taken_away_alone(twins: Twins) -> None:
         assert all(after is None for _, after in changed.values())
 
 
+def test_what_others_found_keeps_nobody_from_dropping_another(
+    twins: Twins, other: Connection[Any]
+) -> None:
+    other.execute(MAKE, [KNOWN])
+    twins.conn.execute(MAKE, ["e.key = '1'"])
+    twins.conn.execute("set local lock_timeout = '20ms'")
+    assert set(deed(twins, DROP, [digest("e.key = '1'")])[1]) == names("e.key = '1'")
+
+
+def test_what_somebody_is_about_to_have_is_waited_for_and_stays(
+    module_dsn: str, settled: Twins
+) -> None:
+    """Who drops it knows only then that it is not the last one. (Committed, so cleaned up.)"""
+    text = "e.key = 'found'"
+    waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+    with connect(module_dsn, role="test") as a, connect(module_dsn, role="test") as b:
+        a.execute(MAKE, [text])
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                with a.transaction():
+                    a.execute(SUBSCRIBE, request("found", sql=text))
+                    dropped = pool.submit(b.execute, DROP, [digest(text)])
+                    until(lambda: settled.value(waits, b.info.backend_pid), "it waits")
+                dropped.result()
+            assert names(text) <= rows(settled).keys()
+        finally:
+            a.execute("select gapless.unsubscribe('billing', 'orders', 'found')")
+        assert not names(text) & rows(settled).keys()
+
+
 # How ask_condition() is there, and whether its conditions are safe with that.
 ASK = "gapless.ask_condition(uuid, gapless.condition_event[], gapless.condition_subscription[], bigint[], bigint[])"
 SAFE = {
@@ -211,3 +243,17 @@ def test_what_depends_on_somebody_is_refused_by_the_tree(
         return
     said = f"uses nothing but what PostgreSQL comes with, and not {named}"
     assert twins.refused(check, [f"{made}1"]) == ("GL400", said)
+
+
+def test_what_it_calls_is_looked_at_by_itself(twins: Twins) -> None:
+    """Should its dependencies ever not tell."""
+    arguments = "(e gapless.condition_event, s gapless.condition_subscription)"
+    for each in (
+        "create function public.lower_of(text) returns text language sql immutable return lower($1)",
+        f"create function gapless.condition_{'0' * 32}{arguments} returns boolean language sql stable"
+        " return (public.lower_of(e.key) = 'b')",
+        "delete from pg_depend where refobjid = 'public.lower_of'::regproc",
+    ):
+        twins.conn.execute(each)
+    check = "select gapless.check_condition('00000000-0000-0000-0000-000000000000')"
+    assert twins.refused(check) == ("GL400", "may not call lower_of")

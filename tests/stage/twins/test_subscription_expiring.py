@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from stage.worker.fleet import until
 from support.subscribed import HERE, PLACES, rows, stop, subscribe
 from support.twins import Twins
 
@@ -120,6 +122,34 @@ def test_whose_are_being_changed_keep_them_for_now(twins: Twins, other: Connecti
     assert look(twins) == gone(*others)
 
 
+def test_who_has_none_that_goes_is_not_locked(twins: Twins, other: Connection[Any]) -> None:
+    twins.conn.execute(
+        "update gapless.subscription set renewed_at = '10 days' where group_id = 'mail'"
+    )
+    twins.conn.execute(EXPIRE, [3600])
+    free = other.execute("select group_id from gapless.group_filter for no key update skip locked")
+    assert free.fetchall() == [("mail",), ("mail",)]
+
+
+def test_who_was_renewed_meanwhile_stays(module_dsn: str, settled: Twins) -> None:
+    """A look waits for who renews some, and finds them renewed. (Committed, so set back.)"""
+    waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+    renew = "select gapless.renew_subscription('billing', 'orders', unnest(%s::text[]))"
+    back = "update gapless.subscription set renewed_at = %s where name = %s"
+    with connect(module_dsn, role="test") as a, connect(module_dsn, role="test") as b:
+        try:
+            with b.transaction(force_rollback=True), ThreadPoolExecutor(1) as pool:
+                with a.transaction():
+                    a.execute(renew, [GONE])
+                    found = pool.submit(b.execute, EXPIRE, [3600])
+                    until(lambda: settled.value(waits, b.info.backend_pid), "it waits")
+                told = found.result().fetchall()
+        finally:
+            for name, (_, renewed, _) in TIMES.items():
+                a.execute(back, [renewed, name])
+    assert sorted(told) == [("billing", "other", 3), ("mail", "orders", 3), ("mail", "other", 3)]
+
+
 def test_who_is_being_renewed_is_waited_for(twins: Twins, other: Connection[Any]) -> None:
     other.execute("select gapless.renew_subscription('billing', 'orders', 'a')")
     twins.conn.execute("set local lock_timeout = '20ms'")
@@ -132,7 +162,7 @@ def test_a_thousand_go_in_a_look_the_longest_idle_first(twins: Twins) -> None:
     )
     twins.conn.execute(
         "insert into gapless.subscription (group_id, topic_id, name, form_id, params, match_values, expires_after,"
-        " renewed_at) select s.group_id, s.topic_id, 'n' || n, s.form_id, '{}', '[]', '1 min', make_interval(secs => n)"
+        " renewed_at) select s.group_id, s.topic_id, 'n' || n, s.form_id, '{}', '[]', make_interval(mins => n), '0'"
         " from gapless.subscription s, generate_series(1, 501) n"
     )
     ids = sorted(twins.topic_ids, key=lambda each: twins.topic_ids[each])

@@ -22,7 +22,7 @@ EVENTS: list[tuple[str, Any, dict[str, str]]] = [
     ("b", {"c": 1, "n": 2}, BILLING),
     ("a", {"c": 2, "n": 3}, {"gapless-to-group": "mail"}),
     ("a", "\0", {}),
-    ("a", {"c": [[1, 2]], "n": 5}, {}),
+    ("a", {"c": [[1, 2]], "n": 5, "flag": True}, {}),
     ("a", {"c": [[1], 2], "n": 6}, {}),
     ("a", {"c": 1, "n": 7}, BILLING | TO_ANN),
     ("a", {"c": 1, "n": 8}, TO_ANN),
@@ -44,6 +44,7 @@ SUBSCRIPTIONS: dict[str, tuple[dict[str, Any], list[int]]] = {
     "both": (
         {"match": C, "condition": "$.n > $least", "params": {"c": 1, "least": 1}}, [2, 7, 8],
     ),
+    "flag": ({"condition": "$.flag"}, [5]),  # of others it is no predicate
     "asked": ({"match": C, "params": {"c": 1}, "sql": "true"}, []),
 }  # fmt: skip
 FORM_OF = {"ben": "ann", "nest": "ann", "more": "min"}

@@ -28,6 +28,10 @@ CONDITIONS: dict[str, tuple[dict[str, Any], list[int]]] = {
     "three": (
         {"sql": LARGE, "match": C, "condition": LOW, "params": {"c": 1, "low": 2, "min": 1}}, [7, 8],
     ),
+    "flag": ({"sql": LARGE, "condition": "$.flag", "params": {"min": 1}}, [5]),
+    "flags": (
+        {"sql": LARGE, "match": C, "condition": "$.flag", "params": {"c": 1, "min": 1}}, [],
+    ),
     "none": ({"match": C, "params": {"c": 1}}, []),
 }  # fmt: skip
 
@@ -210,6 +214,14 @@ def test_who_is_slow_and_who_was_not_asked_yet(
     hits = {n: ["first", *match] for n in (1, 2, 3, 5, 6, 7, 8)}
     later = ["d2"] if only else ["d1", "d2"]
     assert told == (hits, {}, slow, sorted(rest + later))
+
+
+def test_who_was_not_to_be_asked_is_not_slow(twins: Twins) -> None:
+    """Of one form those are being asked whose values match."""
+    for name, c in (("a", 9), ("slow", 1), ("b", 2), ("c", 9)):
+        subscribe(twins, name, sql=TEXTS[0], match=C, params={"c": c})
+    hostile(twins, TEXTS[0])
+    assert limited(twins, write(twins)) == ({}, {}, ["b", "slow"], [])
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_no_word_is_a_type_of_the_session(twins: Twins) -> None:
     twins.conn.execute("create table public.yours (a int)")
     for text in ("e.key = 'mine'", "mines", "e.yours::text", "l" * 62, "'{1}'::int[] is null"):
         twins.conn.execute(CHECK, [text])
-    for text, word in (("a mine", "mine"), ("'(1)'::MINE", "mine"), (long + "xyz", long)):
+    for text, word in (("a mine", "mine"), ("'(1)'::MINE", "mine"), (f"mine {long}xyz", long)):
         said = f"has a word, {word}, that is a temporary type or table of this session"
         assert twins.refused(CHECK, [text]) == ("GL400", said)
 
