@@ -51,6 +51,7 @@ KEPT = (
 @pytest.fixture
 def twins(settled: Twins) -> Iterator[Twins]:
     with settled.undone():
+        settled.conn.execute("set local statement_timeout = '3s'")  # what goes on forever ends
         yield settled
 
 

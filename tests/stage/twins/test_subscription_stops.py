@@ -43,6 +43,7 @@ def settled(shared: Twins) -> Twins:
 @pytest.fixture
 def twins(settled: Twins) -> Iterator[Twins]:
     with settled.undone():
+        settled.conn.execute("set local statement_timeout = '3s'")  # what goes on forever ends
         yield settled
 
 
