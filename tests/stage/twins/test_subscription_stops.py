@@ -1,0 +1,213 @@
+"""stop_subscriptions(), resume_subscription(): what one missed is set aside for it, and for nobody else.
+
+Four groups have the same subscriptions, deliveries and letters; each event of a partition has its offset in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.subscribed import PLACES, number, stop, subscribe
+from support.twins import SEEKS, Changes, Twins
+
+OF = "s.params -> 'of' @> (e.payload -> 'n')"
+TOKEN = "00000000-0000-4000-8000-000000000001"
+NO_AUDIT = "delete from gapless.audit"
+RESUME = "select gapless.resume_subscription('billing', 'orders', 'ann')"
+PLACE = "consumer_offsets billing orders 1"
+WHY = "a subscription was stopped when it passed"
+NUMBERED = (
+    "update gapless.outbox_message_t o set payload = json_build_object('n', s.base_offset + u.n - 1)"
+    " from gapless.log_segment s, unnest(s.message_ids) with ordinality u (id, n) where o.id = u.id"
+)
+UNITS = {1: 2, 3: 3, 4: 6, 7: 7, 8: 8}  # of partition 1: first and last offset
+
+
+@pytest.fixture(scope="module")
+def settled(shared: Twins) -> Twins:
+    with shared.conn.transaction():
+        for place in PLACES:
+            for name in ("ann", "ben"):
+                subscribe(shared, name, place, sql=OF, params={"of": []})
+        shared.conn.execute(NUMBERED)
+        shared.conn.execute(NO_AUDIT)
+        shared.conn.execute("update gapless.consumer_offsets set epoch = 5, token = %s", [TOKEN])
+        shared.seek(9)
+        shared.conn.execute(SEEKS)  # as long as that COMMIT takes
+    return shared
+
+
+@pytest.fixture
+def twins(settled: Twins) -> Iterator[Twins]:
+    with settled.undone():
+        settled.conn.execute("set local statement_timeout = '3s'")  # what goes on forever ends
+        yield settled
+
+
+def ask_for(twins: Twins, *offsets: int, name: str = "ann") -> int:
+    """Have a subscription match these, in every group; return its number."""
+    twins.conn.execute(
+        "update gapless.subscription set params = %s where name = %s",
+        [json.dumps({"of": offsets}), name],
+    )
+    return number(twins, name)
+
+
+def stopped(twins: Twins, from_offset: int, upto: int, partitions: str = "1") -> None:
+    """Stop ann here from there on, where the group is by now; elsewhere both are stopped at the first."""
+    here = "s.group_id = 'billing' and t.name = 'orders'"
+    stop(twins, f"not ({here})")
+    stop(twins, f"{here} and s.name = 'ben'")
+    stop(twins, f"{here} and s.name = 'ann' and n in ({partitions})", from_offset)
+    group = f"group_id = 'billing' and topic_id = {twins.topic_ids['orders']}"
+    twins.seek(upto, f"{group} and partition_id in ({partitions})")
+
+
+def resumed(twins: Twins, *partitions: int) -> tuple[int | None, Changes]:
+    """Resume ann here; return its answer, and the letters that changed; all else is as it is to be."""
+    ann = number(twins, "ann")
+    make = f"create temp table answer on commit drop as {RESUME} as units"
+    changed = twins.changes(make)
+    units = twins.value("select units from answer")
+    for partition in partitions:
+        assert "from_offset" in changed.pop(f"subscription_stop {ann} {partition}")
+        assert changed.pop(PLACE.replace("1", str(partition))) == {"token": (TOKEN, None)}
+    said = changed.pop("audit resume_subscription billing orders None")
+    assert said["detail"] == (None, json.dumps({"name": "ann", "units": units}))
+    return units, changed
+
+
+def letters(changed: Changes, ann: int, partition: int = 1) -> dict[int, list[int]]:
+    """Which units were set aside, each with the events that it matched; checked are all columns that tell."""
+    found: dict[int, list[int]] = {}
+    for name, columns in changed.items():
+        table, *place, offset = name.split()
+        assert (table[:11], place) == ("dead_letter", ["billing", "orders", str(partition)])
+        now = {column: values[1] for column, values in columns.items()}
+        assert all(values[0] is None for values in columns.values())
+        if table == "dead_letter":
+            first = int(offset)
+            told = [now[each] for each in ("state", "attempts", "reason", "exception", "events")]
+            assert told == ["waiting", 0, WHY, WHY, UNITS[first] - first + 1]
+            assert (now["last_offset"], now.get("parks")) == (UNITS[first], False)
+            found.setdefault(first, [])
+        else:
+            assert now["first_offset"] <= int(offset) <= UNITS[now["first_offset"]]
+            of = json.dumps([ann]) if now["is_kept"] else None
+            assert now.get("subscriptions") == of
+            if now["is_kept"]:
+                found.setdefault(now["first_offset"], []).append(int(offset))
+    events = [name for name in changed if name.startswith("dead_letter_event")]
+    assert len(events) == sum(UNITS[first] - first + 1 for first in found)
+    return found
+
+
+# Which events it matches, from where it was stopped, where the group is; units, and what of them it matches.
+MISSED: list[tuple[list[int], int, int, dict[int, list[int]]]] = [
+    ([2, 5, 6, 8], 1, 9, {1: [2], 4: [5, 6], 8: [8]}),
+    ([1, 3, 4, 5, 6, 7, 8], 1, 9, {1: [1], 3: [3], 4: [4, 5, 6], 7: [7], 8: [8]}),
+    ([1, 2, 5, 6], 2, 6, {1: [2], 4: [5]}),
+    ([1, 3, 4, 5], 3, 5, {3: [3], 4: [4]}),
+    ([3], 3, 4, {3: [3]}),
+    ([7], 7, 8, {7: [7]}),
+    ([8], 8, 9, {8: [8]}),
+    ([7, 8], 5, 8, {7: [7]}),
+    ([1, 2, 3], 4, 9, {}),
+    ([5], 5, 5, {}),
+    ([5], 6, 5, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("of", "first", "upto", "units"), MISSED)
+def test_what_one_missed_is_set_aside_for_it(
+    twins: Twins, of: list[int], first: int, upto: int, units: dict[int, list[int]]
+) -> None:
+    """From exactly where it was stopped to exactly where the group is; the owner of the partition begins anew."""
+    ann = ask_for(twins, *of)
+    stopped(twins, first, upto)
+    answer, changed = resumed(twins, 1)
+    found = {unit: sorted(hits) for unit, hits in letters(changed, ann).items()}
+    assert (answer, found) == (len(units), units)
+    assert twins.value(RESUME) is None
+
+
+def test_in_each_partition_what_was_missed_there(twins: Twins) -> None:
+    ann = ask_for(twins, 3, 8)
+    stopped(twins, 1, 9, "0, 2")
+    stop(twins, "s.group_id = 'billing' and t.name = 'orders' and s.name = 'ann' and n = 1", 4)
+    answer, changed = resumed(twins, 0, 1, 2)
+    assert answer == 5
+    for partition, units in enumerate(({3: [3], 8: [8]}, {8: [8]}, {3: [3], 8: [8]})):
+        here = {name: row for name, row in changed.items() if f"orders {partition} " in name}
+        assert letters(here, ann, partition) == units
+        changed = {name: row for name, row in changed.items() if name not in here}
+    assert changed == {}
+
+
+def test_by_values_as_well(twins: Twins) -> None:
+    """One without SQL; others of its values are not told."""
+    for name in ("bob", "cid"):
+        subscribe(twins, name, match={"n": "$.n"}, params={"n": 5})
+    stop(twins, "s.name in ('bob', 'cid') and n = 1")
+    twins.conn.execute(NO_AUDIT)
+    changed = twins.changes(RESUME.replace("ann", "bob"))
+    bob = number(twins, "bob")
+    del changed[f"subscription_stop {bob} 1"], changed[PLACE]
+    del changed["audit resume_subscription billing orders None"]
+    assert letters(changed, bob) == {4: [5]}
+
+
+# Which topics take direct messages, to which group and subscription one at offset 7 is; what ann is told of.
+MESSAGES: list[tuple[str, str, str | None, dict[int, list[int]]]] = [
+    ("'orders'", "billing", "ann", {3: [3], 7: [7]}),
+    ("'orders', 'other'", "billing", "ann", {3: [3], 7: [7]}),
+    ("'other'", "billing", "ann", {3: [3]}),
+    ("'orders'", "billing", "ben", {3: [3]}),
+    ("'orders'", "billing", None, {3: [3]}),
+    ("'orders'", "mail", "ann", {3: [3]}),
+]
+
+
+@pytest.mark.parametrize(("direct", "group", "name", "units"), MESSAGES)
+def test_a_message_to_it_was_missed_too(
+    twins: Twins, direct: str, group: str, name: str | None, units: dict[int, list[int]]
+) -> None:
+    """Whatever it matches; and not one to others."""
+    ann = ask_for(twins, 3)
+    twins.conn.execute(f"update gapless.topic set direct = true where name in ({direct})")
+    headers = {"gapless-to-group": group, "gapless-to-subscription": name}
+    twins.conn.execute(
+        "update gapless.outbox_message_t set headers = jsonb_strip_nulls(%s)"
+        " where id = (select message_id from gapless.read('orders', 1, 7, 7))",
+        [json.dumps(headers)],
+    )
+    stopped(twins, 1, 9)
+    assert letters(resumed(twins, 1)[1], ann) == units
+
+
+DELIVER = (
+    "insert into gapless.delivery (group_id, topic_id, partition_id, first_offset, last_offset, attempts, crashes,"
+    " finished) select c.group_id, c.topic_id, c.partition_id, %s, %s, 1, %s, %s from gapless.consumer_offsets c"
+    " where not %s or c.group_id = 'billing' and c.topic_id = gapless.topic_id('orders') and c.partition_id = 1"
+)
+
+
+def test_what_was_finished_ahead_was_missed_too(twins: Twins) -> None:
+    """Here, not elsewhere; what is in hand was killed by nobody."""
+    ann = ask_for(twins, 3, 4, 5, 6, 7, 8)
+    stopped(twins, 1, 4)
+    everywhere, here = False, True
+    twins.conn.execute(DELIVER, [3, 3, 3, True, everywhere])
+    twins.conn.execute(DELIVER, [4, 6, 2, True, here])
+    twins.conn.execute(DELIVER, [7, 7, 2, False, everywhere])
+    twins.conn.execute(DELIVER, [8, 8, 0, False, everywhere])
+    twins.conn.execute(
+        "update gapless.delivery set finished = true where first_offset = 8"
+        " and not (group_id = 'billing' and topic_id = gapless.topic_id('orders') and partition_id = 1)"
+    )
+    _, changed = resumed(twins, 1)
+    assert changed.pop("delivery billing orders 1 7") == {"crashes": (2, 1)}
+    assert letters(changed, ann) == {3: [3], 4: [4, 5, 6]}
