@@ -294,31 +294,3 @@ def test_what_others_read_or_are_is_no_matter(
         assert twins.conn.execute(SUBSCRIBE, asked).fetchone() == (True,)
     else:
         assert twins.refused(SUBSCRIBE, asked) == refusal
-
-
-def test_who_has_no_subscriptions(twins: Twins) -> None:
-    """A queue, a group that is not there, or does not read the topic, or has a filter there."""
-    queue = 'group "auditor" is a queue, and only an ordered group has subscriptions'
-    asked = request("a", ("auditor", "orders"), **SAID)
-    assert twins.refused(SUBSCRIBE, asked) == ("GL400", queue)
-    asked = request("a", ("nobody", "orders"), **SAID)
-    assert twins.refused(SUBSCRIBE, asked) == NO_GROUP
-    twins.conn.execute("select gapless.create_group('half', 'other')")
-    twins.conn.execute("select gapless.set_filter('half', 'other', '{a}')")
-    said = 'group "half" does not consume topic "orders", but other'
-    asked = request("a", ("half", "orders"), **SAID)
-    assert twins.refused(SUBSCRIBE, asked) == ("GL404", said)
-    said = (
-        'group "half" has a filter of topic "other", and so no subscriptions: clear_filter() first'
-    )
-    for statement, params in (
-        (SUBSCRIBE, request("a", ("half", "other"), **SAID)),
-        (UNSUBSCRIBE, ["half", "other", "a"]),
-    ):
-        assert twins.refused(statement, params) == ("GL400", said)
-    twins.conn.execute("select gapless.create_group('half', 'orders')")
-    twins.conn.execute("select gapless.create_group('third', 'other')")
-    lock = "select gapless.lock_subscriptions(%s, 'x', %s)"
-    assert twins.value(lock, "half", twins.topic_ids["orders"]) is False
-    assert twins.value(lock, "third", twins.topic_ids["other"]) is False
-    assert twins.value(lock, "mail", twins.topic_ids["other"]) is True

@@ -250,8 +250,10 @@ def test_what_it_calls_is_looked_at_by_itself(twins: Twins) -> None:
     arguments = "(e gapless.condition_event, s gapless.condition_subscription)"
     for each in (
         "create function public.lower_of(text) returns text language sql immutable return lower($1)",
-        f"create function gapless.condition_{'0' * 32}{arguments} returns boolean language sql stable"
-        " return (public.lower_of(e.key) = 'b')",
+        (
+            f"create function gapless.condition_{'0' * 32}{arguments} returns boolean language sql stable"
+            " return (public.lower_of(e.key) = 'b')"
+        ),
         "delete from pg_depend where refobjid = 'public.lower_of'::regproc",
     ):
         twins.conn.execute(each)
