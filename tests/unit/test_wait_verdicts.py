@@ -106,7 +106,7 @@ def test_it_gives_up_at_once_when_it_can_never_happen(
 @pytest.mark.parametrize(
     ("through", "groups"),
     [((), ["g"]), (["a", "b"], ["a", "b", "g"]), (["a", "g"], ["a", "g"]), ("a", ["a", "g"]), ("g", ["g"]),
-     (iter(["a"]), ["a", "g"]), (["g", "a"], ["g", "a", "g"])],
+     (("a",), ["a", "g"]), (["g", "a"], ["g", "a", "g"])],
 )  # fmt: skip
 def test_groups_in_a_chain_are_waited_for_in_order(
     monkeypatch: pytest.MonkeyPatch, through: Iterable[str], groups: list[str]
