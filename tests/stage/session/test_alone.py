@@ -130,3 +130,9 @@ def test_who_ends_the_transaction_is_found_out(session: StepSession) -> None:
     with pytest.raises((TransactionBrokenError, psycopg.OperationalError)):
         tried(session, work)
     assert session.effects == []
+
+
+def test_what_the_database_refuses_is_raised(session: StepSession) -> None:
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation), transaction(session.conn):
+        run(session.conn, "tell_cause", {"cause": "c", "correlation": "no UUID"})
+    assert session.is_idle

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
 
 from gapless.consume.session import (
     ChangedError,
@@ -27,6 +28,7 @@ from support.step_session import StepSession
 
 LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 REPLACED = "the handler replaced the transaction it was given: it must not COMMIT or ROLLBACK"
+NOT_CLAIMED = {"claim_xid": "0", "units": 1, "settings": None}
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -59,14 +61,12 @@ def test_what_raises_leaves_nothing(
     with pytest.raises(type(error)), transaction(session.conn):
         run(session.conn, "settings")
         session.write(1)
-        run_at_commit(session.conn, "tell_cause", {"cause": "c", "correlation": None})
+        run_at_commit(session.conn, "finish_units", NOT_CLAIMED)
         raise error
     assert (session.effects, session.is_idle, session.conn.autocommit) == ([], True, autocommit)
     with transaction(session.conn):
         assert run(session.conn, "settings")[0][0] == settings_before(session.conn)
         session.write(2)
-        cause = session.conn.execute("select current_setting('gapless.cause', true)").fetchone()
-        assert cause in (("",), (None,))
     assert session.effects == [2]
 
 
@@ -99,8 +99,7 @@ def test_a_block_that_was_left_open_ends_the_session(session: StepSession) -> No
         raise AssertionError("it is not begun")
 
 
-def test_a_copy_that_was_left_open_ends_the_session(session: StepSession) -> None:
-    """It lets no ROLLBACK through."""
+def test_a_command_that_was_left_running_ends_the_session(session: StepSession) -> None:
     with pytest.raises(psycopg.OperationalError), transaction(session.conn):
         run(session.conn, "settings")
         session.write(1)
@@ -179,6 +178,7 @@ def test_one_ends_and_the_next_begins_in_one_round_trip(session: StepSession) ->
         assert (said, session.effects) == ([], [])
         run(session.conn, "settings")
         assert (said, session.effects) == (["committed"], [1])
+        assert session.conn.info.transaction_status == TransactionStatus.INTRANS
         session.write(2)
         assert xid(session) != first
         raise ValueError("no")
@@ -186,7 +186,10 @@ def test_one_ends_and_the_next_begins_in_one_round_trip(session: StepSession) ->
     with pytest.raises(psycopg.OperationalError, match=LEFT_OPEN), transaction(session.conn):
         block = session.conn.transaction()
         block.__enter__()
-        commit_and_begin(session.conn, lambda: said.append("never"))
+        try:
+            commit_and_begin(session.conn, lambda: said.append("never"))
+        finally:
+            assert session.conn.closed
     assert (session.conn.closed, said) == (True, ["committed"])
 
 
@@ -288,3 +291,10 @@ def test_a_session_that_cannot_be_used(session: StepSession, how: str) -> None:
         assert caught.value is error
     else:
         assert (str(caught.value), caught.value.__cause__) == (why[how], error)
+
+
+def test_what_is_to_run_at_commit_decides_about_it(session: StepSession) -> None:
+    with pytest.raises(TransactionBrokenError, match=REPLACED), transaction(session.conn):
+        session.write(1)
+        run_at_commit(session.conn, "finish_units", NOT_CLAIMED)
+    assert session.effects == []
