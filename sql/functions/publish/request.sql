@@ -2,7 +2,8 @@
 -- transaction_id and what wait_reply() takes. Commit, then wait: nobody handles what is not committed.
 --   select gapless.request('prices', '{"of": "AA"}', timeout => '5 s', to_group => 'quotes');
 -- timeout: when it is over nobody replies any more. The topic has to take direct messages (set_direct.sql), for the
--- reply is an event of it that every group passes. Raises GL409 when it does not, and what publish() raises.
+-- reply is an event of it that every group passes. Raises GL409 when it does not, 22023 for
+-- headers that are no object, and what publish() raises.
 create or replace function gapless.request(
   topic text, payload json, timeout interval default '30 s', to_group text default null, key text default null,
   event_type text default null, headers jsonb default null, host_id text default null, user_id text default null,
@@ -24,6 +25,10 @@ begin
     raise exception 'topic "%" takes no direct messages, and a reply is one: gapless topics alter % --direct',
       request.topic, request.topic
       using errcode = 'GL409';
+  end if;
+  if jsonb_typeof(request.headers) <> 'object' then    -- who handles it would find no request in them
+    raise exception 'headers are a JSON object, not %', left(request.headers::text, 100)
+      using errcode = 'invalid_parameter_value';
   end if;
   perform gapless.publish(
     request.topic, request.payload, request.key, request.event_type,

@@ -10,6 +10,10 @@ from gapless.db.connect import connect
 from support.staff import Staff
 from support.twins import Twins
 
+SUBSCRIBE = (
+    'select gapless.subscribe(%s, %s, %s, match => \'{"n": "$.n"}\', params => \'{"n": 1}\')'
+)
+
 
 @pytest.fixture(scope="module")
 def shared(module_dsn: str) -> Iterator[Twins]:
@@ -34,3 +38,21 @@ def staff(employed: Staff, twins: Twins) -> Staff:
     assert employed.twins is twins
     employed.begin()
     return employed
+
+
+@pytest.fixture
+def direct(twins: Twins) -> Twins:
+    """Orders takes direct messages; billing has the subscription s of it, mail has m, and of other billing has o."""
+    for group, topic, name in (
+        ("billing", "orders", "s"),
+        ("mail", "orders", "m"),
+        ("billing", "other", "o"),
+    ):
+        twins.conn.execute(SUBSCRIBE, [group, topic, name])
+    twins.conn.execute("select gapless.create_group('alone', 'other')")
+    twins.conn.execute("select gapless.set_direct('orders')")
+    twins.conn.execute(
+        "update gapless.consumer_group set is_scratch = true where group_id = 'auditor'"
+    )
+    twins.conn.execute("set local statement_timeout = '5s'")
+    return twins

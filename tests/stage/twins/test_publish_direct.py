@@ -1,0 +1,121 @@
+"""Events for one group: whom they name, among groups and subscriptions that are alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.stored import Stored, call
+from support.twins import Twins
+
+NO_OBJECT = "headers are a JSON object, not "
+NO_GROUP = 'topic "orders" has no group "%s": nobody would handle a message to it'
+NO_SUBSCRIPTION = 'group "billing" has no subscription "%s" of topic "orders": nobody would be told of a message to it'
+NOT_DIRECT = 'topic "%s" takes no direct messages: gapless topics alter %s --direct'
+
+TO_BILLING = {"gapless-to-group": "billing"}
+TO_S = TO_BILLING | {"gapless-to-subscription": "s"}
+# What is given: headers, group and subscription; the headers that are stored.
+GOOD: list[tuple[str | None, str, str | None, dict[str, Any]]] = [
+    (None, "billing", None, TO_BILLING), ("{}", "billing", None, TO_BILLING), (None, "billing", "s", TO_S),
+    ('{"a": 1}', "billing", None, {"a": 1} | TO_BILLING), ('{"a": [1]}', "billing", "s", {"a": [1]} | TO_S),
+    ('{"gapless-to-group": "mail"}', "billing", None, TO_BILLING), (None, "sender", None, {"gapless-to-group": "sender"}),
+    ('{"gapless-to-group": "mail", "gapless-to-subscription": "m"}', "billing", "s", TO_S),
+]  # fmt: skip
+# Topic, headers, group, subscription; why not.
+BAD: list[tuple[str, str | None, str | None, str | None, str, str]] = [
+    ("orders", "[1]", "billing", None, "22023", f"{NO_OBJECT}[1]"),
+    ("orders", "null", "billing", "s", "22023", f"{NO_OBJECT}null"),
+    ("orders", f'"{"x" * 200}"', "billing", "s", "22023", f'{NO_OBJECT}"{"x" * 99}'),
+    ("other", "5", "billing", None, "22023", f"{NO_OBJECT}5"),
+    ("orders", None, None, "s", "22023", 'to_subscription "s" is of no group: say to_group, too'),
+    ("other", None, "billing", None, "GL409", NOT_DIRECT % ("other", "other")),
+    ("other", None, "billing", "o", "GL409", NOT_DIRECT % ("other", "other")),
+    ("orders", None, "alone", None, "GL404", NO_GROUP % "alone"),
+    ("orders", None, "auditor", None, "GL404", NO_GROUP % "auditor"),
+    ("orders", None, "nobody", "s", "GL404", NO_GROUP % "nobody"),
+    ("orders", None, "", None, "GL404", NO_GROUP % ""),
+    ("orders", None, "billing", "m", "GL404", NO_SUBSCRIPTION % "m"),
+    ("orders", None, "billing", "o", "GL404", NO_SUBSCRIPTION % "o"),
+    ("orders", None, "billing", "", "GL404", NO_SUBSCRIPTION % ""),
+    ("order", None, "billing", None, "GL404", 'topic "order" does not exist: create it with gapless topics create order'),
+]  # fmt: skip
+TO = "headers => %(headers)s, to_group => %(group)s, to_subscription => %(subscription)s"
+EACH_TO = "headers => array[%(headers)s], to_groups => array[%(group)s], to_subscriptions => array[%(subscription)s]"
+WAYS = {
+    "publish": f"select gapless.publish(%(topic)s, '7', {TO})",
+    "publish, with a key": f"select gapless.publish(%(topic)s, '7', dedupe_key => 'a', {TO})",
+    "publish, later": f"select gapless.publish(%(topic)s, '7', deliver_in => '100 s', {TO})",
+    "publish_each": f"select transaction_id from gapless.publish_each(%(topic)s, array['7'], {EACH_TO})",
+    "publish_each, with a key": (
+        f"select transaction_id from gapless.publish_each(%(topic)s, array['7'], dedupe_keys => array['a'], {EACH_TO})"
+    ),
+    "publish_each, later": (
+        f"select transaction_id from gapless.publish_each(%(topic)s, array['7'], deliver_ins => array['100 s'], {EACH_TO})"
+    ),
+    "publish_request": f"select transaction_id from gapless.publish_request(%(topic)s, 'a', 'x', array['7'], {EACH_TO})",
+}  # fmt: skip
+
+
+def params(topic: str, headers: str | None, group: str | None, subscription: str | None) -> Any:
+    return {"topic": topic, "headers": headers, "group": group, "subscription": subscription}
+
+
+def only_headers(stored: Stored) -> Any:
+    """The headers of the one event that was stored, or waits."""
+    (row,) = stored.events + stored.waiting
+    assert row[:4] == ("orders", None, None, "7")
+    return row[4]
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("headers", "group", "subscription", "expected"), GOOD)
+def test_whom_it_is_for_is_in_its_headers(
+    direct: Twins,
+    way: str,
+    headers: str | None,
+    group: str,
+    subscription: str | None,
+    expected: Any,
+) -> None:
+    stored = call(direct, WAYS[way], params("orders", headers, group, subscription))
+    assert only_headers(stored) == expected
+
+
+@pytest.mark.few(16)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("bad", BAD)
+def test_whom_nobody_would_reach_is_refused(direct: Twins, way: str, bad: Any) -> None:
+    topic, headers, group, subscription, state, why = bad
+    assert direct.refused(WAYS[way], params(topic, headers, group, subscription)) == (state, why)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("headers", [None, '{"a": 1}', "[1]"])
+def test_what_is_for_all_has_the_headers_it_was_given(
+    direct: Twins, way: str, headers: str | None
+) -> None:
+    """Whatever they are, and whether the topic takes direct messages or not."""
+    for topic in ("orders", "other"):
+        with direct.conn.transaction(force_rollback=True):
+            stored = call(direct, WAYS[way], params(topic, headers, None, None))
+            (row,) = stored.events + stored.waiting
+            assert (row[0], row[4]) == (topic, {None: None, "[1]": [1]}.get(headers, {"a": 1}))
+
+
+@pytest.mark.parametrize("name", ["publish_each", "publish_request"])
+def test_each_of_several_is_for_whom_it_names(direct: Twins, name: str) -> None:
+    key = "'a', 'x', " if name == "publish_request" else ""
+    stored = call(
+        direct,
+        f"select * from gapless.{name}('orders', {key}array['1', '2', '3', '4'], headers => array['{{\"a\": 1}}',"
+        " null, null, '{\"b\": 1}'], to_groups => array['mail', null, 'billing', null],"
+        " to_subscriptions => array['m', null, null, null])",
+    )
+    mail = {"gapless-to-group": "mail", "gapless-to-subscription": "m"}
+    assert [row[3:5] for row in stored.events] == [
+        ("1", {"a": 1} | mail), ("2", None), ("3", TO_BILLING), ("4", {"b": 1}),
+    ]  # fmt: skip

@@ -1,0 +1,182 @@
+"""The session and the log that isolate() has in tests: claims, calls, and what the database says, are as a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+import gapless
+from gapless.consume import isolate as module
+from gapless.consume.aside.parking import Parking
+from gapless.consume.job import Job
+from gapless.consume.read.claim import Claim, Wanted
+from gapless.consume.session import TransactionBrokenError
+from gapless.consume.unit import Source, Span, Spans, Unit
+from gapless.consume.verdict.failure import Failure, Fate, UnitFailedError
+from gapless.consume.verdict.policy import OnFailure, Policy
+from gapless.keys import Assignment, Partition
+from support.turn import turn
+
+CONN: Any = "the session"
+PLACE = Partition(group_id="g", topic="orders", topic_id=1, partition_id=3)
+OURS = Assignment(partition=PLACE, epoch=5, token=UUID(int=1))
+CONFLICT = psycopg.errors.SerializationFailure("conflict")
+ALL = Spans(11, list(range(101, 111)), [2, 4, 6, 8, 10])
+
+
+class IsolatedWorld:
+    """The session and the log; what of it fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.story: list[Any] = []
+        self.claims: list[Any] = []
+        self.failing: dict[int, BaseException] = {}
+        self.checks: list[psycopg.Error] = []
+        self.commit: BaseException | None = None
+        self.learns = False
+        self.parked: set[int] = set()
+        self.alike = True
+        for name in (
+            "transaction", "claim", "read_units", "wary", "call", "under_settings", "run", "settings_before",
+            "allow_commit", "set_aside", "settle_parking", "learn", "are_kept_alike", "_alone", "perf_counter",
+        ):  # fmt: skip
+            monkeypatch.setattr(module, name, getattr(self, name))
+        monkeypatch.setattr(Parking, "load", self.load)
+        self.now_s = 10.0
+
+    def job(
+        self, on_failure: OnFailure = "dead-letter", *, batch: bool = False, **said: Any
+    ) -> Job:
+        handler = (
+            gapless.handler(topic="orders", batch=True)(_batch)
+            if batch
+            else gapless.handler(topic="orders")(_unit)
+        )
+        policy = Policy(on_failure=on_failure, retry_delays_s=(7.0,))
+        return turn(CONN, OURS, handler, policy=policy, units_per_commit=2, worker="w", **said)
+
+    def told(self) -> list[Any]:
+        told, self.story = self.story, []
+        return told
+
+    def perf_counter(self) -> float:
+        self.now_s += 0.5
+        return self.now_s
+
+    @contextmanager
+    def transaction(self, conn: object) -> Iterator[None]:
+        assert conn is CONN
+        self.story.append("begin")
+        try:
+            yield
+            self._commit()
+        except BaseException:
+            self.story.append("rollback")
+            raise
+        self.story.append("commit")
+
+    def _commit(self) -> None:
+        if self.commit is not None:
+            raise self.commit
+
+    def claim(self, conn: object, ours: object, wanted: Wanted) -> Claim:
+        assert (conn, ours) == (CONN, OURS)
+        if self.claims:
+            return self.claims.pop(0)  # type: ignore[no-any-return]
+        assert wanted == Wanted(wanted.batch_size, scan_max=wanted.batch_size)
+        units = wanted.batch_size // 2
+        self.story.append(f"claim {wanted.batch_size}")
+        return Claim(
+            outcome="claimed",
+            first_offset=11,
+            last_offset=10 + wanted.batch_size,
+            claim_xid="xid",
+            spans=ALL[:units],
+        )
+
+    def are_kept_alike(self, spans: Spans, others: Spans) -> bool:
+        assert list(spans) == list(others)
+        return self.alike
+
+    def read_units(
+        self, conn: object, partition: object, spans: Spans, terms: object
+    ) -> Iterator[Unit]:
+        assert (conn, partition) == (CONN, PLACE)
+        return iter(spans.units(Source(PLACE, lambda _: [], 10), [_row(n) for n in spans.ids]))
+
+    def wary(self, handler: object, units: Iterable[Unit]) -> Iterable[Unit]:
+        return units
+
+    @contextmanager
+    def under_settings(self, handler: object) -> Iterator[None]:
+        yield
+
+    def settings_before(self, conn: object) -> str:
+        assert conn is CONN
+        return "known"
+
+    def run(self, conn: object, name: str, params: object) -> list[Any]:
+        assert (conn, name, params) == (CONN, "check_unit", {"settings": "known"})
+        self.story.append("check")
+        if self.checks:
+            raise self.checks.pop(0)
+        return []
+
+    def call(self, handler: object, unit: Unit, conn: object) -> None:
+        assert conn is CONN
+        self.story.append(unit.first_offset)
+        error = self.failing.get(unit.first_offset)
+        if isinstance(error, psycopg.Error | TransactionBrokenError):
+            raise error
+        if error is not None:
+            raise UnitFailedError(error)
+
+    def _alone(self, job: Job, unit: Unit) -> BaseException | None:
+        self.story.append(f"alone {unit.first_offset}")
+        error = self.failing.get(unit.first_offset)
+        if isinstance(error, TransactionBrokenError) or error is CONFLICT:
+            raise error
+        return error
+
+    def allow_commit(self, conn: object, xid: str, calls: int) -> None:
+        assert (conn, xid) == (CONN, "xid")
+        self.story.append(f"allow {calls}")
+
+    def set_aside(
+        self, conn: object, place: object, span: Span, failure: Failure, fate: Fate
+    ) -> None:
+        assert (conn, place) == (CONN, PLACE)
+        self.story.append((span.first_offset, span.last_offset, failure, fate))
+
+    def learn(self, handler: object, error: object) -> bool:
+        return self.learns
+
+    # -- what is parked --
+
+    def load(self, job: Job, spans: Spans) -> Any:
+        self.story.append(f"look at {len(spans)}")
+        return self
+
+    def parks(self, unit: Unit) -> bool:
+        return unit.first_offset in self.parked
+
+    def hold(self, first_offset: int) -> None:
+        self.story.append(f"hold {first_offset}")
+
+    def settle_parking(self, parking: object) -> dict[str, int]:
+        return {"parked": len(self.parked)} if parking is self else {}
+
+
+def _unit(unit: object, conn: object) -> None: ...
+
+
+def _batch(batch: object, conn: object) -> None: ...
+
+
+def _row(number: int) -> Any:
+    return (number, None, None, b"1", None, None, None, None, 1, 0, None, None)
