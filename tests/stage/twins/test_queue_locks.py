@@ -287,6 +287,13 @@ def test_who_is_at_work_at_this_moment(
         elsewhere[0].execute("select pg_advisory_lock_shared(7427006, %s)", [lease + 1])
         elsewhere[0].execute("select pg_advisory_lock_shared(%s)", [(7427003 << 32) | lease + 1])
         assert [row[0] for row in twins.conn.execute(IN_WORK)] == [0, 2, 1, 0, 0, 0]
+        waits = "select pg_advisory_lock_shared(7427003, {})"  # other has it, alone
+        waits = waits.format(twins.leases["sender", "orders", 0])
+        elsewhere[0].pgconn.send_query(waits.encode())
+        while not twins.value("select count(*) from pg_locks where not granted"):
+            pass
+        assert [row[0] for row in twins.conn.execute(IN_WORK)] == [0, 2, 1, 0, 0, 0]
+        elsewhere[0].cancel()
     finally:
         for each in elsewhere:
             each.close()

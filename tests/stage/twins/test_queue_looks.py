@@ -264,7 +264,7 @@ PAST: list[tuple[Notes, tuple[int, int, int | None], bool | None]] = [
     ([(3, 5, DONE), (6, 8, DONE)], (5, 6, 3), True), ([(3, 3, DONE), (5, 5, DONE)], (3, 5, 3), False),
     ([(3, 4, DONE), (5, 8, DONE)], (5, 5, 3), True), ([(4, 6, DONE)], (3, 6, 3), False),
     ([(4, 6, DONE)], (2, 6, 4), True), ([(3, 4, DONE), (6, 8, DONE)], (4, 6, 3), False),
-    ([(3, 4, DONE), (5, 5, DONE), (6, 8, DONE)], (4, 7, 3), True),
+    ([(3, 4, DONE), (5, 5, DONE), (6, 8, DONE)], (4, 7, 3), True), ([(3, 4, DONE), (6, 8, DONE)], (3, 4, 3), True),
 ]  # fmt: skip
 
 
