@@ -82,6 +82,7 @@ RANGES: dict[str, tuple[Notes, Notes, tuple[int, int], int | None, Pieces]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("how", CALLS)
 @pytest.mark.parametrize("name", RANGES)
 def test_an_answer_counts_for_what_the_receipt_holds(same: Twins, name: str, how: str) -> None:
@@ -147,6 +148,7 @@ def test_an_answer_counts_for_what_the_receipt_holds(same: Twins, name: str, how
         assert due == [(True if is_counted else None,)] * len(events)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("how", CALLS)
 @pytest.mark.parametrize(
     ("span", "token", "c_offset"),
@@ -229,6 +231,7 @@ def test_an_answer_counts_for_the_unit(same: Twins, how: str, was_dead: bool) ->
         assert answer == 1
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("how", CALLS)
 @pytest.mark.parametrize("state", ["parked", "dead", "redriven", "discarded"])
 def test_a_unit_that_waits_no_more_is_nobody_s(same: Twins, how: str, state: str) -> None:

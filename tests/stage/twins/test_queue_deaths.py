@@ -65,6 +65,7 @@ DEATHS: dict[str, tuple[Hands, int, tuple[int, int, str | None], str, set[int]]]
 }  # fmt: skip
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", DEATHS)
 def test_what_is_noted_of_a_death(twins: Twins, name: str) -> None:
     hands, floor, (first, last, holder), said, lapsed = DEATHS[name]

@@ -29,17 +29,27 @@ EVENTS = (
     " o.created_ts, o.cause, o.correlation from gapless.read('orders', 1, %s, %s) r"
     " join gapless.outbox_message_t o on o.id = r.message_id order by r.c_offset"
 )
+LAPSED = "given out {} times, and nobody answered for it: its worker died, or was too slow"
 EVENT = 9  # the first column of an event
 Given = list[tuple[Any, ...]]
 
 
 @pytest.fixture
 def busy(twins: Twins) -> Twins:
-    """Elsewhere something is finished, in hand and due, and a letter waits."""
+    """Elsewhere something is finished, in hand and due, and letters wait."""
     for place in ELSEWHERE:
         note(twins, place, [(1, 2, DONE), (3, 3, DUE), (4, 7, HELD)])
-        letter(twins, place, 8, next_attempt_ts="2000-01-01", crashes=1)
+        for first in (2, 8):
+            letter(twins, place, first, next_attempt_ts="2000-01-01", crashes=1)
     return twins
+
+
+def elsewhere(twins: Twins) -> list[object]:
+    """All that is noted of others."""
+    return [
+        (noted(twins, each), letters(twins, each, "first_offset, state, crashes, reason"))
+        for each in ELSEWHERE
+    ]
 
 
 def aside(twins: Twins, most: int = 4, crashes_max: int | None = None) -> Given:
@@ -68,6 +78,7 @@ OPEN: dict[str, tuple[Notes, int, int, tuple[int, int] | None]] = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", OPEN)
 def test_what_nobody_has_taken_yet(busy: Twins, name: str) -> None:
     notes, floor, most, taken = OPEN[name]
@@ -121,6 +132,7 @@ LETTERS: dict[str, tuple[list[tuple[int, str, str]], int | None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", LETTERS)
 def test_which_letter_is_tried_again(busy: Twins, name: str) -> None:
     """It has so many attempts and crashes as it has, and one more of these."""
@@ -186,6 +198,7 @@ def test_a_letter_that_crashed_too_often(
     """It is dead, and the next one comes."""
     letter(busy, HERE, 2, crashes=crashes, token="11111111-1111-1111-1111-111111111111")
     letter(busy, HERE, 3, crashes=1)
+    others = elsewhere(busy)
     before = letters(busy, HERE, "reason, exception, last_failed_ts, died_ts")
     rows = aside(busy, crashes_max=crashes_max)
     assert [(row[2], row[4]) for row in rows] == [(3, 2) if is_dead else (2, crashes + 1)]
@@ -194,9 +207,7 @@ def test_a_letter_that_crashed_too_often(
         HERE,
         "state, crashes, token is null, next_attempt_ts is null, reason, exception, attempts",
     )[0]
-    reason = (
-        f"given out {crashes} times, and nobody answered for it: its worker died, or was too slow"
-    )
+    reason = LAPSED.format(crashes)
     assert first == (
         ("dead", crashes, True, True, reason, "trace", 2) if is_dead
         else ("waiting", crashes + 1, False, False, "why", "trace", 2)
@@ -204,7 +215,7 @@ def test_a_letter_that_crashed_too_often(
     after = letters(busy, HERE, "reason, exception, last_failed_ts, died_ts")
     assert (after[0][3] is not None) is (after[0][2] > before[0][2]) is is_dead
     assert after[1] == before[1]
-    assert len(letters(busy, ("sender", "orders", 2))) == 1
+    assert elsewhere(busy) == others
 
 
 # What is noted, how often it was given out, the floor, how many at most; what is given out, and what is noted then.
@@ -223,6 +234,7 @@ BACK: dict[str, tuple[Notes, int, int, int, tuple[int, int] | None, Notes]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", BACK)
 def test_which_range_comes_back(busy: Twins, name: str) -> None:
     notes, tries, floor, most, taken, then = BACK[name]
@@ -268,6 +280,7 @@ def test_a_range_that_was_given_out_too_often(
     busy.conn.execute(
         "update gapless.queue_range set token = gen_random_uuid() where deadline < now()"
     )
+    others = elsewhere(busy)
     rows = aside(busy, crashes_max=crashes_max)
     assert [(row[2], row[4]) for row in rows] == [(5, 2) if is_dead else (1, tries + 1)]
     left = [(5, 5, HELD, 2, "me"), (6, 6, DUE, 1, "who")]
@@ -275,9 +288,7 @@ def test_a_range_that_was_given_out_too_often(
         [(1, 1, DONE, tries, ""), (2, 2, DONE, tries, ""), *left] if is_dead
         else [(1, 1, HELD, tries + 1, "me"), (2, 2, DUE, tries, None), (5, 6, DUE, 1, "who")]
     )  # fmt: skip
-    reason = (
-        f"given out {tries} times, and nobody answered for it: its worker died, or was too slow"
-    )
+    reason = LAPSED.format(tries)
     columns = "first_offset, last_offset, state, attempts, crashes, reason, exception, worker"
     assert letters(busy, HERE, columns) == (
         [(n, n, "dead", tries, 0, reason, reason, None) for n in (1, 2)] if is_dead else []
@@ -285,15 +296,4 @@ def test_a_range_that_was_given_out_too_often(
     assert not busy.conn.execute(
         "select from gapless.queue_range where deadline is null and token is not null"
     ).fetchall()
-
-
-def test_letters_come_before_ranges(busy: Twins) -> None:
-    note(busy, HERE, [(1, 2, DUE)], holder="ann", tries=3)
-    letter(busy, HERE, 5)
-    assert [row[0][0] for row in aside(busy)] == ["L"]
-    (row,) = aside(busy, crashes_max=4)
-    assert (row[0][0], row[2]) == ("R", 1)
-    note(busy, HERE, [(3, 3, DUE)], holder="ann", tries=4)
-    busy.conn.execute("delete from gapless.queue_range where first_offset = 2 and deadline < now()")
-    assert aside(busy, crashes_max=4) == []
-    assert letters(busy, HERE, "first_offset, worker") == [(3, "ann"), (5, "me")]
+    assert elsewhere(busy) == others

@@ -105,6 +105,7 @@ STOPS: dict[str, tuple[Lost, Notes, int, int, tuple[str, int, int] | None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", STOPS)
 def test_what_a_queue_cannot_get_past(twins: Twins, name: str) -> None:
     lost, notes, floor, events_max, said = STOPS[name]
@@ -218,6 +219,7 @@ SKIPS: dict[str, tuple[Lost, Notes, int, int, tuple[int, int, int], Notes, int]]
 }  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", SKIPS)
 def test_what_a_skip_of_a_queue_passes(twins: Twins, name: str) -> None:
     lost, notes, floor, c_offset, (first, last, missing), then, floor_then = SKIPS[name]

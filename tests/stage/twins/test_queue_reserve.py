@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.twin_queues import DONE, DUE, HERE, letter, lose, note, noted, put
+from support.twin_queues import DONE, DUE, HERE, letter, letters, lose, note, noted, put
 from support.twins import Twins
 
 RESERVE = "select * from gapless.reserve('sender', %s, %s, %s, '1 h', 'me', %s, %s)"
@@ -117,3 +117,17 @@ def test_before_a_hole_the_others_are_served(twins: Twins, crashes_max: int | No
         assert reserve(twins, crashes_max=crashes_max)[0][2] == 4
     finally:
         twins.conn.remove_notice_handler(handler)
+
+
+def test_letters_come_before_ranges(twins: Twins) -> None:
+    note(twins, HERE, [(1, 2, DUE)], holder="ann", tries=3)
+    letter(twins, HERE, 5)
+    assert [row[0][0] for row in reserve(twins, what="aside")] == ["L"]
+    (row,) = reserve(twins, what="aside", crashes_max=4)
+    assert (row[0][0], row[2]) == ("R", 1)
+    note(twins, HERE, [(3, 3, DUE)], holder="ann", tries=4)
+    twins.conn.execute(
+        "delete from gapless.queue_range where first_offset = 2 and deadline < now()"
+    )
+    assert reserve(twins, what="aside", crashes_max=4) == []
+    assert letters(twins, HERE, "first_offset, worker") == [(3, "ann"), (5, "me")]
