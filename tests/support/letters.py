@@ -5,12 +5,16 @@ Rows are compared whole, with their times: one that changed is said in seconds f
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from psycopg import Connection
 
+from gapless.db.connect import connect
 from support.twins import Twins
 
 TOKEN = "00000000-0000-4000-8000-000000000001"
@@ -177,6 +181,20 @@ def _said(value: Any, now: datetime) -> Any:
         seconds = (datetime.fromisoformat(value) - now).total_seconds()
         return f"{round(seconds)} s" if abs(seconds) < 86400 else "old"
     return value
+
+
+@contextmanager
+def planted(dsn: str) -> Iterator[Twins]:
+    """Twins among whom the same units are set aside everywhere."""
+    with connect(dsn, role="test") as conn:
+        made = Twins(conn)
+        Letters(made).plant()
+        yield made
+
+
+def digest(text: str) -> bytes:
+    """As what keeps an event in order is kept."""
+    return hashlib.sha256(text.encode()).digest()[:16]
 
 
 def of(changed: Changes, table: str) -> dict[str, dict[str, tuple[Any, Any]]]:
