@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from gapless.db.connect import connect
 from support.chains import NOBODY, Chains, cause_id, chained
 
 EMPTY = "insert into gapless.outbox_message_t (topic_id, key, payload) values ({orders}, 'k', '1')"
@@ -123,6 +124,14 @@ def test_what_is_untold_is_not_closed(chains: Chains) -> None:
     assert chains.twins.refused("select gapless.refuse_untold()") == UNTOLD
 
 
+@pytest.mark.parametrize("call", ["own_transaction_id()", "close_chain(1)"])
+def test_a_session_that_never_said_anything(chains: Chains, module_dsn: str, call: str) -> None:
+    with connect(module_dsn, role="fresh") as conn, conn.transaction(force_rollback=True):
+        xid = one(conn, "select pg_current_xact_id()::text")
+        (row,) = conn.execute(f"select gapless.{call}").fetchall()
+        assert row[0] in ("", chains.derived(xid))
+
+
 FATE = "select gapless.transaction_fate('{}')"
 
 
@@ -136,7 +145,7 @@ def test_what_became_of_a_transaction_without_events(chains: Chains) -> None:
         running = one(other, xid)
         fates = {
             chains.derived(committed): "unknown", chains.derived(aborted): "rolled-back",
-            chains.derived(running): "open", chains.own(): "open", chains.derived(2**50): "unknown",
+            chains.derived(running): "open", chains.own(): "open", chains.derived(2**50 + 5): "unknown",
             chains.derived(aborted, 1): "rolled-back", chains.derived(aborted, 2): "unknown",
             chains.derived(running, 2): "unknown", NOBODY: "unknown",
         }  # fmt: skip

@@ -271,7 +271,8 @@ LATEST = (
 def ids(letters: Letters) -> list[int]:
     """Events of keys a, a, b, c; then one that only latest has, of key d."""
     orders = letters.words["orders"]
-    made = [letters.conn.execute(PUBLISH.format(orders), [key]).fetchone()[0] for key in "aabc"]
+    publish = PUBLISH.format(orders)
+    made = [row[0] for key in "aabc" for row in letters.conn.execute(publish, [key])]
     latest = LATEST.format(orders)
     letters.conn.execute(latest, [digest("d"), 1, 999_999])
     letters.conn.execute(latest, [digest("no"), 2, made[0]])
