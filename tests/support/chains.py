@@ -193,10 +193,12 @@ class Chains(Letters):
 
 @contextmanager
 def chained(dsn: str) -> Iterator[Chains]:
-    """Both chains, and a group of topic other alone."""
+    """Both chains, a group of topic other alone, and a topic of which nobody makes anything."""
     with connect(dsn, role="test") as conn, connect(dsn, role="other") as other:
         twins = Twins(conn)
-        conn.execute("select gapless.create_group('solo', 'other')")
+        conn.execute(
+            "select gapless.create_group('solo', 'other'), gapless.create_topic('third', 5)"
+        )
         made = Chains(twins, other)
         made.publish_all()
         yield made

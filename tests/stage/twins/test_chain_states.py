@@ -70,12 +70,15 @@ def test_what_has_no_offset_yet(chains: Chains) -> None:
     assert located(chains, NOBODY) == [("other", None, None, None, 1)]
 
 
-def test_an_xid_of_the_future_came_from_another_cluster(chains: Chains) -> None:
-    further = 2**50
-    chains.run(
-        f"update gapless.outbox_message_t set xid = '{further}' where id = {chains.ids['i'][0]}"
-    )
-    assert located(chains, chains.derived(further)) == [(*PLACES["i"], 1)]
+@pytest.mark.parametrize("further", [0, 2**40])
+def test_an_xid_of_the_future_came_from_another_cluster(chains: Chains, further: int) -> None:
+    """From the next one on that will be given here."""
+    chains.publish_late("orders", 1, of=None)
+    own = "select pg_snapshot_xmax(pg_current_snapshot())::text"
+    xid = int(chains.value(own)) + further
+    chains.run(f"update gapless.outbox_message_t set xid = '{xid}' where id = {chains.ids['i'][0]}")
+    assert int(chains.value(own)) + further == xid
+    assert located(chains, chains.derived(xid)) == [(*PLACES["i"], 1)]
 
 
 STATE = "select gapless.transaction_state('{}', '{}')"
@@ -207,6 +210,7 @@ WORST: list[tuple[list[tuple[int, str]], tuple[str, str | None, str | None]]] = 
     ([(9, "parked"), (10, "waiting")], ("waiting", "parked", "why")),
     ([(9, "redriven"), (10, "waiting")], ("waiting", "waiting", "why")),
     ([(8, "dead"), (11, "waiting")], ("handled", None, None)),
+    ([(8, "waiting"), (9, "dead"), (11, "waiting")], ("dead", "dead", "why")),
 ]  # fmt: skip
 
 

@@ -28,9 +28,10 @@ def world(module_dsn: str) -> Iterator[Chains]:
 
 @pytest.fixture
 def chains(world: Chains) -> Iterator[Chains]:
-    """Every group has handled all."""
+    """Every group has handled all; who waits for what cannot come is stopped."""
     with world.twins.undone():
         world.seek(100)
+        world.run("set local statement_timeout = '5 s'")
         yield world
 
 

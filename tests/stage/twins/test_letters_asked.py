@@ -35,6 +35,8 @@ def other(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
 
 
 def takes(other: Connection[Any], letters: Letters, where: str) -> None:
+    """Somebody else has these units in hand; nobody is to wait for that."""
+    letters.run("set local lock_timeout = '500ms'")
     words = letters.words
     lock = f"select from gapless.dead_letter where {where} for update"
     other.execute(lock.format(**words))
