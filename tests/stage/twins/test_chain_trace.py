@@ -155,3 +155,22 @@ def test_what_is_not_in_the_log_any_more_or_yet(chains: Chains) -> None:
     assert states["billing", "other", 0] == "dropped"
     assert states["mail", "orders", None] == "unsequenced"
     assert states["mail", "other", 2] == "sequenced"
+
+
+@pytest.mark.parametrize(
+    ("more", "most", "is_more"), [(1990, 9, False), (1991, 100, True), (1991, 101, False)]
+)
+def test_whether_all_was_looked_at(chains: Chains, more: int, most: int, is_more: bool) -> None:
+    """At 2000 events at least, 20 for each node; with as many as that there may be others."""
+    chains.run(
+        "insert into gapless.outbox_message_t (topic_id, key, payload, transaction_id, cause, correlation)"
+        f" select {{orders}}, 'k', '1', '{cause_id('x')}', 'x', '{FIRST}' from generate_series(1, {more})"
+    )
+    chains.other.execute("select pg_current_xact_id()")  # a later one has ended
+    rows = trace(chains, FIRST, f", {most}")
+    last = rows.pop() if is_more else None
+    assert [row[0] for row in rows] == list(range(1, 9))
+    assert rows[-1][5] == "x"
+    assert rows[-1][COLUMNS.index("events")] == more
+    if last is not None:
+        assert (last[0], last[-2], last[-1]) == (None, "left-out", None)
