@@ -1,6 +1,6 @@
 """Chains of transactions among twins, written as producers and handlers write them, and where groups stand.
 
-The first is asked for in most tests; the second is like it. Offsets are those behind what twins have:
+The first is asked for in most tests; the others are like it. Offsets are those behind what twins have:
 9 on, but in the first partition of orders 10 on.
 """
 
@@ -21,6 +21,7 @@ from support.twins import Twins
 
 FIRST = UUID("10000000-0000-4000-8000-000000000001")
 SECOND = UUID("20000000-0000-4000-8000-000000000002")
+THIRD = UUID("40000000-0000-4000-8000-000000000004")
 NOBODY = UUID("30000000-0000-4000-8000-000000000003")
 INSERT = (
     "insert into gapless.outbox_message_t (topic_id, key, event_type, payload, transaction_id, cause, correlation)"
@@ -43,17 +44,40 @@ UNITS: list[tuple[UUID | None, list[tuple[str, str, int, list[str], str | None, 
     (SECOND, [("g", "orders", 1, ["x"], None, None)]),
     (None, [("h", "other", 0, ["x"], "billing/orders/1@11", SECOND)]),
     (FIRST, [("l", "orders", 1, ["w"], None, None)]),
+    (None, [
+        ("i", "orders", 1, ["x"], None, None), ("m", "other", 2, ["x"], "billing/orders/1@11", SECOND),
+    ]),
+    (None, [("j", "other", 1, ["x"], "billing/orders/1@13", None)]),
+    (None, [("k", "orders", 2, ["x"], "billing/orders/1@11", SECOND)]),
+    (THIRD, [("p", "orders", 0, ["x"], None, None)]),
+    (None, [
+        ("q", "other", 1, ["x"], "mail/orders/0@11", THIRD), ("r", "other", 1, ["x"], "sender/orders/0@11", THIRD),
+        ("s", "other", 1, ["x"], "mail/orders/0@11", THIRD),
+    ]),
 ]  # fmt: skip
 PLACES = {
     "a": ("orders", 1, 9, 10), "b": ("orders", 2, 9, 9), "c": ("other", 1, 9, 9), "d": ("other", 0, 9, 10),
     "e": ("orders", 0, 10, 10), "f": ("other", 2, 9, 9), "g": ("orders", 1, 11, 11), "h": ("other", 0, 11, 11),
     "l": ("orders", 1, 12, 12), "i": ("orders", 1, 13, 13), "j": ("other", 1, 10, 10),
+    "m": ("other", 2, 10, 10), "k": ("orders", 2, 10, 10), "p": ("orders", 0, 11, 11), "q": ("other", 1, 11, 11),
+    "r": ("other", 1, 12, 12), "s": ("other", 1, 13, 13),
 }  # fmt: skip
 CAUSES = {
     unit[0]: (unit[4], transaction_id, unit[3]) for transaction_id, units in UNITS for unit in units
-} | {"i": (None, None, ["x"]), "j": ("billing/orders/1@13", None, ["x"])}
-PARENTS = {"d": "a", "e": "d", "f": "b", "h": "g", "j": "i"}
-FIRSTS, SECONDS, UNNAMED = "abcdefl", "gh", "ij"  # the units of each chain
+}
+PARENTS = {
+    "d": "a",
+    "e": "d",
+    "f": "b",
+    "h": "g",
+    "j": "i",
+    "m": "g",
+    "k": "g",
+    "q": "p",
+    "r": "p",
+    "s": "p",
+}
+FIRSTS, SECONDS, THIRDS, UNNAMED = "abcdefl", "ghmk", "pqrs", "ij"  # the units of each chain
 Place = tuple[str, int, int, int]
 
 
@@ -65,26 +89,25 @@ def cause_id(cause: str) -> UUID:
 
 
 class Chains(Letters):
-    """The two chains; and i, of a transaction that did not name itself, with j that came of it."""
+    """Three chains; and i, of a transaction that did not name itself, as k did not, with j that came of it."""
 
     def __init__(self, twins: Twins, other: Connection[Any]) -> None:
         super().__init__(twins)
         self.other = other
         self.ids: dict[str, list[int]] = {}
+        self.unnamed: dict[str, UUID] = {}
 
     def publish_all(self) -> None:
         for transaction_id, units in UNITS:
             with self.conn.transaction():
-                for unit in units:
-                    self.publish(*unit, transaction_id=transaction_id)
+                for name, topic, partition, types, cause, correlation in units:
+                    of = correlation or (self.unnamed["i"] if name == "j" else None)
+                    self.publish(
+                        name, topic, partition, types, cause, of, transaction_id=transaction_id
+                    )
+                    if name in "ik":
+                        self.unnamed[name] = self.own()
             self.sequence()
-        with self.conn.transaction():
-            self.publish("i", "orders", 1, ["x"], None, None)
-            xid = int(self.value("select pg_current_xact_id()::text"))
-        self.sequence()
-        self.unnamed = self.derived(xid)
-        self.publish("j", "other", 1, ["x"], "billing/orders/1@13", self.unnamed)
-        self.sequence()
 
     def publish(
         self,
@@ -98,7 +121,7 @@ class Chains(Letters):
         transaction_id: UUID | None = None,
     ) -> None:
         key = self.twins._key(partition)
-        if cause is not None and transaction_id is None:
+        if cause is not None and transaction_id is None and name != "k":
             transaction_id = cause_id(cause)
         for event_type in types:
             params = [self.words[topic], key, event_type, transaction_id, cause, correlation]
@@ -173,7 +196,7 @@ class Chains(Letters):
         """What chain_units() has to tell of a unit, but for when it was published."""
         topic, partition, first, last = PLACES[name]
         cause, named, types = CAUSES[name]
-        published_as = named or (cause_id(cause) if cause else self.unnamed)
+        published_as = named or self.unnamed.get(name) or cause_id(cause or "")
         group, at_topic, at_partition, at_offset = None, None, None, None
         if cause:
             group, at_topic, place = cause.split("/")

@@ -42,17 +42,17 @@ def test_where_the_events_of_a_transaction_are(chains: Chains) -> None:
     assert located(chains, FIRST, "{other}, {orders}, 77") == [C, A, B]
     assert located(chains, FIRST, "77") == []
     assert located(chains, SECOND) == [(*PLACES["g"], 1)]
-    assert located(chains, chains.unnamed) == [(*PLACES["i"], 1)]
+    assert located(chains, chains.unnamed["i"]) == [(*PLACES["i"], 1)]
     assert located(chains, NOBODY) == []
 
 
 def test_an_xid_of_another_timeline_is_another_transaction_s(chains: Chains) -> None:
-    xid = int(chains.unnamed.hex[17:], 16)
+    xid = int(chains.unnamed["i"].hex[17:], 16)
     assert located(chains, chains.derived(xid, 2)) == []
     assert located(chains, chains.derived(xid, 1)) == [(*PLACES["i"], 1)]
     chains.run("update gapless.log_segment set timeline = 2 where topic_id = {orders}")
     assert located(chains, chains.derived(xid, 2)) == [(*PLACES["i"], 1)]
-    assert located(chains, chains.unnamed) == []
+    assert located(chains, chains.unnamed["i"]) == []
     assert located(chains, FIRST) == [C, A, B]
 
 

@@ -70,6 +70,7 @@ STANDS: list[tuple[list[str], list[tuple[str, str]], tuple[str, str]]] = [
     (["billing", "solo"], [("solo", "d")], ("pending", "solo")),
     (["billing", "solo"], [("solo", "c")], ("pending", "solo")),
     (["billing", "solo"], [("solo", "f")], ("handled", "solo")),
+    (["billing", "billing", "mail"], [("mail", "e")], ("handled", "mail")),
     (["auditor", "sender"], [], ("handled", "sender")),
 ]  # fmt: skip
 
@@ -89,7 +90,7 @@ def test_another_chain_is_another_one_s(chains: Chains) -> None:
     assert through(chains, BOTH, SECOND) == ("pending", "mail")
     chains.seek(9, "group_id = 'mail' and topic_id = {other} and partition_id = 1")
     assert through(chains, BOTH, SECOND) == ("pending", "mail")
-    assert through(chains, BOTH, chains.unnamed) == ("pending", "mail")
+    assert through(chains, BOTH, chains.unnamed["i"]) == ("pending", "mail")
     chains.seek(100, "topic_id = {other} and partition_id = 0")
     assert through(chains, BOTH, SECOND) == ("handled", "mail")
     assert through(chains, BOTH, NOBODY) == ("unknown", "billing")
@@ -209,6 +210,18 @@ def test_what_cannot_change_is_not_waited_for(
     if says[1] == groups[0]:
         call = WAIT_FOR.format(groups[0], transaction_id, timeout)
         assert chains.value(call) == says[0]
+
+
+def test_who_waits_looks_often_at_first_and_then_now_and_then(chains: Chains) -> None:
+    """After 2 ms, 3 ms and so on, and every 50 ms in the end."""
+    looks = (
+        "select coalesce(sum(calls), 0)::int from pg_stat_xact_user_functions"
+        " where funcname = 'chain_state'"
+    )
+    chains.run("set local track_functions = 'all'")
+    before = chains.value(looks)
+    assert chains.rows(WAIT.format(BOTH, NOBODY, "'200 ms'")) == [("unknown", "billing")]
+    assert 7 <= chains.value(looks) - before <= 13
 
 
 def test_a_transaction_that_was_rolled_back_is_not_waited_for(chains: Chains) -> None:

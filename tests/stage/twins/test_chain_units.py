@@ -8,10 +8,22 @@ from uuid import UUID
 
 import pytest
 
-from support.chains import CAUSES, FIRST, FIRSTS, NOBODY, PLACES, SECOND, Chains, cause_id, chained
+from support.chains import (
+    FIRST,
+    FIRSTS,
+    NOBODY,
+    PLACES,
+    SECOND,
+    SECONDS,
+    THIRD,
+    THIRDS,
+    Chains,
+    cause_id,
+    chained,
+)
 
 ALL = "select * from gapless.chain_units('{}'{})"
-CHAINS = {FIRSTS: FIRST, "gh": SECOND}
+CHAINS = {FIRSTS: FIRST, SECONDS: SECOND, THIRDS: THIRD}
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +48,15 @@ def units(chains: Chains, transaction_id: UUID, more: str = "") -> list[dict[str
 
 
 @pytest.mark.parametrize(("names", "root"), CHAINS.items())
-@pytest.mark.parametrize("of", ["the first", "a later one"])
-def test_the_units_of_a_chain(chains: Chains, names: str, root: UUID, of: str) -> None:
-    asked = root if of == "the first" else cause_id(str(CAUSES["d" if root == FIRST else "h"][0]))
+@pytest.mark.parametrize("nth", [0, -1, -2])
+def test_the_units_of_a_chain(chains: Chains, names: str, root: UUID, nth: int) -> None:
+    """Whichever of them is asked for, also one that did not name itself; and the chain stays apart."""
+    asked = chains.told(names[nth], root)["published_as"]
     assert units(chains, asked) == [chains.told(name, asked) for name in names]
 
 
 def test_the_units_of_a_chain_that_did_not_name_itself(chains: Chains) -> None:
-    asked = chains.unnamed
+    asked = chains.unnamed["i"]
     assert units(chains, asked) == [chains.told(name, asked) for name in "ij"]
     assert units(chains, NOBODY) == []
     xid = int(asked.hex[17:], 16)
@@ -66,12 +79,12 @@ def test_what_has_no_offset_yet_is_one_unit_for_each_cause(chains: Chains) -> No
     late = units(chains, FIRST)[len(FIRSTS) :]
     told = [
         (row["parent_id"], row["cause_group"], row["partition_id"], row["first_offset"], row["last_offset"],
-         row["events"], row["event_types"], row["is_asked"])
+         row["events"], row["event_types"], row["is_asked"], row["is_dropped"])
         for row in late
     ]  # fmt: skip
     assert told == [
-        (chains.ids["a"][0], "billing", None, None, None, 2, ["late"], False),
-        (chains.ids["b"][0], "mail", None, None, None, 1, ["late"], False),
+        (chains.ids["a"][0], "billing", None, None, None, 2, ["late"], False, False),
+        (chains.ids["b"][0], "mail", None, None, None, 1, ["late"], False, False),
     ]
 
 
@@ -93,13 +106,56 @@ def test_what_a_unit_came_of(chains: Chains, cause: str, parent: str | None, is_
     assert (row["cause_topic_id"] is not None) is is_one
 
 
-def test_nothing_comes_of_what_was_published_after_it(chains: Chains) -> None:
-    """A producer may write what it likes: no circle can be made of it."""
+@pytest.mark.parametrize("cause", ["billing/other/0@9", "billing/orders/1@9"])
+def test_nothing_comes_of_what_was_published_after_it(chains: Chains, cause: str) -> None:
+    """Nor of itself. A producer may write what it likes: no circle can be made of it."""
     chains.run(
-        "update gapless.outbox_message_t set cause = 'billing/other/0@9', correlation ="
-        f" '{FIRST}' where id = any (array{chains.ids['a']})"
+        f"update gapless.outbox_message_t set cause = '{cause}', correlation = '{FIRST}'"
+        f" where id = any (array{chains.ids['a']})"
     )
     assert units(chains, FIRST)[0]["parent_id"] is None
+
+
+def test_what_has_neither_key_nor_type(chains: Chains) -> None:
+    chains.run(
+        "insert into gapless.outbox_message_t (topic_id, payload, cause, correlation)"
+        f" values ({{orders}}, '1', 'x', '{FIRST}')"
+    )
+    chains.other.execute("select pg_current_xact_id()")  # a later one has ended
+    row = units(chains, FIRST)[-1]
+    assert (row["cause"], row["event_types"], row["keys"]) == ("x", [], [])
+
+
+def test_an_id_in_the_middle_is_nobody_s_correlation(chains: Chains) -> None:
+    """And what was published before correlations were is not looked for by one."""
+    asked = cause_id("billing/orders/1@9")
+    chains.publish_late("orders", 2, "x", of=asked)
+    assert units(chains, asked) == [chains.told(name, asked) for name in FIRSTS]
+    chains.run(f"update gapless.log_config set chains_from = {chains.ids['e'][0]}")
+    told = [{**chains.told(name, FIRST)} for name in "abcefl"]
+    told[3]["parent_id"] = None
+    assert units(chains, FIRST) == told
+
+
+def test_an_xid_that_is_not_given_yet_came_from_another_cluster(chains: Chains) -> None:
+    chains.publish_late("other", 0, of=None)
+    own = "select pg_snapshot_xmax(pg_current_snapshot())::text"
+    xid = int(chains.value(own))
+    chains.run(f"update gapless.outbox_message_t set xid = '{xid}' where id = {chains.ids['i'][0]}")
+    (row,) = units(chains, chains.derived(xid))
+    assert (row["first_offset"], row["is_asked"]) == (13, True)
+
+
+def test_dead_letters_of_others_are_of_other_chains(chains: Chains) -> None:
+    """Also where they named themselves like the root, and came of another one."""
+    for offset, correlation, transaction_id in ((8, "null", NOBODY), (7, f"'{SECOND}'", FIRST)):
+        chains.aside("mail", ("orders", 2, offset, offset), "dead", transaction_id)
+        chains.run(
+            f"update gapless.dead_letter_event set message_id = 99999{offset}, correlation = {correlation}"
+            f" where c_offset = {offset}"
+        )
+    asked = cause_id("billing/orders/1@9")
+    assert units(chains, asked) == [chains.told(name, asked) for name in FIRSTS]
 
 
 def test_events_of_another_chain_that_only_have_its_id(chains: Chains) -> None:
@@ -109,9 +165,8 @@ def test_events_of_another_chain_that_only_have_its_id(chains: Chains) -> None:
     )
     chains.other.execute("select pg_current_xact_id()")  # a later one has ended
     late = chains.ids["late"][-1]
-    both = sorted([*FIRSTS, "g", "h"])
     ids = [row["first_id"] for row in units(chains, FIRST)]
-    assert ids == sorted([*(chains.ids[name][0] for name in both), late])
+    assert ids == sorted([*(chains.ids[name][0] for name in FIRSTS + SECONDS), late])
     asked = cause_id("billing/orders/1@9")
     ids = [row["first_id"] for row in units(chains, asked)]
     assert ids == [chains.ids[name][0] for name in FIRSTS]

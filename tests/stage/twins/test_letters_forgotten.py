@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
+from gapless.db.connect import connect
 from support.letters import HERE, Letters, digest, planted
 from support.twins import Twins
 
@@ -78,6 +80,18 @@ def test_a_unit_that_was_claimed_and_not_finished_is_not_committed(
     code, why = letters.twins.refused(AT_COMMIT)
     assert code == "GL001"
     assert "must not COMMIT" in why
+
+
+def test_a_session_that_never_finished_anything_commits_none(module_dsn: str) -> None:
+    with (
+        connect(module_dsn, role="fresh") as conn,
+        pytest.raises(psycopg.Error, match="must not COMMIT"),
+        conn.transaction(force_rollback=True),
+    ):
+        conn.execute(
+            "update gapless.dead_letter set state = 'redriven', next_attempt_ts = null where first_offset = 3"
+        )
+        conn.execute(AT_COMMIT)
 
 
 @pytest.mark.parametrize(

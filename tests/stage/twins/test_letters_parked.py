@@ -250,7 +250,8 @@ def test_who_is_parked_behind_one(letters: Letters, first_offset: int) -> None:
         "insert into gapless.dead_letter_key select group_id, topic_id, partition_id, 'x', 7"
         f" from gapless.consumer_offsets where {NOT_HERE}"
     )
-    letters.put("parked", 7, "true")
+    letters.put("parked", 7, "topic_id = {orders}")
+    letters.put("dead", 4, "topic_id = {other}")
     assert letters.rows(BEHIND.format(first_offset)) == behind
     here = [(1, *unit) for unit in behind]
     assert letters.rows(AFTER.format(first_offset)) == here

@@ -109,12 +109,13 @@ def test_what_the_log_has_no_more_is_copied_from_the_latest(
 ) -> None:
     """Its timeline is its own where no segment says one; of what the log has, too, the log says all."""
     letters.run("delete from gapless.log_segment")
-    found = latest(letters, "orders", 1, 1, 4)
     for timeline, (topic, partition, offset) in enumerate(
         [("other", 1, 1), ("orders", 2, 1), ("orders", 1, 2)]
     ):
         latest(letters, topic, partition, offset, 6 + timeline)
-    letters.conn.execute("update gapless.latest set id = %s where id = %s", [ids[0], found + 1])
+    both = "update gapless.latest set id = %s where topic_id = %s and c_offset = 2"
+    letters.conn.execute(both, [ids[0], letters.words["orders"]])
+    found = latest(letters, "orders", 1, 1, 4)
     answer, changed = letters.changes(call(1, "parked"), [[found, ids[0]]])
     assert answer == 2
     assert made(changed, f"dead_letter_event {HERE} 1") == PLAIN | {
