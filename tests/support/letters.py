@@ -1,6 +1,6 @@
 """The same units set aside in every partition of every group of twins, and what a call changes of them.
 
-Rows are compared whole, with their times: one that changed is said in seconds from now, or "old".
+Rows are compared whole, with their times: one that changed is said in tens of seconds from now, or "old".
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class Letters:
         after = self._all()
         changed: Changes = {}
         for name in sorted(before.keys() | after.keys()):
-            was, is_ = before.get(name, {}), after.get(name, {})
-            if was != is_:
+            if before.get(name) != after.get(name):
+                was, is_ = (json.loads(rows.get(name, "{}")) for rows in (before, after))
                 changed[name] = {
                     column: (_said(was.get(column), now), _said(is_.get(column), now))
                     for column in sorted(was.keys() | is_.keys())
@@ -158,18 +158,19 @@ class Letters:
         )
         return str(self.value(f"select current_setting('{setting}')"))
 
-    def _all(self) -> dict[str, Row]:
+    def _all(self) -> dict[str, str]:
         names = {number: name for name, number in self.twins.topic_ids.items()}
         found = {}
         for table, name in TABLES.items():
-            query = f"select t.group_id, t.topic_id, t.partition_id, {name}, to_jsonb(t) from gapless.{table} t"
+            query = (
+                f"select t.group_id, t.topic_id, t.partition_id, {name}, (to_jsonb(t) - 'audit_id')::text"
+                f" from gapless.{table} t"
+            )
             for group, topic, partition, last, row in self.conn.execute(query):
-                row.pop("audit_id", None)
-                full = f"{table} {group} {names[topic]} {partition} {last}".rstrip()
-                found[full] = row
+                found[f"{table} {group} {names[topic]} {partition} {last}".rstrip()] = row
         guards = "select g.group_id, g.topic_id from gapless.guard_keys k join gapless.consumer_group g using (group_no)"
         for group, topic in self.conn.execute(guards):
-            found[f"guard_keys {group} {names[topic]}"] = {"is": "there"}
+            found[f"guard_keys {group} {names[topic]}"] = '{"is": "there"}'
         return found
 
 
@@ -179,7 +180,7 @@ def _said(value: Any, now: datetime) -> Any:
         return json.dumps(value)
     if isinstance(value, str) and value[:2] == "20" and value[10:11] == "T":
         seconds = (datetime.fromisoformat(value) - now).total_seconds()
-        return f"{round(seconds)} s" if abs(seconds) < 86400 else "old"
+        return f"{10 * round(seconds / 10)} s" if abs(seconds) < 86400 else "old"
     return value
 
 

@@ -221,7 +221,7 @@ def test_who_waits_looks_often_at_first_and_then_now_and_then(chains: Chains) ->
     chains.run("set local track_functions = 'all'")
     before = chains.value(looks)
     assert chains.rows(WAIT.format(BOTH, NOBODY, "'200 ms'")) == [("unknown", "billing")]
-    assert 7 <= chains.value(looks) - before <= 13
+    assert 6 <= chains.value(looks) - before <= 13
 
 
 def test_a_transaction_that_was_rolled_back_is_not_waited_for(chains: Chains) -> None:

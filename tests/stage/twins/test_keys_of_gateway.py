@@ -60,10 +60,10 @@ def rows(conn: Connection[Any]) -> dict[str, Any]:
 
 
 def age(conn: Connection[Any], column: str, key_id: str = ID) -> float | None:
-    """How long ago a time of a key was, in seconds, to a tenth."""
+    """How long ago a time of a key was, in tens of seconds."""
     query = f"select extract(epoch from clock_timestamp() - {column}) from gapless.api_key where key_id = %s"
     ((seconds,),) = conn.execute(query, [key_id]).fetchall()
-    return None if seconds is None else round(float(seconds), 1)
+    return None if seconds is None else round(float(seconds), -1)
 
 
 @pytest.mark.parametrize(
