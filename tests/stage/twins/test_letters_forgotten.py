@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from gapless.db.connect import connect
+from gapless.db.queries import sql_root
 from support.letters import HERE, Letters, digest, planted
 from support.twins import Twins
 
@@ -70,14 +71,29 @@ CLAIMED = "update gapless.dead_letter set state = 'redriven', next_attempt_ts = 
 FINISHED = "select set_config('gapless.finished', {}, true)"
 
 
+@pytest.fixture(params=["as it is", "made anew"])
+def guarded(request: pytest.FixtureRequest, letters: Letters) -> Letters:
+    """The trigger is there, or is made where it was not, though another table has one of its name."""
+    if request.param == "made anew":
+        file = sql_root() / "functions" / "aside" / "refuse_early_letter.sql"
+        letters.conn.execute(
+            "drop trigger refuse_early_letter on gapless.dead_letter;"
+            " create trigger refuse_early_letter after insert on gapless.dead_letter_event"
+            " for each row execute function gapless.refuse_early_letter()"
+        )
+        for _ in range(2):
+            letters.conn.execute(file.read_text())
+    return letters
+
+
 @pytest.mark.parametrize("finished", ["''", "'1'", None])
 def test_a_unit_that_was_claimed_and_not_finished_is_not_committed(
-    letters: Letters, finished: str | None
+    guarded: Letters, finished: str | None
 ) -> None:
     if finished:
-        letters.run(FINISHED.format(finished))
-    letters.run(CLAIMED.format("", 3))
-    code, why = letters.twins.refused(AT_COMMIT)
+        guarded.run(FINISHED.format(finished))
+    guarded.run(CLAIMED.format("", 3))
+    code, why = guarded.twins.refused(AT_COMMIT)
     assert code == "GL001"
     assert "must not COMMIT" in why
 
@@ -101,10 +117,18 @@ def test_a_session_that_never_finished_anything_commits_none(module_dsn: str) ->
         CLAIMED.format(", token = gen_random_uuid()", 3),
         CLAIMED.format("", 4),
         CLAIMED.format("", 1),
+        "update gapless.dead_letter set state = 'dead', next_attempt_ts = null where state = 'waiting'",
         "update gapless.dead_letter set attempts = 9 where {here}",
     ],
-    ids=["finished", "of a client of a queue", "was parked", "was dead", "state is the same"],
+    ids=[
+        "finished",
+        "of a client of a queue",
+        "was parked",
+        "was dead",
+        "is dead",
+        "state is the same",
+    ],
 )
-def test_what_else_may_be_committed(letters: Letters, before: str) -> None:
-    letters.run(before)
-    letters.run(AT_COMMIT)
+def test_what_else_may_be_committed(guarded: Letters, before: str) -> None:
+    guarded.run(before)
+    guarded.run(AT_COMMIT)
