@@ -252,6 +252,7 @@ def test_who_is_parked_behind_one(letters: Letters, first_offset: int) -> None:
     )
     letters.put("parked", 7, "topic_id = {orders}")
     letters.put("dead", 4, "topic_id = {other}")
+    letters.put("parked", 8, "topic_id = {other}")
     assert letters.rows(BEHIND.format(first_offset)) == behind
     here = [(1, *unit) for unit in behind]
     assert letters.rows(AFTER.format(first_offset)) == here
