@@ -81,6 +81,10 @@ _WAIT = (
     " stage/consume/test_chain.py"
 )
 _TRACE = "stage/twins/test_forest.py stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
+_CHAIN = (
+    "stage/twins/test_chain_states.py stage/twins/test_chain_through.py stage/twins/test_chain_units.py"
+    " stage/twins/test_chain_trace.py stage/twins/test_chain_words.py"
+)
 _CONTROL = (
     f"{_PLACES} stage/control/test_seek.py stage/control/test_pause.py stage/cli/test_control.py"
     " stage/consume/test_go_on.py stage/retention stage/worker/test_control.py"
@@ -201,13 +205,15 @@ TABLE = {
     "sql/functions/compaction/*": _COMPACTION,
     "sql/functions/topic_schema/*": _SCHEMAS,
     "sql/functions/webhook/*": f"stage/webhooks stage/cli/test_webhooks.py {_SET}",
-    "sql/functions/key/*": f"stage/log/test_roles.py stage/gateway/test_access.py {_SET}",
+    "sql/functions/key/*": f"stage/twins/test_keys_of_gateway.py stage/log/test_roles.py stage/gateway/test_access.py {_SET}",
     "sql/functions/aside/*": f"{_LETTERS} stage/consume/test_deliver.py stage/partitions"
     " stage/cli/test_dlq.py stage/control/test_pause.py",
-    **_files("chain", "close_chain refuse_untold", f"{_STEP} stage/consume/test_misbehaving.py"),
-    **_files("chain", "locate timeline_of xid_of", _PLACE),
-    "sql/functions/chain/transaction_*.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
-    "sql/functions/chain/*": f"stage/consume/test_chain.py {_TRACE} {_WAIT}",
+    **_files(
+        "chain", "close_chain refuse_untold", f"{_CHAIN} {_STEP} stage/consume/test_misbehaving.py"
+    ),
+    **_files("chain", "locate timeline_of xid_of", f"{_CHAIN} {_PLACE}"),
+    "sql/functions/chain/transaction_*.sql": f"{_CHAIN} {_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/functions/chain/*": f"{_CHAIN} stage/consume/test_chain.py {_TRACE} {_WAIT}",
     "sql/functions/consume/*_constraints.sql": "stage/consume/test_deferred.py",
     "sql/functions/consume/*_attempt.sql": f"{_LEASE} stage/consume/test_deaths.py",
     "sql/functions/consume/*_deliveries.sql": f"{_PLACES} {_DELIVER}",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+pytestmark = pytest.mark.writes_nothing
 LAY_OUT = "select * from gapless.lay_out(%s::bigint[], %s::bigint[], %s::boolean[], %s)"
 Node = tuple[
     int, int, int | None, int, int
