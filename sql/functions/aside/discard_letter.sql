@@ -25,7 +25,7 @@ begin
     return case when found_state = 'discarded' then 'discarded already' else found_state end;
   end if;
   update gapless.dead_letter d
-  set state = 'discarded', next_attempt_ts = null, epoch = null, closed_ts = clock_timestamp(),
+  set state = 'discarded', next_attempt_ts = null, epoch = null, token = null, closed_ts = clock_timestamp(),
     discarded_by = coalesce(discard_letter.discarded_by, session_user),
     discard_reason = discard_letter.reason
   where d.group_id = discard_letter.group_id and d.topic_id = wanted

@@ -1,4 +1,5 @@
--- Lock a unit's row if nobody else has it; its state, or 'busy', or 'absent'.
+-- Lock a unit's row if nobody else has it; its state, or 'busy', or 'absent'. Of a queue group it is busy as long as a
+-- receipt of it counts: who has that may be handling it.
 create or replace function gapless.lock_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
@@ -9,13 +10,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   found_state text;
+  in_hand boolean;
 begin
-  select d.state into found_state from gapless.dead_letter d
+  select d.state, d.state = 'waiting' and d.token is not null and d.next_attempt_ts > clock_timestamp()
+  into found_state, in_hand
+  from gapless.dead_letter d
   where d.group_id = _group_id and d.topic_id = _topic_id
     and d.partition_id = _partition_id and d.first_offset = _first_offset
   for update skip locked;
   if found then
-    return found_state;
+    return case when in_hand then 'busy' else found_state end;
   end if;
   perform from gapless.dead_letter d
   where d.group_id = _group_id and d.topic_id = _topic_id

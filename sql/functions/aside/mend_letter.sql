@@ -4,6 +4,7 @@
 --   'mended'   done, and written to gapless.audit
 --   'waiting', 'parked', 'redriven'   its state: it is being, or was, handled; nothing was done
 --   'busy', 'absent'   as redrive_letter(); 'other events'   the offsets are not those of the unit
+-- Raises GL400 unless the arrays are as long as offsets.
 -- A unit that is absent was handled, or never failed: to take it in again would handle it twice (I6).
 create or replace function gapless.mend_letter(
   group_id text, topic text, partition_id int, first_offset bigint, offsets bigint[],
@@ -19,6 +20,13 @@ declare
   found_state text;
   changed int;
 begin
+  if (cardinality(event_types), cardinality(headers), cardinality(payloads))
+    is distinct from (cardinality(offsets), cardinality(offsets), cardinality(offsets))
+  then
+    raise exception 'of the % events each has an event type, headers and a payload, if only null',
+      coalesce(cardinality(offsets), 0)
+      using errcode = 'GL400';
+  end if;
   perform gapless.lock_keys(mend_letter.group_id, wanted, mend_letter.partition_id);
   found_state := gapless.lock_letter(
     mend_letter.group_id, wanted, mend_letter.partition_id, mend_letter.first_offset
@@ -45,7 +53,8 @@ begin
       is distinct from (u.event_type, u.headers::jsonb, u.payload);
   get diagnostics changed = row_count;
   update gapless.dead_letter d
-  set state = 'dead', closed_ts = null, discarded_by = null, discard_reason = null
+  set state = 'dead', token = null, died_ts = coalesce(d.died_ts, clock_timestamp()), closed_ts = null,
+    discarded_by = null, discard_reason = null
   where d.group_id = mend_letter.group_id and d.topic_id = wanted
     and d.partition_id = mend_letter.partition_id and d.first_offset = mend_letter.first_offset;
   insert into gapless.audit (who, action, group_id, topic_id, partition_id, detail)

@@ -2,7 +2,7 @@
 -- offset order, exactly once, however often and by whomever it is asked. Returns what was found:
 --   'asked'   it was dead, or waited for its next attempt: it is due now
 --   'parked', 'redriven', 'discarded'   its state; nothing was done
---   'busy'    a worker or another person has it in hand at this moment; nothing was done
+--   'busy'    a worker, another person, or whoever has a receipt of it has it in hand at this moment; nothing was done
 --   'absent'  there is no such unit
 -- Never waits for anybody but, for a partition that was retired, for a plan that is being made.
 create or replace function gapless.redrive_letter(
@@ -25,7 +25,7 @@ begin
     return found_state;
   end if;
   update gapless.dead_letter d
-  set state = 'waiting', next_attempt_ts = now_ts,
+  set state = 'waiting', next_attempt_ts = now_ts, token = null,
     redriven_by = coalesce(redrive_letter.asked_by, session_user), redriven_ts = now_ts
   where d.group_id = redrive_letter.group_id and d.topic_id = wanted
     and d.partition_id = redrive_letter.partition_id
