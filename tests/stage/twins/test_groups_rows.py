@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from gapless.db.connect import connect
@@ -13,18 +10,6 @@ from support.twins import Twins
 NOBODY = "00000000-0000-0000-0000-000000000000"
 HOLDER = "00000000-0000-0000-0000-00000000000a"
 TOKEN = "00000000-0000-0000-0000-00000000000b"
-# A group that does nothing, and is paused.
-RESTS = """
-select gapless.create_group('rests', t), gapless.pause('rests', t) from unnest('{other,orders}'::text[]) t;
-"""
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with connect(module_dsn, role="test") as conn:
-        twins = Twins(conn)
-        conn.execute(RESTS)
-        yield twins
 
 
 def run(twins: Twins, statements: str, **words: object) -> None:
@@ -108,33 +93,6 @@ def test_a_partition_of_what_is_paused_as_a_whole(twins: Twins) -> None:
     assert (state, text[:35]) == ("GL409", 'group "billing" is paused as a whol')
 
 
-@pytest.mark.parametrize(
-    ("call", "word"),
-    [("pause('rests')", "pause"), ("resume('rests', holder => gen_random_uuid())", "resume")],
-)
-def test_members_are_told_in_all_topics(shared: Twins, call: str, word: str) -> None:
-    """Committed, for only then is it said. Nothing is written: it was paused, and stays so."""
-    groups = shared.conn.execute(
-        "select group_no, group_id, topic_id from gapless.consumer_group"
-    ).fetchall()
-    heard: list[tuple[str, str]] = []
-
-    def hear(notify: Any) -> None:
-        heard.append((notify.channel, notify.payload))
-
-    shared.conn.add_notify_handler(hear)
-    for number, *_ in groups:
-        shared.conn.execute(f"listen gapless_g_{number}")
-    try:
-        assert shared.value(f"select gapless.{call}") == 0
-    finally:
-        shared.conn.execute("unlisten *")
-        shared.conn.remove_notify_handler(hear)
-    assert sorted(heard) == sorted(
-        (f"gapless_g_{n}", word) for n, group, _ in groups if group == "rests"
-    )
-
-
 FILTERS = """
 select gapless.set_filter(g, t, '{{a}}') from unnest('{{billing,mail}}'::text[]) g, unnest('{{other,orders}}'::text[]) t;
 insert into gapless.filter_tally (group_id, topic_id, partition_id, filter_no, kept, passed, unasked)
@@ -204,7 +162,7 @@ def test_one_filter_at_a_time(twins: Twins, module_dsn: str, name: str) -> None:
     )
     with connect(module_dsn, role="test") as conn, conn.transaction(force_rollback=True):
         others = conn.execute(free).fetchall()
-    assert len(others) == 2 * 5 - 1
+    assert len(others) == 2 * 4 - 1
     assert ("billing", "orders") not in others
 
 

@@ -1,8 +1,7 @@
-"""What passing a barrier, retiring a partition and taking it back write, row by row, and whom they wake."""
+"""What passing a barrier, retiring a partition and taking it back write, row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,31 +28,6 @@ NO_FLOORS = (
     "delete from gapless.queue_floor f using gapless.lease l where l.lease_no = f.lease_no and {where};"
     "delete from gapless.lease where {where};"
 )
-# A topic that had three partitions and has two: the last one has a barrier that both others may wait for.
-WAKES = """
-select gapless.create_topic('wakes', 3);
-select gapless.create_group('billing', 'wakes');
-update gapless.topic set partitions = 2, partitions_ever = 3, layout = 1 where name = 'wakes';
-insert into gapless.layout (topic_id, layout, partitions)
-select topic_id, l, 3 - l from gapless.topic, generate_series(0, 1) l where name = 'wakes';
-insert into gapless.barrier (topic_id, layout, partition_id, last_offset)
-select topic_id, 0, p, 5 from gapless.topic, generate_series(0, 2) p where name = 'wakes';
-"""
-BEFORE_IT = (
-    "insert into gapless.lease (group_id, topic_id, partition_id) values ('billing', {id}, 2) on conflict do nothing;"
-    "select set_config('gapless.seeking', pg_current_xact_id()::text, true);"
-    "update gapless.consumer_offsets set next_offset = 9, layout = 0, passed = 0, epoch = 5,"
-    f" token = '{TOKEN}' where topic_id = {{id}}"
-)
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with connect(module_dsn, role="test") as conn:
-        twins = Twins(conn)
-        with conn.transaction():
-            conn.execute(WAKES)
-        yield twins
 
 
 def run(twins: Twins, statements: str, **words: object) -> None:
@@ -110,42 +84,6 @@ def test_nothing_is_written_of_what_is_passed_or_entered(twins: Twins) -> None:
     assert written(twins, "enter_layout('billing', {orders}, 1, 2)") == 1
 
 
-WAKING = {
-    "passed": f"pass_barrier('billing', {{id}}, 2, 5, '{TOKEN}')",
-    "entered": "enter_layout('billing', {id}, 2, 1)",
-    "retired": "retire('billing', {id})",
-}
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("name", WAKING)
-def test_those_that_waited_are_woken(shared: Twins, name: str, is_first: bool) -> None:
-    """Committed, for only then is it said: the topic is here for nothing else."""
-    topic_id = shared.value("select gapless.topic_id('wakes')")
-    heard: list[str] = []
-    conn = shared.conn
-
-    def hear(notify: Any) -> None:
-        heard.append(notify.channel)
-
-    conn.add_notify_handler(hear)
-    for partition in range(3):
-        conn.execute(f"listen gapless_p_{topic_id}_{partition}")
-    try:
-        with conn.transaction():
-            conn.execute(BEFORE_IT.format(id=topic_id))
-            if not is_first:
-                conn.execute(
-                    f"update gapless.consumer_offsets set passed = 1 where topic_id = {topic_id}"
-                )
-            conn.execute(f"select gapless.{WAKING[name]}".format(id=topic_id))
-    finally:
-        conn.execute("unlisten *")
-        conn.remove_notify_handler(hear)
-    woken = [f"gapless_p_{topic_id}_{partition}" for partition in (0, 1)]
-    assert sorted(heard) == (woken if is_first else [])
-
-
 @pytest.mark.parametrize("everywhere", [True, False])
 @pytest.mark.parametrize("group", ["billing", "sender"])
 def test_a_retired_partition_gets_its_lease_again(
@@ -181,7 +119,7 @@ def test_who_reopens_a_partition_holds_its_group(twins: Twins, module_dsn: str) 
     assert changes(twins, "reopen('billing', {orders}, 1)") == {}, "its lease is there"
     free = (
         "select g.group_id, t.name from gapless.consumer_group g join gapless.topic t using (topic_id)"
-        " where t.name <> 'wakes' for no key update of g skip locked"
+        " for no key update of g skip locked"
     )
     with connect(module_dsn, role="test") as conn, conn.transaction(force_rollback=True):
         others = set(conn.execute(free).fetchall())

@@ -18,7 +18,7 @@ from support.twins import PUBLISH, Changes, Twins
 GROUPS = ("auditor", "billing", "mail", "sender")
 MEMBER = "00000000-0000-0000-0000-00000000000a"
 TOPICS = """
-select gapless.create_topic(t, 2) from unnest('{broken,flip,lonely}'::text[]) t;
+select gapless.create_topic(t, 2) from unnest('{broken,lonely}'::text[]) t;
 select gapless.create_group('mail', 'broken');
 delete from gapless.consumer_offsets where topic_id = gapless.topic_id('broken') and partition_id = 1;
 """
@@ -41,7 +41,7 @@ def shared(module_dsn: str) -> Iterator[Twins]:
             pass
         conn.execute(TOPICS)
         conn.execute(PLANNED)
-        for topic in ("broken", "flip", "lonely"):
+        for topic in ("broken", "lonely"):
             twins.topic_ids[topic] = twins.value("select gapless.topic_id(%s)", topic)
         yield twins
 
@@ -171,22 +171,3 @@ def test_a_group_that_has_no_place(late: Twins) -> None:
     state, text = late.refused(CALL, ["broken", 3])
     assert state == "GL409"
     assert text.startswith('group "mail" has lost its offset of broken/1: ')
-
-
-def test_the_sequencer_is_told(shared: Twins) -> None:
-    """Committed, for only then is it said: the topic is here for nothing else."""
-    heard: list[str] = []
-    conn = shared.conn
-    now = shared.value("select partitions from gapless.topic where name = 'flip'")
-
-    def hear(notify: Any) -> None:
-        heard.append(notify.channel)
-
-    conn.add_notify_handler(hear)
-    try:
-        conn.execute("listen gapless_sequencer")
-        conn.execute(CALL, ["flip", 5 - now])
-        conn.execute("unlisten *")
-    finally:
-        conn.remove_notify_handler(hear)
-    assert heard == ["gapless_sequencer"]
