@@ -18,6 +18,7 @@ select gapless.subscribe(g, t, 'a', sql_condition => 'e.key is not null')
 from unnest('{billing,mail}'::text[]) g, unnest('{other,orders}'::text[]) t;
 select gapless.subscribe(g, 'orders', g, sql_condition => format('e.key <> %L', g))
 from unnest('{billing,mail}'::text[]) g;
+select gapless.subscribe(g, 'other', 'j', condition => '$.n > 1') from unnest('{billing,mail}'::text[]) g;
 insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)
 select subscription_id, 1, 3, 'raised' from gapless.subscription;
 insert into gapless.filter_tally (group_id, topic_id, partition_id, filter_no, kept, passed, unasked)
@@ -89,7 +90,7 @@ def test_all_of_a_group_goes(twins: Twins, module_dsn: str, group: str) -> None:
     texts = [row["expression"] for row in conditions]
     assert texts == ([(f"e.key <> '{group}'", None)] if group == "billing" else [])
     stops = [changed.pop(name) for name in list(changed) if name.startswith("subscription_stop ")]
-    assert len(stops) == (3 if group == "billing" else 0)
+    assert len(stops) == (4 if group == "billing" else 0)
     for name, row in changed.items():
         owner = row.get("group_id", (group, None))[0]
         assert owner == group, name
@@ -142,10 +143,11 @@ def test_whose_partition_somebody_has_in_hand_keeps_it(twins: Twins, module_dsn:
 
 
 EXPIRIES = """
+select gapless.create_group('alone', 'orders');
 insert into gapless.group_expiry (group_id, expires_after, looked_ts, idle, seen)
 select g, '1 hour', clock_timestamp() - interval '100 s', case g when 'billing' then {idle} else '1 min' end::interval,
   case g when 'billing' then {seen} else gapless.group_traces(g) end
-from unnest('{{billing,mail,auditor,sender,gone}}'::text[]) g;
+from unnest('{{alone,billing,mail,auditor,sender,gone}}'::text[]) g;
 select gapless.pause('sender');
 delete from gapless.audit;
 """
@@ -165,7 +167,7 @@ LOOKS: dict[str, tuple[str, str, str, str | None]] = {
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_look_at_groups_that_expire(twins: Twins, module_dsn: str, name: str) -> None:
-    """One more minute is counted for mail; auditor has a member, sender is paused, and gone is none."""
+    """One more minute is counted for alone and mail; auditor has a member, sender is paused, and gone is none."""
     idle, seen, more, after = LOOKS[name]
     twins.conn.execute(EXPIRIES.format(idle=f"'{idle}'", seen=seen))
     join(twins, "auditor", "supervisor")
@@ -189,11 +191,11 @@ def test_a_look_at_groups_that_expire(twins: Twins, module_dsn: str, name: str) 
         changed = twins.changes(call)
     found = {
         group: row
-        for group in ("mail", "auditor", "sender", "gone")
+        for group in ("alone", "mail", "auditor", "sender", "gone")
         if (row := changed.pop(f"group_expiry {group}"))
     }
     assert {group: found[group].get("idle") for group in found} == {
-        "mail": ("00:01:00", "00:02:00"), "auditor": ("00:01:00", "00:00:00"),
+        "alone": ("00:01:00", "00:02:00"), "mail": ("00:01:00", "00:02:00"), "auditor": ("00:01:00", "00:00:00"),
         "sender": ("00:01:00", "00:00:00"), "gone": ("00:01:00", None),
     }  # fmt: skip
     assert found["gone"]["group_id"] == ("gone", None)

@@ -80,6 +80,7 @@ CONDITIONS: dict[str, tuple[str | None, str | None, str]] = {
     "behind a quote in a text": (r'$.n == "\"" && $.**.m == 1 && $.**.o == 1', None, TWICE),
     "a value too few": ("$.n > $b && $.n < $a && $.n <> $c", '{"c": 1}', f"{NO_VALUE}a, b: "),
     "one that is not there twice": ("$.n > $b && $.n < $b", None, f"{NO_VALUE}b: "),
+    "what says nothing of an empty object": ("$.n", None, ""),
     "all values": ("$.n > $b && $.n < $a", '{"a": 1, "b": null}', ""),
     "more values than one": ("$.n > $b", '{"a": 1, "b": 2}', ""),
     "a text is no variable": ('$.n == "a" && $."k" == 1', None, ""),
