@@ -12,6 +12,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from stage.partitions.test_set_partitions import in_thread, until_waiting
 
 TOKEN = "00000000-0000-0000-0000-00000000000b"
 HOLDER = "00000000-0000-0000-0000-00000000000a"
@@ -60,11 +61,14 @@ class Ear:
         ((value,),) = self.conn.execute(statement).fetchall()
         return value
 
-    def hear(self, call: str, *, passed: int = 0) -> list[tuple[str, str]]:
-        """Make all anew, and return what is said of a call."""
+    def reset(self, passed: int = 0) -> None:
         with self.conn.transaction():
             self.conn.execute(RESET.format(passed=passed, token=TOKEN))
         self.heard.clear()
+
+    def hear(self, call: str, *, passed: int = 0) -> list[tuple[str, str]]:
+        """Make all anew, and return what is said of a call."""
+        self.reset(passed)
         self.conn.execute(f"select gapless.{call.format(id=self.topic_id)}")
         return sorted(self.heard)
 
@@ -102,3 +106,21 @@ def test_members_are_told_in_all_topics(ear: Ear, call: str, word: str) -> None:
 
 def test_the_sequencer_is_told_of_more_partitions(ear: Ear) -> None:
     assert ear.hear("set_partitions('still', 4)") == [("gapless_sequencer", "")]
+
+
+@pytest.mark.parametrize("fence", ["epoch = 6", "token = gen_random_uuid()"])
+def test_who_lost_the_partition_meanwhile_says_nothing_of_it(
+    ear: Ear, module_dsn: str, fence: str
+) -> None:
+    """The next owner's fence is there, and commits while this one waits for the row."""
+    ear.reset()
+    here = f"group_id = 'billing' and topic_id = {ear.topic_id} and partition_id = 2"
+    call = f"select gapless.{WAKING['passed'].format(id=ear.topic_id)}"
+    with connect(module_dsn, role="test") as conn:
+        conn.execute("begin")
+        conn.execute(f"update gapless.consumer_offsets set {fence} where {here}")
+        with in_thread(lambda: ear.conn.execute(call)) as done:
+            until_waiting(conn, "transactionid")
+            conn.execute("commit")
+            done.result()
+    assert ear.value(f"select passed from gapless.consumer_offsets where {here}") == 0
