@@ -18,7 +18,7 @@ TOKEN = "00000000-0000-0000-0000-00000000000b"
 HOLDER = "00000000-0000-0000-0000-00000000000a"
 TOPICS = """
 select gapless.create_topic(t, 3) from unnest('{still,wakes}'::text[]) t;
-select gapless.create_group(g, t) from unnest('{billing,mail}'::text[]) g, unnest('{still,wakes}'::text[]) t;
+select gapless.create_group(g, t) from unnest('{audit,billing}'::text[]) g, unnest('{still,wakes}'::text[]) t;
 """
 # Topics that had three partitions and have two: the last one has a barrier that both others may wait for.
 # All others of a group, and all other groups, are where this one is not: they have passed it, or have not.
@@ -92,6 +92,11 @@ def test_those_that_waited_are_woken(ear: Ear, name: str, passed: int) -> None:
     """Once: who has passed it has said so."""
     woken = [(f"gapless_p_{ear.topic_id}_{partition}", "") for partition in (0, 1)]
     assert ear.hear(WAKING[name], passed=passed) == ([] if passed else woken)
+
+
+@pytest.mark.parametrize("fence", [f"6, '{TOKEN}'", f"4, '{TOKEN}'", f"5, '{HOLDER}'"])
+def test_who_is_no_owner_wakes_nobody(ear: Ear, fence: str) -> None:
+    assert ear.hear(f"pass_barrier('billing', {{id}}, 2, {fence})") == []
 
 
 @pytest.mark.parametrize(
