@@ -1,7 +1,8 @@
-"""Members: who is gone and who is only suspected, what a look says, and what joining and leaving write."""
+"""Members: who is gone and who is only suspected, and what a look says."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ UP = (
     " (select min(a.backend_start) from pg_stat_activity a where a.backend_type = 'walwriter'))"
 )
 NOW = "clock_timestamp()"
-TTL = "interval '10 s'"
+TTL = "interval '100 s'"
 
 
 @dataclass
@@ -81,7 +82,7 @@ LATE: dict[str, object] = {
     "expires": f"{NOW} - interval '1 s'",
     "ttl": "interval '1 s'",
 }
-DEADLINE = "its deadline passed: silent for 2.0 s"
+DEADLINE = r"its deadline passed: silent for [2-9]\.\d s"
 # number (odd: present), columns, whether a worker of it holds a partition, both graces; what becomes of it
 EVICTIONS: dict[str, tuple[int, dict[str, object], bool, str, str, str, str | None]] = {
     "absent": (9002, {}, False, LONG, LONG, GONE, ENDED),
@@ -96,14 +97,14 @@ EVICTIONS: dict[str, tuple[int, dict[str, object], bool, str, str, str, str | No
     "absent since the server began": (9002, {"expires": BEFORE_UP.replace(TTL, LONG), "ttl": LONG}, False, LONG, LONG, LEFT, None),
     "absent, it has beaten since": (9002, {"expires": f"{UP} + {LONG}", "ttl": LONG}, False, LONG, LONG, GONE, ENDED),
     "present": (9001, {}, False, LONG, LONG, LEFT, None),
-    "present, more than half": (9001, {"expires": f"{NOW} + interval '6 s'"}, False, LONG, LONG, LEFT, None),
-    "silent": (9001, {"expires": f"{NOW} + interval '4 s'"}, False, LONG, LONG, SUSPECTED, None),
-    "silent, and suspected for long": (9001, {**SUSPECT, "expires": f"{NOW} + interval '4 s'"}, False, SHORT, SHORT, LEFT, None),
+    "present, more than half": (9001, {"expires": f"{NOW} + interval '60 s'"}, False, LONG, LONG, LEFT, None),
+    "silent": (9001, {"expires": f"{NOW} + interval '40 s'"}, False, LONG, LONG, SUSPECTED, None),
+    "silent, and suspected for long": (9001, {**SUSPECT, "expires": f"{NOW} + interval '40 s'"}, False, SHORT, SHORT, LEFT, None),
     "overdue": (9001, {"expires": OVER}, False, SHORT, SHORT, SUSPECTED, None),
     "overdue, and suspected": (9001, {**SUSPECT, "expires": OVER}, False, LONG, SHORT, LEFT, None),
-    "so for long": (9001, {**SUSPECT, "expires": OVER}, False, SHORT, LONG, GONE, "silent for 10.0 s"),
+    "so for long": (9001, {**SUSPECT, "expires": OVER}, False, SHORT, LONG, GONE, r"silent for 10\d\.\d s"),
     "overdue, and has beaten since": (9001, {**SUSPECT, "suspect_beat": 2, "expires": OVER}, False, SHORT, SHORT, SUSPECTED, None),
-    "a client": (9002, {"kind": "client", "expires": f"{NOW} + interval '4 s'"}, False, LONG, LONG, LEFT, None),
+    "a client": (9002, {"kind": "client", "expires": f"{NOW} + interval '40 s'"}, False, LONG, LONG, LEFT, None),
     "a client that is late": (9002, LATE, False, LONG, LONG, GONE, DEADLINE),
     "a client since the server began": (9002, {"kind": "client", "expires": OVER, "ttl": LONG}, False, LONG, LONG, LEFT, None),
 }  # fmt: skip
@@ -136,9 +137,9 @@ def test_who_is_gone(twins: Twins, worker: Worker, name: str) -> None:
         assert twins.conn.execute(query).fetchall() == [(3, True)]
         return
     assert member["member_no"] == (number, None)
-    assert changed.pop(f"eviction {YOU}") == {
-        "member_id": (None, YOU), "name": (None, f"m{number}"), "reason": (None, reason),
-    }  # fmt: skip
+    eviction = changed.pop(f"eviction {YOU}")
+    assert re.fullmatch(reason or "", str(eviction.pop("reason")[1]))
+    assert eviction == {"member_id": (None, YOU), "name": (None, f"m{number}")}
     assert [each["name"] for each in changed.values()] == [("25 h", None)], (
         "what is older than a day"
     )
@@ -186,9 +187,9 @@ WATCHES: dict[str, tuple[list[str], bool]] = {
     "a member before is absent": ([row(THIRD, 9002)], False),
     "the next one is": ([row(THIRD, 9004)], True),
     "the next one is a client": ([row(THIRD, 9004, kind="client")], False),
-    "another one is silent": ([row(THIRD, 9001, expires=f"{NOW} + interval '4 s'")], True),
-    "another one was not long ago": ([row(THIRD, 9001, expires=f"{NOW} + interval '6 s'")], False),
-    "a client is not": ([row(THIRD, 9002, kind="client", expires=f"{NOW} + interval '1 s'")], False),
+    "another one is silent": ([row(THIRD, 9001, expires=f"{NOW} + interval '40 s'")], True),
+    "another one was not long ago": ([row(THIRD, 9001, expires=f"{NOW} + interval '60 s'")], False),
+    "a client is not": ([row(THIRD, 9002, kind="client", expires=f"{NOW} + interval '30 s'")], False),
     "a client is late": ([row(THIRD, 9002, kind="client", expires=OVER)], True),
     "I am": ([f"update gapless.member set expires_at = {OVER} where member_id = '{ME}'"], False),
     "the plan is of others": (["update gapless.consumer_group set planned_for = array[]::uuid[] where {group}"], True),
@@ -249,63 +250,3 @@ def test_the_last_looks_after_the_first(
     assert worker.pid
     assert twins.value(f"select gapless.watch('{ME}')") is is_reason
     assert twins.value(f"select gapless.watch('{THIRD}')") is False
-
-
-def test_a_heartbeat(twins: Twins, worker: Worker) -> None:
-    for member, number in ((ME, 9004), (YOU, 9002)):
-        twins.conn.execute(row(member, number, **SUSPECT, expires=OVER))
-    changed = twins.changes(f"select gapless.beat('{ME}')")
-    assert list(changed) == [f"member {ME}"]
-    assert changed[f"member {ME}"]["beat"] == (3, 4)
-    query = f"select suspect_at, backend_pid, expires_at - {NOW} between '9 s' and {TTL} from gapless.member where beat = 4"
-    assert twins.conn.execute(query).fetchall() == [(None, twins.conn.info.backend_pid, True)]
-    assert twins.value(f"select gapless.beat('{ME}')") is True
-    assert twins.changes(f"select gapless.beat('{THIRD}')") == {}
-    assert twins.value(f"select gapless.beat('{THIRD}')") is False
-    assert worker.pid
-
-
-def test_joining_and_leaving(twins: Twins, worker: Worker) -> None:
-    """Two members do the same: each call is of one, and of one group."""
-    assert worker.pid
-    ids = twins.topic_ids
-    groups = "'{billing,mail}', '{orders,other}'"
-    twins.conn.execute(f"select gapless.join_group('{YOU}', 9002, 'you', 5, '10 s', {groups})")
-    changed = twins.changes(
-        f"select gapless.join_groups('{ME}', 9004, 'me', null, 2, '10 s', {groups}, 3)"
-    )
-    assert set(changed) == {
-        f"member {ME}", f"member_group billing orders {ME}", f"member_group mail other {ME}",
-    }  # fmt: skip
-    query = (
-        "select name, member_no, capacity, partitions_per_worker, sessions, state, kind, backend_pid = pg_backend_pid(),"
-        f" expires_at - {NOW} between '9 s' and '10 s' from gapless.member where member_no < 9005 order by 1"
-    )
-    assert twins.conn.execute(query).fetchall() == [
-        ("me", 9004, None, 2, 3, "active", "supervisor", True, True),
-        ("you", 9002, 5, 1, 2, "active", "supervisor", True, True),
-    ]
-    enter = "gapless.enter_group('{}', '{}', {})"
-    changed = twins.changes(f"select {enter.format(ME, 'mail', ids['orders'])}")
-    assert list(changed) == [f"member_group mail orders {ME}"]
-    for arguments in (
-        (ME, "mail", ids["orders"]),
-        (ME, "nobody", ids["orders"]),
-        (ME, "mail", 0),
-        (THIRD, "mail", ids["other"]),
-    ):
-        assert twins.value(f"select {enter.format(*arguments)}") is False
-    assert twins.value(f"select {enter.format(YOU, 'mail', ids['orders'])}") is True
-    live = "select gapless.live_members('mail', %s)::text[]"
-    assert twins.value(live, ids["orders"]) == [YOU, ME]
-    changed = twins.changes(f"select gapless.drain_member('{YOU}')")
-    assert changed == {f"member {YOU}": {"state": ("active", "draining")}}
-    assert twins.value(live, ids["orders"]) == [ME]
-    assert twins.value("select gapless.live_members('billing', %s)::text[]", ids["other"]) == []
-    changed = twins.changes(f"select gapless.quit_group('{ME}', 'mail', {ids['orders']})")
-    assert list(changed) == [f"member_group mail orders {ME}"]
-    changed = twins.changes(f"select gapless.leave_group('{ME}')")
-    assert set(changed) == {
-        f"member {ME}", f"member_group billing orders {ME}", f"member_group mail other {ME}",
-    }  # fmt: skip
-    assert twins.value("select gapless.next_member_no() < gapless.next_member_no()") is True
