@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.log.sequence import sequence
@@ -15,21 +17,40 @@ KEY = "select 'k' || n from generate_series(1, 99) n where gapless.partition_of(
 
 @pytest.fixture(scope="module")
 def shared(module_dsn: str) -> Iterator[Twins]:
-    """Beside the twins a topic in which two transactions lie across each other in one run."""
+    """Beside the twins topics in which transactions lie across each other, one of them over both."""
     with connect(module_dsn, role="test") as conn, connect(module_dsn, role="test") as second:
         twins = Twins(conn)
-        conn.execute("select gapless.create_topic('mixed', 2)")
-        keys = [twins.value(KEY, partition) for partition in (0, 1)]
+        for topic in ("late", "mixed"):
+            conn.execute("select gapless.create_topic(%s, 2)", [topic])
+            twins.topic_ids[topic] = twins.value("select gapless.topic_id(%s)", topic)
+        one, two = (twins.value(KEY, partition) for partition in (0, 1))
+
+        def publish(on: Connection[Any], topic: str, *keys: str) -> None:
+            with on.transaction():
+                for key in keys:
+                    on.execute(PUBLISH, [topic, "a", key])
+
+        def run() -> None:
+            while sequence(conn):
+                pass
+
+        publish(conn, "mixed", one, one)
+        publish(conn, "late", one, two, two)
+        run()
         with conn.transaction():
-            conn.execute(PUBLISH, ["mixed", "first", keys[0]])
-            with second.transaction():
-                for key in (*keys, keys[1]):
-                    second.execute(PUBLISH, ["mixed", "second", key])
-            conn.execute(PUBLISH, ["mixed", "first", keys[1]])
-        conn.execute(PUBLISH, ["mixed", "third", keys[0]])
-        while sequence(conn):
-            pass
-        twins.topic_ids["mixed"] = twins.value("select gapless.topic_id('mixed')")
+            publish(conn, "mixed", one)
+            publish(second, "mixed", one, two, two)
+            publish(conn, "mixed", two)
+        publish(conn, "mixed", one)
+        run()
+        with second.transaction():
+            publish(second, "late", one)
+            with conn.transaction():
+                publish(conn, "late", one, one, two)
+                publish(conn, "mixed", one)
+            publish(conn, "late", one, two)
+            run()
+        run()
         yield twins
 
 
@@ -37,7 +58,7 @@ def cut(twins: Twins, topics: str, at: list[int], most: int) -> list[int]:
     places = [
         (twins.topic_ids[topic], n)
         for topic in topics.split()
-        for n in range(2 if topic == "mixed" else 3)
+        for n in range(2 if topic in {"late", "mixed"} else 3)
     ]
     rows = twins.conn.execute(
         "select topic_id, partition_id, next_offset from gapless.cut(%s, %s, %s, %s)",
@@ -87,13 +108,30 @@ def test_transactions_are_whole_over_topics(twins: Twins) -> None:
     assert cut(twins, "orders other", [1] * 6, 11) == [3] * 6
 
 
-def test_transactions_that_lie_across_each_other(twins: Twins) -> None:
-    """The order is that of their last events; the rest of the first is not taken before it."""
-    sizes = {most: sum(cut(twins, "mixed", [1, 1], most)) - 2 for most in (1, 2, 3, 4, 5, 6)}
-    assert sizes == {1: 3, 2: 3, 3: 3, 4: 3, 5: 5, 6: 6}
-    middle = cut(twins, "mixed", [1, 1], 3)
-    assert sum(cut(twins, "mixed", middle, 1)) == sum(middle) + 2
-    assert sum(cut(twins, "mixed", middle, 2)) == sum(middle) + 2
+# Of mixed a transaction of three events, one of two that began before it, and one; then that of late, of which
+# two events are in its first partition; and there one of two, and one that began before all.
+UNEVEN: dict[str, tuple[str, list[int], int, list[int]]] = {
+    "all of the second": ("mixed", [3, 1], 1, [4, 3]),
+    "just it": ("mixed", [3, 1], 3, [4, 3]),
+    "not the rest of the first": ("mixed", [3, 1], 4, [4, 3]),
+    "both": ("mixed", [3, 1], 5, [5, 4]),
+    "the run": ("mixed", [3, 1], 6, [6, 4]),
+    "the first, which is larger": ("mixed", [4, 3], 1, [5, 4]),
+    "the first": ("mixed", [4, 3], 2, [5, 4]),
+    "one that a later run has is not before it": ("late", [2, 3], 3, [4, 4]),
+    "nor after it": ("late", [2, 3], 4, [4, 4]),
+    "the run of late": ("late", [2, 3], 5, [5, 5]),
+    "and the later one": ("late", [2, 3], 6, [6, 5]),
+    "the rest of a transaction": ("late", [3, 3], 1, [4, 4]),
+    "one over both topics": ("late mixed", [2, 3, 6, 4], 2, [4, 4, 7, 4]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_transactions_that_lie_across_each_other(twins: Twins, name: str) -> None:
+    """The order is that of their last events, in each run."""
+    topics, at, most, upto = UNEVEN[name]
+    assert cut(twins, topics, at, most) == upto
 
 
 def test_an_event_that_somebody_deleted_is_one_by_itself(twins: Twins) -> None:
@@ -116,8 +154,8 @@ def test_segments_from_an_offset_on(twins: Twins, at: int, most: int, bases: lis
     )
     twins.conn.execute(
         "update gapless.log_segment set base_offset = 2, last_offset = 4 where base_offset = 1"
-        " and (partition_id = 0 or topic_id = %s)",
-        [twins.topic_ids["other"]],
+        " and (topic_id = %(other)s or topic_id = %(orders)s and partition_id = 0)",
+        twins.topic_ids,
     )
     query = "select base_offset from gapless.segments_from(%s, 1, %s, %s)"
     rows = twins.conn.execute(query, [twins.topic_ids["orders"], at, most]).fetchall()

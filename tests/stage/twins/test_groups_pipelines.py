@@ -209,7 +209,10 @@ def test_a_pipeline_is_forgotten(pipelines: Twins) -> None:
         topic: pipelines.value("select gapless.create_topic(%s, 1)", topic)
         for topic in ("away", "mixed")
     }
-    pipelines.conn.execute("update gapless.topic set archive = 'crm' where name = 'mixed'")
+    pipelines.conn.execute(
+        "update gapless.topic set archive = case name when 'mixed' then 'crm' end where name <> 'orders';"
+        "select gapless.create_group('mail', 'away')"
+    )
     pipelines.topic_ids.update(made)
     changed = pipelines.changes("select gapless.remove_pipeline('crm')")
     for topic in made:
@@ -250,6 +253,18 @@ def test_who_keeps_its_own_position(twins: Twins) -> None:
     )
     assert twins.value(updates) == before, "it is there"
     twins.conn.execute(AT_COMMIT)
+
+
+def test_one_position_at_a_time(twins: Twins, module_dsn: str) -> None:
+    """The group is locked until it is written; others, and this one elsewhere, go on."""
+    twins.conn.execute("select gapless.record_position('billing', 'orders', '{0}', '{1}')")
+    free = (
+        "select g.group_id, t.name from gapless.consumer_group g join gapless.topic t using (topic_id)"
+        " where g.group_id in ('billing', 'mail') for key share of g skip locked"
+    )
+    with connect(module_dsn, role="test") as conn, conn.transaction(force_rollback=True):
+        rows = conn.execute(free).fetchall()
+    assert sorted(rows) == [("billing", "other"), ("mail", "orders"), ("mail", "other")]
 
 
 @pytest.mark.parametrize(
