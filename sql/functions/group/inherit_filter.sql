@@ -9,7 +9,7 @@ as $$
 begin
   perform from gapless.consumer_group g
   where g.group_id = new.group_id and g.topic_id = new.topic_id
-  for key share;
+  for share;    -- what sets a filter has it for no key update, with which a key share does not conflict
   new.filter_no := coalesce(
     (
       select f.filter_no from gapless.group_filter f
