@@ -118,8 +118,8 @@ def test_where_an_old_consumer_is(
 @pytest.mark.parametrize("group", ["old", "g"])
 def test_a_place_that_is_null_is_no_place(shop: PlacedBoxes, group: str) -> None:
     """It may stand for the beginning; taken for the end, all events would be passed."""
-    shop.run("update public.places set next_offset = null where partition_id in (1, 7)")
     number = note(shop, BY_PART)
+    shop.run("update public.places set next_offset = null where partition_id in (1, 7)")
     said = (
         f'GL409 "{group}" has a null for its place in public.places: write the id there that is next, '
         "or the last one it handled (0: none)"
