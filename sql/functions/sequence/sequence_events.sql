@@ -231,7 +231,9 @@ begin
     from placed p
     group by p.topic_id, p.partition_id, p.n / 200
   ),
-  heads as (
+  -- MUST be looked up once a partition: what this statement inserts is in the index already, though not visible, and a
+  -- look-up for each of a thousand segments would pass all before it.
+  heads as materialized (
     select
       c.topic_id,
       c.partition_id,

@@ -122,6 +122,22 @@ def test_sequence_events(place: Place) -> None:
     _check(place, run, looked_up_max=40)
 
 
+def test_a_long_backlog_of_one_partition_is_no_longer_look_up(conn: Connection, dsn: str) -> None:
+    """What a run inserts it does not pass again for each of its segments."""
+    topic = ensure_topic(conn, "single", partitions=1)
+    conn.execute(
+        "insert into gapless.outbox_message_t (topic_id, key, payload)"
+        " select %s, 'k', '1' from generate_series(1, 40000)",
+        [topic.topic_id],
+    )
+    looked = "select pg_stat_get_xact_tuples_returned('gapless.log_segment_pkey'::regclass)"
+    with conn.transaction():
+        assert sequence(conn) == 40_000
+        (entries,) = conn.execute(looked).fetchone() or (0,)
+    assert conn.execute("select count(*) from gapless.log_segment").fetchone() == (200,)
+    assert entries <= 10
+
+
 def test_sequence_events_with_nothing_to_do(place: Place) -> None:
     """The first run may still move the floor: the planner looks at each chunk's end three times."""
     _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=6)
