@@ -20,13 +20,6 @@ declare
   found_state text;
   changed int;
 begin
-  if (cardinality(event_types), cardinality(headers), cardinality(payloads))
-    is distinct from (cardinality(offsets), cardinality(offsets), cardinality(offsets))
-  then
-    raise exception 'of the % events each has an event type, headers and a payload, if only null',
-      coalesce(cardinality(offsets), 0)
-      using errcode = 'GL400';
-  end if;
   perform gapless.lock_keys(mend_letter.group_id, wanted, mend_letter.partition_id);
   found_state := gapless.lock_letter(
     mend_letter.group_id, wanted, mend_letter.partition_id, mend_letter.first_offset
@@ -41,6 +34,13 @@ begin
       and e.partition_id = mend_letter.partition_id and e.first_offset = mend_letter.first_offset
   ) then
     return 'other events';
+  end if;
+  if (cardinality(event_types), cardinality(headers), cardinality(payloads))
+    is distinct from (cardinality(offsets), cardinality(offsets), cardinality(offsets))
+  then
+    raise exception 'of the % events each has an event type, headers and a payload, if only null',
+      coalesce(cardinality(offsets), 0)
+      using errcode = 'GL400';
   end if;
   update gapless.dead_letter_event e
   set event_type = u.event_type, headers = u.headers::jsonb, payload = u.payload::json

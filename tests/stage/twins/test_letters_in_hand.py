@@ -51,10 +51,12 @@ def test_what_was_discarded_and_mended_is_given_out_anew(twins: Twins) -> None:
     assert twins.value(ACKNOWLEDGE, twins.value(RESERVE, *HERE, "1 hour")) == 1
 
 
-@pytest.mark.parametrize("short", [("{new}", "{{}}"), ("{}", "{1,2}"), ("{}", None)])
+@pytest.mark.parametrize("short", [("{new}", "{1,2}"), ("{a,b}", "{1}"), ("{a,b}", None)])
 def test_what_is_mended_is_said_of_every_event(twins: Twins, short: tuple[str, str | None]) -> None:
     """What is left out would become null."""
     types, payloads = short
-    statement = f"select gapless.mend_letter({PLACE}, '{{1,2}}', %s, '{{}}', %s)"
+    letter(twins, HERE, 1, 2, state="dead")
+    place = f"'{GROUP}', '{TOPIC}', {PARTITION}, 1"
+    statement = f"select gapless.mend_letter({place}, '{{1,2}}', %s, '{{null,null}}', %s)"
     said = "of the 2 events each has an event type, headers and a payload, if only null"
     assert twins.refused(statement, [types, payloads]) == ("GL400", said)
