@@ -1,7 +1,7 @@
 -- Publish what of an attached table is not published: what its trigger could not, what was written while it was not
 -- there, what got a low id late. Returns how many rows. Their events come behind those that were published before.
 -- One that is published and not yet committed is not seen, nor is its attached_row: none is published twice.
--- What was noted and is not found is noted as that, until the next call: it was deleted, or has an id that was published.
+-- What was noted and is not found is noted as that, until the next call: it was deleted, or its id had been published.
 create or replace function gapless.copy_missed(_attachment_id int)
 returns bigint
 language plpgsql

@@ -35,8 +35,8 @@ begin
     raise exception '% has no place of "%"', made.places ->> 'table', _group_id using errcode = 'GL404';
   end if;
   if array_position(places, null) is not null then
-    raise exception '"%" has a null for its place in %: write the id there that is next, or the last one it handled (0: none)',
-      _group_id, made.places ->> 'table'
+    raise exception '"%" has a null for its place in %: write the id there that is next, or the last one it handled '
+      '(0: none)', _group_id, made.places ->> 'table'
       using errcode = 'GL409';
   end if;
   if made.places ->> 'partition' is null and cardinality(places) = 1 then
