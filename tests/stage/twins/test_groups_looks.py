@@ -11,13 +11,13 @@ from support.twins import Twins
 HEAD, TAIL = '{"n": "', '"}'
 
 
-def params(length: int) -> str:
+def params(chars: int) -> str:
     """An object of so many characters."""
-    return HEAD + "x" * (length - len(HEAD) - len(TAIL)) + TAIL
+    return HEAD + "x" * (chars - len(HEAD) - len(TAIL)) + TAIL
 
 
-def condition(length: int) -> str:
-    return '$.n == "' + "x" * (length - 9) + '"'
+def condition(chars: int) -> str:
+    return '$.n == "' + "x" * (chars - 9) + '"'
 
 
 TYPES: dict[str, tuple[Any, str]] = {

@@ -123,7 +123,7 @@ def test_the_key_of_what_is_for_later_has_no_message(
     assert first.returned == [(own, first.ids[0], False, None)]
 
 
-@pytest.mark.parametrize("age", [5, 200], ids=["young", "old"])
+@pytest.mark.parametrize("age_s", [5, 200], ids=["young", "old"])
 @pytest.mark.parametrize(
     ("before", "now", "is_refused"),
     [
@@ -132,20 +132,20 @@ def test_the_key_of_what_is_for_later_has_no_message(
     ],
 )  # fmt: skip
 def test_a_key_stands_for_its_contents(
-    twins: Twins, before: bytes | None, now: bytes | None, is_refused: bool, age: int
+    twins: Twins, before: bytes | None, now: bytes | None, is_refused: bool, age_s: int
 ) -> None:
     """As long as it counts; then it stands for the new ones."""
     state(twins)
-    mine = put(twins, {(1, "orders", "a"): age}, HERE, before)
+    mine = put(twins, {(1, "orders", "a"): age_s}, HERE, before)
     params = {"key": "a", "id": None, "digest": now, "in": None}
-    if is_refused and age < 100:
+    if is_refused and age_s < 100:
         assert twins.refused(ONCE, params) == (
             "GL422",
             'key "a" came with other contents before: give each request a key of its own',
         )
         return
     stored = call(twins, ONCE, params)
-    if age < 100:
+    if age_s < 100:
         assert stored.nothing
         assert stored.keys == mine
     else:
@@ -176,11 +176,11 @@ def test_no_window_of_nothing(twins: Twins, window_s: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "is_key"), [(0, False), (1, True), (500, True), (501, False), (None, False)]
+    ("chars", "is_key"), [(0, False), (1, True), (500, True), (501, False), (None, False)]
 )
-def test_how_long_a_key_may_be(twins: Twins, length: int | None, is_key: bool) -> None:
+def test_how_long_a_key_may_be(twins: Twins, chars: int | None, is_key: bool) -> None:
     params = {
-        "key": None if length is None else "é" * length,
+        "key": None if chars is None else "é" * chars,
         "id": None,
         "digest": None,
         "in": None,
@@ -188,7 +188,7 @@ def test_how_long_a_key_may_be(twins: Twins, length: int | None, is_key: bool) -
     if is_key:
         assert len(call(twins, ONCE, params).ids) == 1
     else:
-        why = f"dedupe_key must have 1 to 500 characters, not {length or 0}"
+        why = f"dedupe_key must have 1 to 500 characters, not {chars or 0}"
         assert twins.refused(ONCE, params) == ("22023", why)
 
 

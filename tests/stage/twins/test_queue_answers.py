@@ -82,6 +82,21 @@ RANGES: dict[str, tuple[Notes, Notes, tuple[int, int], int | None, Pieces]] = {
 }  # fmt: skip
 
 
+def are_aside(twins: Twins, events: list[int], *, is_counted: bool) -> None:
+    """What is set aside by an answer that failed: a unit each, due in an hour, or for good."""
+    columns = (
+        "first_offset, last_offset, state, attempts, reason, exception, exception_class, sqlstate, worker,"
+        " duration_ms"
+    )
+    more = ("ValueError", "22000", "me", 12.5) if is_counted else (None, None, "me", None)
+    state = "waiting" if is_counted else "dead"
+    assert letters(twins, HERE, columns) == [
+        (n, n, state, int(is_counted), "bad", "trace", *more) for n in events
+    ]
+    due = letters(twins, HERE, "next_attempt_ts - now() between '59 min' and '61 min'")
+    assert due == [(True if is_counted else None,)] * len(events)
+
+
 @pytest.mark.few(12)
 @pytest.mark.parametrize("how", CALLS)
 @pytest.mark.parametrize("name", RANGES)
@@ -130,22 +145,7 @@ def test_an_answer_counts_for_what_the_receipt_holds(same: Twins, name: str, how
     else:
         assert answer == len(events)
     if how.startswith("fail"):
-        columns = (
-            "first_offset, last_offset, state, attempts, reason, exception, exception_class, sqlstate, worker,"
-            " duration_ms"
-        )
-        rest_of = (
-            ("bad", "trace", "ValueError", "22000", "me", 12.5)
-            if how == "fail"
-            else ("bad", "trace", None, None, "me", None)
-        )
-        is_counted = how == "fail"
-        what = "waiting" if is_counted else "dead"
-        assert letters(same, HERE, columns) == [
-            (n, n, what, int(is_counted), *rest_of) for n in events
-        ]
-        due = letters(same, HERE, "next_attempt_ts - now() between '59 min' and '61 min'")
-        assert due == [(True if is_counted else None,)] * len(events)
+        are_aside(same, events, is_counted=how == "fail")
 
 
 @pytest.mark.few(5)
