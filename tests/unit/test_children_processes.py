@@ -12,7 +12,7 @@ from pathlib import Path
 from select import select
 from stat import S_ISFIFO
 from threading import Timer
-from time import sleep
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -332,7 +332,8 @@ def test_process_1_passes_signals_on_and_waits(forked: Any) -> None:
         if os.fork() == 0:
             os._exit(0)
         os.write(writer, b"!")
-        while len(heard) < 2:
+        give_up_s = monotonic() + 30  # one that is left behind keeps the session's end waiting
+        while len(heard) < 2 and monotonic() < give_up_s:
             sleep(0.01)
         return 10 * (os.getpgrp() == os.getpid()) + len(heard)
 

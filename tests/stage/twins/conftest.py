@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,18 @@ from gapless.db.connect import connect
 from support.staff import Staff
 from support.twins import Twins
 
+FEW = 3  # of the parameters of a test, without --long
+
 SUBSCRIBE = (
     'select gapless.subscribe(%s, %s, %s, match => \'{"n": "$.n"}\', params => \'{"n": 1}\')'
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """There are thousands of them, and each is one row of a table."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and not item.get_closest_marker("few"):
+            item.add_marker(pytest.mark.few(FEW))
 
 
 @pytest.fixture(scope="module")
