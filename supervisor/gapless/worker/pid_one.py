@@ -33,29 +33,16 @@ def work_in_a_child(work: Callable[[], int]) -> int:
     The child gets our signals, and the terminal if we have one. Ended by a signal: 128 and its
     number, as a shell says it.
     """
-    child = 0
-    early: list[int] = []  # what came before there was a child
-
-    def forward(number: int, _: object) -> None:
-        if child:
-            _forward(child, number)
-        else:
-            early.append(number)
-
-    # Handlers first: the mask is this thread's, and another one may be given a signal meanwhile.
-    before = {each: signal.signal(each, forward) for each in _FORWARDED}
-    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)  # none before it can be forwarded
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)  # Ctrl-C comes once: by us, or by the terminal
         _take_the_terminal()
-        for each, handler in before.items():
-            signal.signal(each, handler or signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
         return work()
+    for number in _FORWARDED:
+        signal.signal(number, lambda number, _: _forward(child, number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
-    for came in early:
-        _forward(child, came)
     while True:
         pid, status = os.wait()
         if pid == child:
