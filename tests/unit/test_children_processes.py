@@ -302,7 +302,7 @@ def _is_watch(thread: threading.Thread) -> bool:
 
 SIGNALLED = """
 import os, signal, sys
-from time import sleep
+from time import monotonic, sleep
 from gapless.worker.pid_one import work_in_a_child
 
 def work():
