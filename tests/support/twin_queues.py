@@ -154,3 +154,14 @@ def block_lock(twins: Twins, block_no: int, place: Place = HERE) -> tuple[int, i
     """The lock of a block of a partition, as locks() says it."""
     key = twins.value("select gapless.block_key(%s, %s)", twins.leases[place], block_no)
     return (7427006, key, "ExclusiveLock")
+
+
+def spread(twins: Twins) -> Twins:
+    """Each queue stands elsewhere, and rests in part."""
+    for n, place in enumerate([*ELSEWHERE, HERE], 1):
+        put(twins, place, n % 8 + 1)
+    twins.conn.execute(
+        "select gapless.pause('billing', 'orders', 1), gapless.pause('sender', 'other', 2),"
+        " gapless.pause('sender', 'orders', 0)"
+    )
+    return twins

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gapless.db.connect import connect
+from support.chains import Chains, chained
 from support.staff import Staff
 from support.twins import Twins
 
@@ -48,6 +49,20 @@ def staff(employed: Staff, twins: Twins) -> Staff:
     assert employed.twins is twins
     employed.begin()
     return employed
+
+
+@pytest.fixture(scope="module")
+def linked(module_dsn: str) -> Iterator[Chains]:
+    with chained(module_dsn) as made:
+        yield made
+
+
+@pytest.fixture
+def chains(linked: Chains) -> Iterator[Chains]:
+    """Every group has handled all."""
+    with linked.twins.undone():
+        linked.seek(100)
+        yield linked
 
 
 @pytest.fixture

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from support.chains import FIRST, NOBODY, PLACES, SECOND, Chains, Place, chained
-
-
-@pytest.fixture(scope="module")
-def world(module_dsn: str) -> Iterator[Chains]:
-    with chained(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def chains(world: Chains) -> Iterator[Chains]:
-    """Every group has handled all."""
-    with world.twins.undone():
-        world.seek(100)
-        yield world
-
+from support.chains import FIRST, NOBODY, PLACES, SECOND, Chains, Place
 
 LOCATE = "select * from gapless.locate('{}'{}) order by topic_id, partition_id, first_offset"
 A, B, C = ("orders", 1, 9, 12, 3), ("orders", 2, 9, 9, 1), ("other", 1, 9, 9, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from support.chains import FIRST, NOBODY, PLACES, SECOND, Chains, chained
+from support.chains import FIRST, NOBODY, PLACES, SECOND, Chains
 
 THROUGH = "select * from gapless.chain_state(array{}, '{}')"
 LATER = (
@@ -20,19 +19,11 @@ LATER = (
 BOTH = ["billing", "mail"]
 
 
-@pytest.fixture(scope="module")
-def world(module_dsn: str) -> Iterator[Chains]:
-    with chained(module_dsn) as made:
-        yield made
-
-
 @pytest.fixture
-def chains(world: Chains) -> Iterator[Chains]:
-    """Every group has handled all; who waits for what cannot come is stopped."""
-    with world.twins.undone():
-        world.seek(100)
-        world.run("set local statement_timeout = '5 s'")
-        yield world
+def chains(chains: Chains) -> Chains:
+    """Who waits for what cannot come is stopped."""
+    chains.run("set local statement_timeout = '5 s'")
+    return chains
 
 
 def through(chains: Chains, groups: list[str], transaction_id: UUID = FIRST) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from support.chains import FIRST, NOBODY, PLACES, Chains, cause_id, chained
+from support.chains import FIRST, NOBODY, PLACES, Chains, cause_id
 
 ALL = "select * from gapless.chain_units('{}'{})"
 TRACE = "select * from gapless.trace('{}'{})"
@@ -17,20 +16,6 @@ COLUMNS = ("node", "parent", "level", "is_asked", "group_id", "cause", "detached
 # The order of nodes: unit, node, parent, level.
 TREE = [("a", 1, None, 0), ("d", 2, 1, 1), ("e", 3, 2, 2), ("b", 4, None, 0), ("f", 5, 4, 1), ("c", 6, None, 0),
         ("l", 7, None, 0)]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def world(module_dsn: str) -> Iterator[Chains]:
-    with chained(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def chains(world: Chains) -> Iterator[Chains]:
-    """Every group has handled all."""
-    with world.twins.undone():
-        world.seek(100)
-        yield world
 
 
 def node(chains: Chains, name: str, *place: Any, **more: Any) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -19,25 +18,10 @@ from support.chains import (
     THIRDS,
     Chains,
     cause_id,
-    chained,
 )
 
 ALL = "select * from gapless.chain_units('{}'{})"
 CHAINS = {FIRSTS: FIRST, SECONDS: SECOND, THIRDS: THIRD}
-
-
-@pytest.fixture(scope="module")
-def world(module_dsn: str) -> Iterator[Chains]:
-    with chained(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def chains(world: Chains) -> Iterator[Chains]:
-    """Every group has handled all."""
-    with world.twins.undone():
-        world.seek(100)
-        yield world
 
 
 def units(chains: Chains, transaction_id: UUID, more: str = "") -> list[dict[str, Any]]:

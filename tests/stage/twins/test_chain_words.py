@@ -9,21 +9,16 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from support.chains import NOBODY, Chains, cause_id, chained
+from support.chains import NOBODY, Chains, cause_id
 
 EMPTY = "insert into gapless.outbox_message_t (topic_id, key, payload) values ({orders}, 'k', '1')"
 
 
-@pytest.fixture(scope="module")
-def world(module_dsn: str) -> Iterator[Chains]:
-    with chained(module_dsn) as made:
-        yield made
-
-
 @pytest.fixture
-def chains(world: Chains) -> Iterator[Chains]:
-    with world.twins.undone():
-        yield world
+def chains(linked: Chains) -> Iterator[Chains]:
+    """As they are made: nobody has handled anything."""
+    with linked.twins.undone():
+        yield linked
 
 
 # An id; its xid, its timeline.

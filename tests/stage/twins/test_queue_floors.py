@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.twin_queues import DONE, DUE, ELSEWHERE, HELD, HERE, Notes, note, put
+from support.twin_queues import DONE, DUE, ELSEWHERE, HELD, HERE, Notes, note, spread
 from support.twins import Twins
 
 ORDERS = [("sender", "orders", partition) for partition in range(3)]
@@ -16,14 +16,7 @@ FLOORS = (
 
 @pytest.fixture
 def apart(twins: Twins) -> Twins:
-    """Each queue stands elsewhere, and rests in part."""
-    for n, place in enumerate([*ELSEWHERE, HERE], 1):
-        put(twins, place, n % 8 + 1)
-    twins.conn.execute(
-        "select gapless.pause('billing', 'orders', 1), gapless.pause('sender', 'other', 2),"
-        " gapless.pause('sender', 'orders', 0)"
-    )
-    return twins
+    return spread(twins)
 
 
 PAUSE = "select gapless.{}('{}', {}, {})"

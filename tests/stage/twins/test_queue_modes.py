@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.twin_queues import DONE, ELSEWHERE, HERE, note, put
+from support.twin_queues import DONE, ELSEWHERE, HERE, note, spread
 from support.twins import SEEKS, Twins
 
 CHECK = "select gapless.check_mode(%s, gapless.topic_id(%s), %s, %s, %s)"
@@ -65,14 +65,7 @@ CHANGE = (
 
 @pytest.fixture
 def apart(twins: Twins) -> Twins:
-    """Each queue stands elsewhere, and rests in part."""
-    for n, place in enumerate([*ELSEWHERE, HERE], 1):
-        put(twins, place, n % 8 + 1)
-    twins.conn.execute(
-        "select gapless.pause('billing', 'orders', 1), gapless.pause('sender', 'other', 2),"
-        " gapless.pause('sender', 'orders', 0)"
-    )
-    return twins
+    return spread(twins)
 
 
 def test_an_ordered_group_becomes_a_queue(apart: Twins) -> None:
