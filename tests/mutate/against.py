@@ -89,11 +89,13 @@ class _Trial:
         try:
             with _in_place(mutant, admin):
                 failed = _first_failure(first)
-        except (UnfitError, SyntaxError):
+        except UnfitError:
             outcome = "undecided"  # of Python what is done at an import: a process of its own tells
-        except psycopg.errors.LockNotAvailable as error:
-            raise pytest.UsageError(f"a test left a lock behind: {error}") from error
-        except psycopg.Error:
+        except psycopg.OperationalError as error:  # as in judge.py: that says nothing of it
+            raise pytest.UsageError(
+                f"a test left a lock, or no session, behind: {error}"
+            ) from error
+        except (SyntaxError, psycopg.Error):
             outcome = "invalid"
         else:
             if failed is not None:

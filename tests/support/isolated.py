@@ -20,6 +20,7 @@ from gapless.consume.unit import Source, Span, Spans, Unit
 from gapless.consume.verdict.failure import Failure, Fate, UnitFailedError
 from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.keys import Assignment, Partition
+from support.told import Telling
 from support.turn import turn
 
 CONN: Any = "the session"
@@ -29,11 +30,11 @@ CONFLICT = psycopg.errors.SerializationFailure("conflict")
 ALL = Spans(11, list(range(101, 111)), [2, 4, 6, 8, 10])
 
 
-class IsolatedWorld:
+class IsolatedWorld(Telling):
     """The session and the log; what of it fails."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.story: list[Any] = []
+        super().__init__(CONN)
         self.claims: list[Any] = []
         self.failing: dict[int, BaseException] = {}
         self.checks: list[psycopg.Error] = []
@@ -60,25 +61,9 @@ class IsolatedWorld:
         policy = Policy(on_failure=on_failure, retry_delays_s=(7.0,))
         return turn(CONN, OURS, handler, policy=policy, units_per_commit=2, worker="w", **said)
 
-    def told(self) -> list[Any]:
-        told, self.story = self.story, []
-        return told
-
     def perf_counter(self) -> float:
         self.now_s += 0.5
         return self.now_s
-
-    @contextmanager
-    def transaction(self, conn: object) -> Iterator[None]:
-        assert conn is CONN
-        self.story.append("begin")
-        try:
-            yield
-            self._commit()
-        except BaseException:
-            self.story.append("rollback")
-            raise
-        self.story.append("commit")
 
     def _commit(self) -> None:
         if self.commit is not None:

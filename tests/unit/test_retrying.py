@@ -5,8 +5,6 @@ What a claim says, how a call ends, and what a COMMIT comes to, is as a test wan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -27,6 +25,7 @@ from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
 from gapless.keys import Assignment, Partition, partition_params
+from support.told import Telling
 from support.turn import turn
 
 CONN: Any = "the session"
@@ -42,11 +41,11 @@ CLAIM = ["begin", "claim_letter"]
 READ = ["fetch", "letter_matches"]
 
 
-class World:
+class World(Telling):
     """A unit from offset 11 to 13 that was set aside."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.story: list[Any] = []
+        super().__init__(CONN)
         self.params: dict[str, Any] = {}
         self.tries: int | None = 1
         self.claimed = CLAIMED
@@ -77,22 +76,6 @@ class World:
 
     def retry(self, **said: Any) -> str:
         return retry_aside(self.job(**said), 11)
-
-    def told(self) -> list[Any]:
-        told, self.story = self.story, []
-        return told
-
-    @contextmanager
-    def transaction(self, conn: object) -> Iterator[None]:
-        assert conn is CONN
-        self.story.append("begin")
-        try:
-            yield
-            self._commit()
-        except BaseException:
-            self.story.append("rollback")
-            raise
-        self.story.append("commit")
 
     def _commit(self) -> None:
         error = self.commits.pop(0) if self.commits and "finish_letter" in self.story else None

@@ -30,14 +30,17 @@ let status = null; // the newest look
 let shown = null; // {update, ended}: what the page does with a look, and what ends it
 const lists = {}; // the address of each list as it was last shown, with its filter
 
+/** The path of an address behind its #, and what is asked behind that. */
+const asked = (hash) => hash.replace(/^#\/?/, "").split("?");
+
 /** Show what the address says; a page returns what is to be done with each look. */
 function show() {
   shown?.ended.abort();
-  const [where, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [where, query] = asked(location.hash);
   const ended = new AbortController();
   shown = { update: () => {}, ended };
   for (const link of document.querySelectorAll("nav a")) {
-    const here = link.hash.replace(/^#\/?/, "");
+    const [here] = asked(link.hash);
     if (here === where.split("/")[0]) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -95,7 +98,7 @@ const KEYS = {
 
 /** The list that a page is of, or the overview. */
 function up() {
-  const [first, ...rest] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
+  const [first, ...rest] = asked(location.hash)[0].split("/");
   return rest.length && PAGES.some(([pattern]) => pattern.test(first)) ? lists[first] || `#/${first}` : "#/";
 }
 

@@ -1,0 +1,35 @@
+"""What a world of a unit test is told, in order: its transactions, and what else it notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Telling:
+    """session: the one whose transactions these are. A COMMIT fails if `_commit()` raises."""
+
+    def __init__(self, session: object) -> None:
+        self._session = session
+        self.story: list[Any] = []
+
+    def told(self) -> list[Any]:
+        """Return what was noted since this was asked."""
+        told, self.story = self.story, []
+        return told
+
+    @contextmanager
+    def transaction(self, conn: object) -> Iterator[None]:
+        assert conn is self._session
+        self.story.append("begin")
+        try:
+            yield
+            self._commit()
+        except BaseException:
+            self.story.append("rollback")
+            raise
+        self.story.append("commit")
+
+    def _commit(self) -> None:
+        """Raise what the COMMIT fails with."""
