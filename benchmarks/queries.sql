@@ -226,6 +226,9 @@ from (select gapless.create_topic('many', %(partitions)s) offset 0) made
 -- name: forget_plan
 update gapless.lease set target = null, owner = null
 
+-- name: checkpoint
+checkpoint
+
 -- name: vacuum_lease
 vacuum gapless.lease
 

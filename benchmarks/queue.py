@@ -43,8 +43,9 @@ def run(setup: Setup) -> list[Figure]:
 
 def _emptied(setup: Setup, batch: int) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
+    # So many that what a worker compiles in its first second is a hundredth of its work.
     events = setup.pick(
-        10 * batch, *{1: (2_000, 12_000), 10: (10_000, 80_000)}.get(batch, (40_000, 300_000))
+        10 * batch, *{1: (2_000, 40_000), 10: (10_000, 200_000)}.get(batch, (40_000, 300_000))
     )
     rounds = setup.pick(1, 2, 3)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}

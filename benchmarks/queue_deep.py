@@ -23,7 +23,7 @@ from gapless.log.topics import ensure_topic
 
 BATCH = 100
 WORKERS = 4
-CLAIMS = 50
+CLAIMS = 400
 FEW = 1_000 * BATCH
 PAYLOAD_BYTES = 20
 A_COMMIT = 100  # a queue takes events one by one, however they were published
@@ -103,6 +103,8 @@ def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
 def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:
     """Return how many ms claims take that read their events, after some that do not count."""
     took: list[float] = []
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(query("checkpoint"))  # else what the fill has dirtied is written meanwhile
     with psycopg.connect(dsn) as conn:
         cursor = Claims.cursor(conn, is_decoded=False)
         params = _claim(dsn, topic_id, way, hint)
