@@ -56,10 +56,11 @@ begin
     ) s
     window w as (order by s.base_offset)
   ) g
-  where g.low <= g.high and not exists (
-    select from gapless.queue_range r
-    where r.lease_no = _lease_no and r.first_offset between here.next_offset and g.low and r.last_offset >= g.high
-      and r.deadline is null
+  where g.low <= g.high and g.high - g.low + 1 > (    -- it may have been passed in pieces
+    select coalesce(sum(least(r.last_offset, g.high) - greatest(r.first_offset, g.low) + 1), 0)
+    from gapless.queue_range r
+    where r.lease_no = _lease_no and r.first_offset between here.next_offset and g.high and r.last_offset >= g.low
+      and (r.deadline is null or r.deadline > clock_timestamp())
   )
   order by g.low limit 1;
   select min(m.c_offset) as c_offset into each
